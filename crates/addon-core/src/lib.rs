@@ -1,1 +1,10 @@
-//! x
+//! Every decision of addon-operator, as a value that does no I/O.
+//!
+//! The crate's manifest has nothing to do I/O with, its clippy.toml forbids clocks, files and hash containers, and
+//! a test keeps tokio, hyper and kube out of its dependency graph.
+
+#![warn(missing_docs)]
+
+pub mod failure;
+pub mod module;
+pub mod operator;

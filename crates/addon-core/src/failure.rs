@@ -1,0 +1,82 @@
+//! Why a piece of work did not succeed, in the one form that crosses from the shell into the core.
+//!
+//! The class answers one question: who has to do something? Nothing here retries; the core decides that.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Who has to act before a retry can help. The text form is a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// The author or the user: a hook's configuration, a section, a cycle.
+    Invalid,
+    /// The hook's author: its exit code or its output.
+    HookFailed,
+    /// The cluster's admin: the API server understood and said no.
+    Refused,
+    /// Time: the network, the API server, a lock.
+    Unavailable,
+    /// Time: a deadline passed.
+    TimedOut,
+    /// Nobody: we ended it ourselves.
+    Cancelled,
+    /// Us: a panic or a broken invariant.
+    Defect,
+}
+
+impl Class {
+    /// The label value of this class.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::HookFailed => "hook_failed",
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Defect => "defect",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// A failed piece of work: its class, the whole error chain as one line, and what a person can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Who has to act.
+    pub class: Class,
+    /// The error chain, outermost first, joined by `: `.
+    pub report: String,
+    /// What to try, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    /// A failure without hints.
+    pub fn new(class: Class, report: impl Into<String>) -> Self {
+        Self { class, report: report.into(), hints: Vec::new() }
+    }
+
+    /// The same failure with one more hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.report)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,46 @@
+//! A module as found on disk, reduced to what decisions need. Paths, files and charts stay in the shell.
+
+pub mod enabling;
+pub mod graph;
+pub mod lifecycle;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::name::ModuleName;
+
+/// One module of the modules directories.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Module {
+    /// Its name, from the directory `NNN-name`.
+    pub name: ModuleName,
+    /// Its order number; lower ones run first.
+    pub order: u32,
+    /// Its static section: the common `values.yaml` overlaid by its own.
+    pub values: Value,
+    /// The flag `fooEnabled` of the common `values.yaml` files.
+    pub enabled: Option<bool>,
+    /// There is something for helm to install.
+    pub has_chart: bool,
+    /// There is an executable `enabled` script.
+    pub has_enabled_script: bool,
+    /// There are files that may be hooks.
+    pub has_hooks: bool,
+    /// The modules it needs, from `module.yaml`.
+    pub depends_on: Vec<ModuleName>,
+    /// What makes it unusable as it lies on disk. It is not run, and nothing of it is deleted.
+    pub broken: Option<Failure>,
+}
+
+/// What the modules directories and the global hooks directory hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inventory {
+    /// The `global` sections of all common `values.yaml` files, merged in directory order.
+    pub global_values: Value,
+    /// There are files that may be global hooks.
+    pub has_global_hooks: bool,
+    /// All modules, each name once.
+    pub modules: Vec<Module>,
+    /// Every directory was read to its end without an error. Only then may an absent module count as removed.
+    pub complete: bool,
+}

@@ -1,0 +1,157 @@
+//! What the world tells the operator. Closed: whatever can wake the core is listed here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::effect::JobId;
+use crate::failure::Failure;
+use crate::hook::config::HookConfig;
+use crate::module::Inventory;
+use crate::name::HookName;
+use crate::values::patch::Patch;
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// The directories were read, at start or again.
+    InventoryChanged(Inventory),
+    /// The ConfigMap was read or changed.
+    ConfigChanged(ConfigRead),
+    /// A job ended. A panic is a failure of class `Defect`.
+    JobFinished(JobId, Result<Done, Failure>),
+    /// The time that `poll_timeout` named has come.
+    TimerFired,
+    /// The process was asked to stop.
+    ShutdownRequested,
+}
+
+/// What a read of our ConfigMap said. An error is not a read and never becomes an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigRead {
+    /// The API server says that there is none.
+    Missing,
+    /// Its `data`, at a version.
+    Present {
+        /// `metadata.resourceVersion` as a number, 0 if it is none.
+        version: u64,
+        /// The keys and their texts.
+        data: BTreeMap<String, String>,
+    },
+}
+
+/// What a job that succeeded has to say, one variant a kind of job.
+#[derive(Debug, Clone)]
+pub enum Done {
+    /// The state Secret as it was, empty if there is none.
+    StateLoaded(SavedState),
+    /// The state Secret is as asked.
+    StateSaved,
+    /// All releases of the namespace.
+    ReleasesListed(Vec<ReleaseSummary>),
+    /// Every hook of the owner answered `--config` with something usable.
+    HooksConfigured(Vec<(HookName, HookConfig)>),
+    /// The hook exited with 0 and its outputs could be read.
+    HookRan(HookOutput),
+    /// The enabled script answered.
+    ScriptAnswered(ScriptAnswer),
+    /// The release is as the values want it.
+    ReleaseSynced(Synced),
+    /// The release is gone.
+    ReleaseDeleted,
+    /// One section of the ConfigMap was written, or not because it had changed.
+    ConfigSaved(Saved),
+}
+
+/// Our own state, kept in one Secret. Losing it loses no release.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SavedState {
+    /// The last good `data` entries of the ConfigMap, by key.
+    pub last_good: BTreeMap<String, String>,
+}
+
+/// A release as its newest revision describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseSummary {
+    /// Its name, which for ours is the module's.
+    pub name: String,
+    /// It carries our labels, or those of the original operator.
+    pub ours: bool,
+}
+
+/// What a hook left behind.
+#[derive(Debug, Clone, Default)]
+pub struct HookOutput {
+    /// `VALUES_JSON_PATCH_PATH`.
+    pub values_patch: Patch,
+    /// `CONFIG_VALUES_JSON_PATCH_PATH`.
+    pub config_patch: Patch,
+    /// What the process used.
+    pub usage: Usage,
+}
+
+/// What a child process used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// From spawn to exit.
+    pub wall: Duration,
+    /// CPU in user mode.
+    pub user: Duration,
+    /// CPU in the kernel.
+    pub system: Duration,
+    /// Peak resident memory in bytes.
+    pub max_rss: u64,
+}
+
+/// What an enabled script answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScriptAnswer {
+    /// `MODULE_ENABLED_RESULT`.
+    pub enabled: bool,
+    /// `MODULE_ENABLED_REASON`, if it gave one.
+    pub reason: Option<String>,
+    /// What the process used.
+    pub usage: Usage,
+}
+
+/// How a release came to be as its values want it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synced {
+    /// What had to be done.
+    pub action: SyncAction,
+    /// The revision that is deployed now; 0 for a module without a chart.
+    pub revision: u32,
+}
+
+/// The three ways a sync can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncAction {
+    /// Nothing that can change the outcome had changed: no child process.
+    Unchanged,
+    /// It was rendered and came out the same: no new revision.
+    Recorded,
+    /// helm made a new revision.
+    Upgraded,
+}
+
+/// How the write of one section ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Saved {
+    /// It stands in the cluster, at this version.
+    Written {
+        /// `metadata.resourceVersion` after the write.
+        version: u64,
+    },
+    /// Somebody had changed the ConfigMap meanwhile; nothing was written. This is what it holds.
+    Conflict(ConfigRead),
+}
+
+/// A JSON document together with the version of the values it was made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Versioned {
+    /// The document.
+    pub value: std::sync::Arc<Value>,
+    /// Grows with every change of what it was made of.
+    pub version: u64,
+}

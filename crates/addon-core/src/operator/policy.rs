@@ -1,0 +1,38 @@
+//! The settings that decisions depend on. The shell reads them from flags and variables; the core never does.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+/// What an admin chose, as far as the core decides by it.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// A failing module or enabled script holds back everything behind it, as in the original.
+    pub strict_order: bool,
+    /// How many hooks and scripts may run at a time; at least 1.
+    pub hook_slots: usize,
+    /// How many helm jobs may run at a time; at least 1.
+    pub helm_slots: usize,
+    /// How long one hook may run unless its binding says otherwise.
+    pub hook_deadline: Duration,
+    /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
+    pub shutdown_grace: Duration,
+    /// A release that is never purged (`HELM_IGNORE_RELEASE`).
+    pub ignore_release: Option<String>,
+    /// The zone in which crontabs are read.
+    pub time_zone: TimeZone,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            strict_order: false,
+            hook_slots: 4,
+            helm_slots: 2,
+            hook_deadline: Duration::from_secs(30 * 60),
+            shutdown_grace: Duration::from_secs(10),
+            ignore_release: None,
+            time_zone: TimeZone::UTC,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What people may ask the operator, and the shapes of its answers. An answer is one borrow: never half of two moments.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::name::ModuleName;
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// Did the first converge end?
+    Status,
+    /// All queues with their tasks.
+    Queues,
+    /// All modules.
+    Modules,
+    /// Effective values: of `global`, or of one module.
+    Values {
+        /// `None` for the global ones.
+        module: Option<ModuleName>,
+        /// With the global section beside the module's, both under their keys.
+        with_global: bool,
+    },
+    /// What the ConfigMap alone says, in the same forms.
+    ConfigValues {
+        /// `None` for the global ones.
+        module: Option<ModuleName>,
+        /// With the global section beside the module's, both under their keys.
+        with_global: bool,
+    },
+    /// The patches that hooks made, compacted.
+    Patches {
+        /// `None` for the global ones.
+        module: Option<ModuleName>,
+    },
+    /// The names of the global hooks.
+    GlobalHooks,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// To `Status`.
+    Status(Status),
+    /// To `Queues`: `main` first, the others by name.
+    Queues(Vec<QueueReport>),
+    /// To `Modules`, by order and name.
+    Modules(Vec<ModuleReport>),
+    /// To the questions that ask for a document.
+    Document(Value),
+    /// There is no module of that name.
+    NoSuchModule,
+}
+
+/// Where the operator stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The first converge has not begun.
+    pub not_started: bool,
+    /// The first converge has ended: ready.
+    pub ready: bool,
+    /// Tasks that belong to a running converge; 0 if none runs.
+    pub converge_tasks: usize,
+    /// What holds us up before the first converge, by name.
+    pub waiting: Vec<String>,
+    /// ConfigMap keys that cannot be used, with the reason.
+    pub config_problems: BTreeMap<String, String>,
+    /// Releases whose removal is held, with the reason; empty if none is.
+    pub held: Vec<String>,
+}
+
+/// One queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueReport {
+    /// `main`, or the name that a binding gave.
+    pub name: String,
+    /// What its head does, in the original's words where it had some.
+    pub status: String,
+    /// First to last.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// One task of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskReport {
+    /// `ModuleRun`, `GlobalHookRun`, …
+    pub kind: &'static str,
+    /// Its module, if it has one.
+    pub module: String,
+    /// Its hook, if it is one.
+    pub hook: String,
+    /// Type, queue, binding, hook, failures: one line as the original prints it.
+    pub description: String,
+}
+
+/// One module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModuleReport {
+    /// Its name.
+    pub name: String,
+    /// Its order number.
+    pub order: u32,
+    /// It is to run.
+    pub enabled: bool,
+    /// Who decided that, and why.
+    pub enabled_by: String,
+    /// The state of its lifecycle.
+    pub state: String,
+    /// What it waits for, by name; empty if for nothing.
+    pub waits_for: String,
+    /// The last failure, if the last attempt failed.
+    pub error: Option<String>,
+    /// Failed attempts in a row.
+    pub failures: u32,
+}
+
+/// Why the operator wants to be woken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waiting {
+    /// A task is tried again after a failure.
+    Backoff {
+        /// Its description.
+        task: String,
+        /// Failures in a row.
+        failures: u32,
+    },
+    /// A crontab is due.
+    Schedule {
+        /// Its text.
+        crontab: String,
+    },
+    /// An enabled script is asked again.
+    EnabledScript(ModuleName),
+    /// Something of our own is tried again.
+    Step(String),
+    /// Running jobs are given this long after a shutdown was asked for.
+    Shutdown(Duration),
+}
