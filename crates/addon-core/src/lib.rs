@@ -5,6 +5,16 @@
 
 #![warn(missing_docs)]
 
+pub mod name;
+pub mod number;
+pub mod digest;
+pub mod time;
+pub mod yaml;
+
+pub mod values;
+pub mod queue;
+pub mod hook;
+
 pub mod failure;
 pub mod module;
 pub mod operator;
