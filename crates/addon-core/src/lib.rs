@@ -5,15 +5,15 @@
 
 #![warn(missing_docs)]
 
+pub mod digest;
 pub mod name;
 pub mod number;
-pub mod digest;
 pub mod time;
 pub mod yaml;
 
-pub mod values;
-pub mod queue;
 pub mod hook;
+pub mod queue;
+pub mod values;
 
 pub mod failure;
 pub mod module;

@@ -116,7 +116,10 @@ impl Lifecycle {
 
     /// Its schedules may fire: start-up is over and nobody removes it.
     pub fn takes_events(&self) -> bool {
-        matches!(self, Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. })
+        matches!(
+            self,
+            Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. }
+        )
     }
 
     /// A run begins, or begins again after a failure: start-up is never repeated, the rest starts over.
@@ -161,7 +164,12 @@ impl Lifecycle {
                     None => *self = Self::Releasing,
                 },
                 Self::Releasing if facts.has_chart => return Step::Release,
-                Self::Releasing => *self = Self::AfterHelm { released: facts.version, next: 0 },
+                Self::Releasing => {
+                    *self = Self::AfterHelm {
+                        released: facts.version,
+                        next: 0,
+                    }
+                }
                 Self::AfterHelm { released, next } => match hook(&hooks.after_helm, *next) {
                     Some(name) => return Step::Hook("afterHelm", name),
                     None => *self = Self::Ready { released: *released },
@@ -190,7 +198,12 @@ impl Lifecycle {
         match self {
             Self::Configuring => *self = Self::Starting(0),
             Self::Starting(next) | Self::BeforeHelm(next) | Self::AfterHelm { next, .. } => *next += 1,
-            Self::Releasing => *self = Self::AfterHelm { released: version, next: 0 },
+            Self::Releasing => {
+                *self = Self::AfterHelm {
+                    released: version,
+                    next: 0,
+                }
+            }
             Self::Deleting(stage) => match stage {
                 Deletion::Configuring => *stage = Deletion::BeforeDelete(0),
                 Deletion::BeforeDelete(next) | Deletion::AfterDelete(next) => *next += 1,
@@ -232,21 +245,33 @@ mod tests {
     }
 
     fn chart() -> Facts {
-        Facts { has_chart: true, has_release: true, version: Version::default() }
+        Facts {
+            has_chart: true,
+            has_release: true,
+            version: Version::default(),
+        }
     }
 
     fn ready() -> Lifecycle {
-        Lifecycle::Ready { released: Version::default() }
+        Lifecycle::Ready {
+            released: Version::default(),
+        }
     }
 
     #[test]
     fn a_first_run_does_everything_and_a_second_leaves_out_start_up() {
         let mut state = Lifecycle::Disabled;
         state.begin_run();
-        let before = [Step::Hook("beforeHelm", name("b1")), Step::Hook("beforeHelm", name("b2"))];
+        let before = [
+            Step::Hook("beforeHelm", name("b1")),
+            Step::Hook("beforeHelm", name("b2")),
+        ];
         let after = [Step::Release, Step::Hook("afterHelm", name("a"))];
         let start = [Step::Configure, Step::Hook("onStartup", name("s"))];
-        assert_eq!(drive(&mut state, &order(), chart()), [&start[..], &before, &after].concat());
+        assert_eq!(
+            drive(&mut state, &order(), chart()),
+            [&start[..], &before, &after].concat()
+        );
         assert_eq!(state, ready());
         state.begin_run();
         assert_eq!(drive(&mut state, &order(), chart()), [&before[..], &after].concat());
@@ -255,25 +280,49 @@ mod tests {
     #[test]
     fn a_module_without_chart_and_hooks_is_ready_at_once() {
         let mut state = Lifecycle::Starting(0);
-        assert_eq!(drive(&mut state, &HookOrder::default(), Facts { has_chart: false, ..chart() }), []);
+        assert_eq!(
+            drive(
+                &mut state,
+                &HookOrder::default(),
+                Facts {
+                    has_chart: false,
+                    ..chart()
+                }
+            ),
+            []
+        );
         assert_eq!(state, ready());
     }
 
     #[test]
     fn a_failure_after_the_release_goes_back_before_it() {
-        let mut state = Lifecycle::AfterHelm { released: Version::default(), next: 0 };
+        let mut state = Lifecycle::AfterHelm {
+            released: Version::default(),
+            next: 0,
+        };
         state.begin_run();
         assert_eq!(state, Lifecycle::BeforeHelm(0));
         let mut state = Lifecycle::Starting(1);
         state.begin_run();
-        assert_eq!(state, Lifecycle::Starting(1), "start-up hooks that succeeded are not run again");
+        assert_eq!(
+            state,
+            Lifecycle::Starting(1),
+            "start-up hooks that succeeded are not run again"
+        );
     }
 
     #[test]
     fn a_removal_without_a_release_runs_only_the_hooks_after_it() {
         let mut state = ready();
         state.begin_delete(true);
-        let steps = drive(&mut state, &order(), Facts { has_release: false, ..chart() });
+        let steps = drive(
+            &mut state,
+            &order(),
+            Facts {
+                has_release: false,
+                ..chart()
+            },
+        );
         assert_eq!(steps, [Step::Hook("afterDeleteHelm", name("ad"))]);
         assert_eq!(state, Lifecycle::Disabled);
     }

@@ -37,19 +37,32 @@ impl Commits {
     /// The lanes that wait for a section, in words.
     pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
         let waits = |queue: &VecDeque<(Lane, HookOutput)>| queue.iter().any(|(waiting, _)| waiting == lane);
-        self.waiting.iter().find(|(_, queue)| waits(queue)).map(|(owner, _)| owner)
+        self.waiting
+            .iter()
+            .find(|(_, queue)| waits(queue))
+            .map(|(owner, _)| owner)
     }
 }
 
 impl Operator {
     /// A hook ran; now its patches count, or it has failed.
     pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput) {
-        let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else { return };
+        let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {
+            return;
+        };
         if output.values_patch.is_empty() && output.config_patch.is_empty() {
-            let nothing = Change { values_changed: false, config_section: None, flags: Vec::new() };
+            let nothing = Change {
+                values_changed: false,
+                config_section: None,
+                flags: Vec::new(),
+            };
             self.hook_succeeded(lane, output.usage, nothing);
         } else if self.commits.saving.contains_key(&owner) {
-            self.commits.waiting.entry(owner).or_default().push_back((lane.clone(), output));
+            self.commits
+                .waiting
+                .entry(owner)
+                .or_default()
+                .push_back((lane.clone(), output));
         } else {
             self.commit(lane, &owner, output);
         }
@@ -93,13 +106,29 @@ impl Operator {
             key,
             text: text.clone(),
         };
-        self.commits.saving.insert(owner.clone(), Saving { lane: lane.clone(), output, proposal, text });
+        self.commits.saving.insert(
+            owner.clone(),
+            Saving {
+                lane: lane.clone(),
+                output,
+                proposal,
+                text,
+            },
+        );
         self.start_job(job, Purpose::Save(owner.clone()));
     }
 
     /// The write of a section ended.
     pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Done, Failure>) {
-        let Some(Saving { lane, output, proposal, text }) = self.commits.saving.remove(owner) else { return };
+        let Some(Saving {
+            lane,
+            output,
+            proposal,
+            text,
+        }) = self.commits.saving.remove(owner)
+        else {
+            return;
+        };
         match result {
             Ok(Done::ConfigSaved(Saved::Written { version })) => {
                 self.config.wrote(&owner.values_key(), text, version);
@@ -119,7 +148,10 @@ impl Operator {
                     self.commit(&lane, owner, output);
                 }
             }
-            Ok(_) => self.hook_failed(&lane, Failure::defect("a save ended with the outcome of another kind of job")),
+            Ok(_) => self.hook_failed(
+                &lane,
+                Failure::defect("a save ended with the outcome of another kind of job"),
+            ),
             Err(mut failure) => {
                 failure.report = format!("save config values: {}", failure.report);
                 self.hook_failed(&lane, failure);

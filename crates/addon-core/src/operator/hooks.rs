@@ -5,50 +5,9 @@ use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::Usage;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
-use crate::hook::config::HookConfig;
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
 use crate::values::Change;
-
-/// What a hook is bound to, as far as order numbers matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Startup,
-    BeforeAll,
-    AfterAll,
-    BeforeHelm,
-    AfterHelm,
-    BeforeDelete,
-    AfterDelete,
-}
-
-impl Kind {
-    /// The key of a hook's configuration.
-    pub(super) fn binding(self) -> &'static str {
-        match self {
-            Self::Startup => "onStartup",
-            Self::BeforeAll => "beforeAll",
-            Self::AfterAll => "afterAll",
-            Self::BeforeHelm => "beforeHelm",
-            Self::AfterHelm => "afterHelm",
-            Self::BeforeDelete => "beforeDeleteHelm",
-            Self::AfterDelete => "afterDeleteHelm",
-        }
-    }
-
-    /// The order number that a configuration gives for it; `None` if it is not bound.
-    pub(super) fn order(self, config: &HookConfig) -> Option<f64> {
-        match self {
-            Self::Startup => config.on_startup,
-            Self::BeforeAll => config.before_all,
-            Self::AfterAll => config.after_all,
-            Self::BeforeHelm => config.before_helm,
-            Self::AfterHelm => config.after_helm,
-            Self::BeforeDelete => config.before_delete_helm,
-            Self::AfterDelete => config.after_delete_helm,
-        }
-    }
-}
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -78,9 +37,10 @@ impl Operator {
     fn is_wanted(&self, hook: &HookId) -> bool {
         match &hook.owner {
             Owner::Global => true,
-            Owner::Module(name) => {
-                self.modules.get(name).is_some_and(|unit| unit.enabled && unit.life.takes_events())
-            }
+            Owner::Module(name) => self
+                .modules
+                .get(name)
+                .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
         }
     }
 
@@ -111,7 +71,10 @@ impl Operator {
         labels: HookLabels,
         allow_failure: bool,
     ) {
-        self.tell(Notice::HookStarted { hook: hook.clone(), labels: labels.clone() });
+        self.tell(Notice::HookStarted {
+            hook: hook.clone(),
+            labels: labels.clone(),
+        });
         let run = HookRun {
             contexts,
             values: self.values.hook_values(&hook.owner),
@@ -120,14 +83,25 @@ impl Operator {
             labels: labels.clone(),
             hook: hook.clone(),
         };
-        self.doing.insert(lane.clone(), Doing { hook, labels, allow_failure });
+        self.doing.insert(
+            lane.clone(),
+            Doing {
+                hook,
+                labels,
+                allow_failure,
+            },
+        );
         self.start_lane_job(lane, Job::RunHook(run));
     }
 
     /// A hook ran and what it patched is in force.
     pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: Change) {
         let Some(doing) = self.doing.remove(lane) else { return };
-        self.tell(Notice::HookSucceeded { hook: doing.hook.clone(), labels: doing.labels, usage });
+        self.tell(Notice::HookSucceeded {
+            hook: doing.hook.clone(),
+            labels: doing.labels,
+            usage,
+        });
         self.queues.succeeded(lane);
         self.take_flags(&change);
         self.hook_over(lane, &doing.hook, change.values_changed);
@@ -176,11 +150,29 @@ impl Operator {
 
     /// A hook failed, or what it patched was refused.
     pub(super) fn hook_failed(&mut self, lane: &Lane, mut failure: Failure) {
-        let Some(Doing { hook, labels, allow_failure }) = self.doing.remove(lane) else { return };
-        let whose = if hook.owner == Owner::Global { "global" } else { "module" };
+        let Some(Doing {
+            hook,
+            labels,
+            allow_failure,
+        }) = self.doing.remove(lane)
+        else {
+            return;
+        };
+        let whose = if hook.owner == Owner::Global {
+            "global"
+        } else {
+            "module"
+        };
         failure.report = format!("{whose} hook '{}' failed: {}", hook.name, failure.report);
         if failure.class != Class::Defect && allow_failure {
-            let notice = Notice::HookFailed { hook: hook.clone(), labels, failure, allowed: true, attempts: 1, retry_in: None };
+            let notice = Notice::HookFailed {
+                hook: hook.clone(),
+                labels,
+                failure,
+                allowed: true,
+                attempts: 1,
+                retry_in: None,
+            };
             self.tell(notice);
             self.hook_over(lane, &hook, false);
             return;
@@ -205,6 +197,13 @@ impl Operator {
             }
         };
         let retry_in = Some(retry_in);
-        self.tell(Notice::HookFailed { hook, labels, failure, allowed: false, attempts, retry_in });
+        self.tell(Notice::HookFailed {
+            hook,
+            labels,
+            failure,
+            allowed: false,
+            attempts,
+            retry_in,
+        });
     }
 }

@@ -56,7 +56,9 @@ impl Operator {
     /// Passes over what has nothing to do and names the module's next step.
     pub(super) fn next_step(&mut self, name: &ModuleName) -> Step {
         let facts = self.facts(name);
-        self.modules.get_mut(name).map_or(Step::Done, |unit| unit.life.step(&unit.order, facts))
+        self.modules
+            .get_mut(name)
+            .map_or(Step::Done, |unit| unit.life.step(&unit.order, facts))
     }
 
     /// The module's step went well; the next one may come.
@@ -91,7 +93,10 @@ impl Operator {
             queue: "main".to_owned(),
             activation: self.converge.activation(),
         };
-        let id = HookId { owner: Owner::Module(name.clone()), name: hook };
+        let id = HookId {
+            owner: Owner::Module(name.clone()),
+            name: hook,
+        };
         let contexts = vec![BindingContext::lifecycle(binding)];
         self.start_hook(lane, id, contexts, labels, false);
         true
@@ -107,7 +112,13 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.releasing = version;
         }
-        self.start_lane_job(lane, Job::SyncRelease { module: name.clone(), values });
+        self.start_lane_job(
+            lane,
+            Job::SyncRelease {
+                module: name.clone(),
+                values,
+            },
+        );
         true
     }
 
@@ -134,7 +145,12 @@ impl Operator {
         }
         let activation = self.converge.activation();
         let action = synced.action;
-        self.tell(Notice::HelmFinished { module: name.clone(), action, took, activation });
+        self.tell(Notice::HelmFinished {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.last_action = Some(action);
         }
@@ -154,7 +170,12 @@ impl Operator {
         let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
         let action = unit.last_action.take();
         let took = now - unit.run_began;
-        self.tell(Notice::ModuleReady { module: name.clone(), action, took, activation });
+        self.tell(Notice::ModuleReady {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
         if changed {
             self.rerun(name, RunReason::AfterHelmChange);
         }
@@ -171,6 +192,12 @@ impl Operator {
             unit.turn = Turn::Failed;
             unit.last_failure = Some(failure.report.clone());
         }
-        self.tell(Notice::ModuleFailed { module: name.clone(), step, failure, attempts, retry_in });
+        self.tell(Notice::ModuleFailed {
+            module: name.clone(),
+            step,
+            failure,
+            attempts,
+            retry_in,
+        });
     }
 }
