@@ -25,12 +25,13 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str = "name time digest failure values object metric queue hook module release artifact review";
-const LAYERS_TO_0: &str = "core report telemetry settings";
-const LAYERS_TO_1: &str = "core report telemetry settings process mailbox meters";
-const LAYERS_TO_2: &str = "core report telemetry settings process mailbox meters disk helm cluster registry";
+const ALL_OF_CORE: &str =
+    "name time failure number digest yaml values object metric queue hook module release artifact review";
+const LAYERS_TO_0: &str = "core report settings telemetry";
+const LAYERS_TO_1: &str = "core report settings telemetry process mailbox meters";
+const LAYERS_TO_2: &str = "core report settings telemetry process mailbox meters disk helm cluster registry";
 const LAYERS_TO_4: &str =
-    "core report telemetry settings process mailbox meters disk helm cluster registry jobs serve driver";
+    "core report settings telemetry process mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -38,14 +39,16 @@ pub(crate) const CORE: Table = Table {
     rows: &[
         row("name", ""),
         row("time", ""),
-        row("digest", ""),
         row("failure", ""),
-        row("values", "name digest failure"),
+        row("number", ""),
+        row("digest", "number"),
+        row("yaml", "number"),
+        row("values", "name digest failure number yaml"),
         row("object", "name digest failure"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
-        row("hook", "name time failure object metric values"),
-        row("module", "name digest failure values hook"),
+        row("hook", "name time failure yaml object metric values"),
+        row("module", "name digest failure yaml values hook"),
         row("release", "name time digest failure"),
         row("artifact", "name time digest failure"),
         row("review", "name failure hook object"),
@@ -58,21 +61,22 @@ pub(crate) const SHELL: Table = Table {
     folder: "src/",
     rows: &[
         row("report", "core"),
-        row("telemetry", "core"),
         row("settings", "core"),
+        row("telemetry", "core report settings"),
         row("process", LAYERS_TO_0),
         row("mailbox", LAYERS_TO_0),
         row("meters", LAYERS_TO_0),
+        row("notices", "core meters"),
         row("disk", LAYERS_TO_1),
         row("helm", LAYERS_TO_1),
         row("cluster", LAYERS_TO_1),
         row("registry", LAYERS_TO_1),
         row("jobs", LAYERS_TO_2),
         row("serve", LAYERS_TO_2),
-        row("driver", "core mailbox jobs cluster::monitor"),
+        row("driver", "core mailbox notices jobs cluster::monitor"),
         row("app", LAYERS_TO_4),
         row("cli", "report settings app"),
-        row("main", "report telemetry settings app cli"),
+        row("main", "report settings telemetry app cli"),
     ],
 };
 
@@ -142,8 +146,7 @@ mod tests {
             folder: "",
             rows: &[row("a", ""), row("longer-b", "a core")],
         };
-        let wanted =
-            "T\n\n| module | may use |\n|---|---|\n| a | nothing of ours |\n| longer-b | a, core |\n";
+        let wanted = "T\n\n| module | may use |\n|---|---|\n| a | nothing of ours |\n| longer-b | a, core |\n";
         assert_eq!(TABLE.markdown(), wanted);
     }
 }

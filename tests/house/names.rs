@@ -4,9 +4,7 @@ use crate::finding::{Finding, assert_none};
 use crate::repository::{self, TextFile};
 
 /// Names that say nothing: whatever is in them has a better one.
-const EMPTY_NAMES: [&str; 8] = [
-    "util", "utils", "helper", "helpers", "common", "types", "misc", "shared",
-];
+const EMPTY_NAMES: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "types", "misc"];
 
 /// Folders of somebody's machine. Written in halves, so that this file passes its own check.
 const MACHINE_FOLDERS: [&str; 4] = [
@@ -41,8 +39,9 @@ fn check_name(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
+/// The `tests.rs` beside a module is the end of that module, and the module has its head.
 fn check_head(file: &TextFile) -> Option<Finding> {
-    let told = file.text.starts_with("//!");
+    let told = file.text.starts_with("//!") || file.path.ends_with("/tests.rs");
     (!told).then(|| {
         Finding::new(
             &file.path,
@@ -136,6 +135,7 @@ mod tests {
     fn a_file_without_a_head_is_found() {
         assert!(check_head(&TextFile::new("src/a.rs", "// no\nfn a() {}")).is_some());
         assert!(check_head(&TextFile::new("src/a.rs", "//! Yes.\n")).is_none());
+        assert!(check_head(&TextFile::new("src/a/tests.rs", "use super::*;\n")).is_none());
     }
 
     #[test]
