@@ -91,7 +91,7 @@ impl Part {
 
 impl fmt::Display for Part {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {}", self.name(), self.version().trim_start_matches('v'))
+        out.pad(&format!("{} {}", self.name(), self.version().trim_start_matches('v')))
     }
 }
 

@@ -9,11 +9,11 @@ use serde_json::json;
 use thiserror::Error;
 
 use super::component::{Component, ComponentError, wait_for};
-use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, TOKENS};
+use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
-use crate::kubectl::KubectlError;
+use crate::kubectl::{Kubectl, KubectlError};
 use crate::part::Part;
 
 #[derive(Debug, Error)]
@@ -80,9 +80,9 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     if plane.pods() == Pods::Alive {
         plane.add(Part::KubeScheduler, &scheduler_flags(&plane.path))?;
         plane.add(Part::Kwok, &kwok_flags(&plane.path))?;
-        admin.feed(["create", "-f", "-"], &node())?;
+        furnish_node(&admin)?;
         wait_for(&mut plane.components, "the node to be ready", || {
-            admin.run(["wait", "--for=condition=Ready", "node", "--all", "--timeout=5s"])
+            admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
         })?;
     }
     wait_for(&mut plane.components, "the controllers to work", || {
@@ -180,27 +180,26 @@ fn scheduler_flags(folder: &Path) -> Vec<String> {
 fn kwok_flags(folder: &Path) -> Vec<String> {
     flags([
         ("kubeconfig", Inmate::Kwok.kubeconfig(folder).display().to_string()),
-        // Not the configuration of the person at the keyboard.
-        ("config", folder.join("kwok.yaml").display().to_string()),
+        ("config", folder.join(KWOK).display().to_string()),
         ("manage-all-nodes", "true".to_owned()),
         // Beside the range of the services.
         ("cidr", "10.0.1.0/24".to_owned()),
     ])
 }
 
-fn node() -> String {
-    let node = json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": "testbed",
-            "labels": {
-                "kubernetes.io/hostname": "testbed",
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "node-role.kubernetes.io/control-plane": "",
-            },
-        },
+/// Plays the kubelet that registers itself; its status is kwok's.
+fn furnish_node(admin: &Kubectl) -> Result<(), KubectlError> {
+    let labels = json!({
+        "kubernetes.io/hostname": NODE,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "node-role.kubernetes.io/control-plane": "",
     });
-    node.to_string()
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NODE, "labels": labels } });
+    admin.feed(["create", "-f", "-"], &node.to_string())?;
+    // Put on every new node, and normally taken away by the controller that we do without.
+    admin.run(["taint", "node", NODE, "node.kubernetes.io/not-ready:NoSchedule-"])?;
+    Ok(())
 }
+
+const NODE: &str = "testbed";

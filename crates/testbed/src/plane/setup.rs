@@ -15,6 +15,7 @@ use crate::find::Tools;
 
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const POLICY: &str = "audit-policy.json";
+pub(super) const KWOK: &str = "kwok.yaml";
 pub(super) const CERTIFICATES: &str = "certificates";
 
 /// Users of the API server that are parts of the control plane, beside the ones in [`User`].
@@ -74,6 +75,7 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()
     }
     fs::write(folder.join(TOKENS), tokens())?;
     fs::write(folder.join(POLICY), policy().to_string())?;
+    fs::write(folder.join(KWOK), include_str!("../../parts/kwok/stages.yaml"))?;
     for user in [User::Admin, User::Operator] {
         fs::write(folder.join(user.file()), kubeconfig(folder, server, user.name(), None))?;
     }
