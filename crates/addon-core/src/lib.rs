@@ -1,1 +1,8 @@
 //! x
+
+pub mod name;
+
+pub mod digest;
+pub mod number;
+pub mod time;
+pub mod yaml;
