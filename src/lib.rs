@@ -3,3 +3,4 @@
 pub mod mailbox;
 pub mod process;
 pub mod report;
+pub mod settings;
