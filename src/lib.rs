@@ -4,3 +4,4 @@ pub mod mailbox;
 pub mod process;
 pub mod report;
 pub mod settings;
+pub mod telemetry;
