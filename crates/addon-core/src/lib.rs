@@ -6,3 +6,7 @@ pub mod digest;
 pub mod number;
 pub mod time;
 pub mod yaml;
+
+pub mod values;
+
+pub mod hook;
