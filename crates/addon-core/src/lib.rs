@@ -8,3 +8,4 @@
 pub mod failure;
 pub mod module;
 pub mod operator;
+pub mod release;
