@@ -9,3 +9,14 @@ pub mod failure;
 pub mod module;
 pub mod operator;
 pub mod release;
+
+pub mod name;
+
+pub mod digest;
+pub mod number;
+pub mod time;
+pub mod yaml;
+
+pub mod values;
+
+pub mod hook;
