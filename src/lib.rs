@@ -1,1 +1,5 @@
-//! x
+//! The shell of the operator: everything that touches the world. Modules stand in suggested reading order.
+
+pub mod mailbox;
+pub mod process;
+pub mod report;
