@@ -261,7 +261,7 @@ contexts:
         let address = Address { context: Some("c".to_owned()), ..two(dir.path()) };
         let error = find(&address).unwrap().settle().await.err().unwrap();
         let failure = Failure::from(error);
-        assert!(failure.report.contains("two") && failure.report.contains("`c`"), "{failure}");
+        assert!(failure.report.contains("two") && failure.report.ends_with(": c"), "{failure}");
 
         let nothing = Address { home: Some(dir.path().to_owned()), ..Address::default() };
         assert!(matches!(find(&nothing), Err(ConnectError::Nowhere)));
