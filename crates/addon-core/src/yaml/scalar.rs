@@ -96,17 +96,17 @@ fn decimal_f32(scientific: &str) -> f32 {
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Dialect) -> Result<Scalar, String> {
     let scalar = match tag {
         None if plain => implicit(text, dialect),
-        None => Scalar::Text(text.to_owned()),
         Some("binary") => Scalar::Text(binary(text)?),
         Some("bool" | "int" | "float" | "null" | "timestamp") => implicit(text, dialect),
         // A tag of somebody's own says nothing to us.
-        Some(_) => Scalar::Text(text.to_owned()),
+        None | Some(_) => Scalar::Text(text.to_owned()),
     };
     let suits = match (tag, &scalar) {
-        (Some("bool"), Scalar::Bool(_)) | (Some("int"), Scalar::Int(_)) => true,
-        (Some("float"), Scalar::Float(_) | Scalar::Int(_)) | (Some("null"), Scalar::Null) => true,
-        (Some("timestamp"), Scalar::Text(text)) => timestamp(text).is_some(),
-        (Some("bool" | "int" | "float" | "null" | "timestamp"), _) => false,
+        (Some("bool"), scalar) => matches!(scalar, Scalar::Bool(_)),
+        (Some("int"), scalar) => matches!(scalar, Scalar::Int(_)),
+        (Some("float"), scalar) => matches!(scalar, Scalar::Float(_) | Scalar::Int(_)),
+        (Some("null"), scalar) => matches!(scalar, Scalar::Null),
+        (Some("timestamp"), scalar) => matches!(scalar, Scalar::Text(_)) && timestamp(text).is_some(),
         _ => true,
     };
     if suits {
