@@ -134,9 +134,9 @@ impl Operator {
                 }
             }
             Ok(Done::ConfigSaved(Saved::Conflict(read))) => {
-                let before = self.config.raw(&key).cloned();
+                let before = self.config.version();
                 self.config_changed(read);
-                if self.config.raw(&key) == before.as_ref() && !self.config.is_missing() {
+                if self.config.version() == before && !self.config.is_missing() {
                     let report = "the ConfigMap changed again while its section was being saved";
                     self.hook_failed(&ran.lane, Failure::new(Class::Unavailable, report));
                 } else {
