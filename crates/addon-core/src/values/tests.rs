@@ -216,7 +216,7 @@ fn refusals_read_like_those_of_the_original() {
         (
             add("/one", 5),
             none,
-            "merge module 'one' values failed: 'one' should be a map or a list, not 5",
+            "merge module 'one' values failed: 'one' should be a map or a list, not of type number",
         ),
     ];
     for (values, config, message) in rows {
@@ -229,6 +229,18 @@ fn refusals_read_like_those_of_the_original() {
         chain(&error),
         "merge global values failed: unacceptable patch operation for path 'one' (only 'global' and '*Enabled' are permitted)",
     );
+}
+
+#[test]
+fn the_global_section_is_a_map() {
+    let mut store = Store::new();
+    let error = store.set_config(&Owner::Global, Some(json!([]))).unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "apply global section of ConfigMap failed: 'global' should be a map, not of type array"
+    );
+    assert_eq!(store.set_config(&module("one"), Some(json!([1]))), Ok(true));
+    assert_eq!(*store.effective(&module("one")), json!([1]));
 }
 
 #[test]
@@ -259,7 +271,7 @@ fn a_layer_under_which_patches_would_not_apply_is_refused() {
     let scalar = store.set_static(&one, json!("text")).unwrap_err();
     assert_eq!(
         chain(&scalar),
-        "apply module 'one' values of files failed: 'one' should be a map or a list, not \"text\""
+        "apply module 'one' values of files failed: 'one' should be a map or a list, not of type string"
     );
     assert_eq!(store, before);
 }
