@@ -310,12 +310,11 @@ impl Store {
             None => Arc::clone(&before.effective),
         };
         let wanted = patched(&key, &reached, &values_patch.operations).map_err(reject_values)?;
-        let (effective, patches) = match wanted {
-            None => (reached, None),
-            Some(_) => {
-                let patches = before.patches.compacted_with(&values_patch.operations);
-                (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
-            }
+        let (effective, patches) = if wanted.is_some() {
+            let patches = before.patches.compacted_with(&values_patch.operations);
+            (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
+        } else {
+            (reached, None)
         };
 
         let values_changed = effective != before.effective;
