@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use addon_core::digest::Digest;
+use addon_core::digest::{Builder, Digest};
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 
@@ -52,7 +52,7 @@ impl Apis {
         }
         let digest = names
             .iter()
-            .fold(Digest::builder().part(&version), |builder, name| builder.part(name))
+            .fold(Digest::builder().part(&version), Builder::part)
             .finish();
         Self {
             version,

@@ -107,12 +107,11 @@ impl RequestError {
                 "{} does not accept our credentials: did they expire?",
                 attempt.server
             )),
-            Some(_) => None,
             None if self.class() == Class::Unavailable => Some(format!(
                 "is the API server at {} up, and is that its address?",
                 attempt.server
             )),
-            None => None,
+            Some(_) | None => None,
         }
     }
 

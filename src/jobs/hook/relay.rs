@@ -238,7 +238,9 @@ mod tests {
                 queue: "q".to_owned(),
             };
             let mut sink = labels.sink(Stream::Stderr);
-            lines.iter().for_each(|line| sink(line));
+            for line in lines {
+                sink(line);
+            }
         });
         std::mem::take(&mut *records.lock().unwrap())
     }
