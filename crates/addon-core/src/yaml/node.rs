@@ -202,7 +202,8 @@ impl Reader {
         Ok(())
     }
 
-    fn key(&self, key: &Rc<Node>) -> Result<Scalar, YamlError> {
+    fn key(&mut self, key: &Rc<Node>) -> Result<Scalar, YamlError> {
+        self.count(key)?;
         let Content::Scalar { text, plain, tag } = &key.content else {
             return Err(YamlError::at(key.place, "a map or a list cannot be a key"));
         };
