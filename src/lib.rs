@@ -1,6 +1,9 @@
 //! The shell of the operator: everything that touches the world. Modules stand in suggested reading order.
 
+pub mod cluster;
 pub mod disk;
+pub mod helm;
+pub mod jobs;
 pub mod mailbox;
 pub mod process;
 pub mod report;
