@@ -5,6 +5,13 @@
 
 #![warn(missing_docs)]
 
+pub mod name;
+
+pub mod digest;
+pub mod number;
+pub mod time;
+pub mod yaml;
+
 pub mod failure;
 pub mod module;
 pub mod operator;

@@ -1,0 +1,331 @@
+//! Validated names of modules, hooks, queues and bindings, and who owns what.
+//!
+//! A name that exists is a good one: nothing below this file checks again. Must never know what the named thing does.
+
+mod case;
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Key of the global section in values files, in the `ConfigMap` and in what hooks read.
+pub const GLOBAL_KEY: &str = "global";
+/// What follows a module's values key in the name of its flag.
+pub const ENABLED_SUFFIX: &str = "Enabled";
+/// What follows a module's values key in the name of its maintenance state.
+pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
+
+/// Why a text is no name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// The values key of the name would belong to another name.
+    #[error(
+        "'{name}' name should be in kebab-case and be restorable from camelCase: consider renaming to '{proposal}'"
+    )]
+    NotRestorable {
+        /// The refused name.
+        name: String,
+        /// What its values key would be read back as.
+        proposal: String,
+    },
+    /// A character that neither a release nor a values key may hold.
+    #[error("'{name}' name should hold only small letters, digits, dots and dashes")]
+    Character {
+        /// The refused name.
+        name: String,
+    },
+    /// The values key of the name is taken by the global section.
+    #[error("'{GLOBAL_KEY}' is no name for a module: the global values have it")]
+    Reserved,
+    /// A values key that is not the camelCase form of a module name.
+    #[error("bad module name '{key}': should be camelCased")]
+    NotCamel {
+        /// The refused key.
+        key: String,
+    },
+    /// Nothing where a name is needed.
+    #[error("empty {what} name")]
+    Empty {
+        /// What was to be named.
+        what: &'static str,
+    },
+    /// A line break or another control character, which would break logs and labels.
+    #[error("{what} name {name:?} holds a control character")]
+    Control {
+        /// What was to be named.
+        what: &'static str,
+        /// The refused name.
+        name: String,
+    },
+}
+
+/// Name of a module in kebab-case, which its values key leads back to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ModuleName(Arc<str>);
+
+impl ModuleName {
+    /// Accepts a kebab-case name that survives the way to camelCase and back.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::Empty { what: "module" });
+        }
+        let proposal = case::to_kebab(&case::to_camel(text));
+        if proposal != text {
+            return Err(NameError::NotRestorable {
+                name: text.to_owned(),
+                proposal,
+            });
+        }
+        if !text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+        {
+            return Err(NameError::Character { name: text.to_owned() });
+        }
+        if text == GLOBAL_KEY {
+            return Err(NameError::Reserved);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Accepts the camelCase key under which values of a module are kept.
+    pub fn from_values_key(key: &str) -> Result<Self, NameError> {
+        let not_camel = || NameError::NotCamel { key: key.to_owned() };
+        let name = Self::parse(&case::to_kebab(key)).map_err(|_| not_camel())?;
+        if name.values_key() == key {
+            Ok(name)
+        } else {
+            Err(not_camel())
+        }
+    }
+
+    /// Key of the module's values: `foo-bar` has `fooBar`.
+    pub fn values_key(&self) -> String {
+        case::to_camel(&self.0)
+    }
+
+    /// Key of the flag that switches the module: `fooBarEnabled`.
+    pub fn enabled_key(&self) -> String {
+        self.values_key() + ENABLED_SUFFIX
+    }
+
+    /// Key of the maintenance state of the module: `fooBarMaintenance`.
+    pub fn maintenance_key(&self) -> String {
+        self.values_key() + MAINTENANCE_SUFFIX
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ModuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for ModuleName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ModuleName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ModuleName> for String {
+    fn from(name: ModuleName) -> Self {
+        name.0.as_ref().into()
+    }
+}
+
+/// What a [`Label`] is the name of.
+pub trait Named {
+    /// The word for it in error texts.
+    const WHAT: &'static str;
+}
+
+/// A name that people chose freely: any text without control characters.
+///
+/// One implementation serves hooks, queues and bindings, and the type parameter keeps them apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String", bound = "K: Named + Clone")]
+pub struct Label<K>(Arc<str>, PhantomData<K>);
+
+impl<K: Named> Label<K> {
+    /// Accepts any text that can be printed on one line.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::Empty { what: K::WHAT });
+        }
+        if text.chars().any(char::is_control) {
+            return Err(NameError::Control {
+                what: K::WHAT,
+                name: text.to_owned(),
+            });
+        }
+        Ok(Self(text.into(), PhantomData))
+    }
+}
+
+impl<K> Label<K> {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<K> fmt::Display for Label<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<K: Named> TryFrom<String> for Label<K> {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::parse(&text)
+    }
+}
+
+impl<K> From<Label<K>> for String {
+    fn from(label: Label<K>) -> Self {
+        label.0.as_ref().into()
+    }
+}
+
+/// Marks the name of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hook {}
+
+impl Named for Hook {
+    const WHAT: &'static str = "hook";
+}
+
+/// Marks the name of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Queue {}
+
+impl Named for Queue {
+    const WHAT: &'static str = "queue";
+}
+
+/// Marks the name of a binding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Binding {}
+
+impl Named for Binding {
+    const WHAT: &'static str = "binding";
+}
+
+/// Name of a hook: its path from the hooks directory on. Unique for its owner only.
+pub type HookName = Label<Hook>;
+/// Name of a queue as hooks choose it.
+pub type QueueName = Label<Queue>;
+/// Name of a binding inside one hook.
+pub type BindingName = Label<Binding>;
+
+impl QueueName {
+    /// The queue of everything that names no queue.
+    pub fn main() -> Self {
+        Self("main".into(), PhantomData)
+    }
+}
+
+/// Whose values and hooks something is about. The global ones come first in every order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Owner {
+    /// No module: what all of them share.
+    Global,
+    /// One module.
+    Module(ModuleName),
+}
+
+impl Owner {
+    /// Key of the owner's section in every document that holds values.
+    pub fn values_key(&self) -> String {
+        match self {
+            Self::Global => GLOBAL_KEY.to_owned(),
+            Self::Module(name) => name.values_key(),
+        }
+    }
+
+    /// The module, if it is one.
+    pub fn module(&self) -> Option<&ModuleName> {
+        match self {
+            Self::Global => None,
+            Self::Module(name) => Some(name),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Global => f.write_str(GLOBAL_KEY),
+            Self::Module(name) => write!(f, "module '{name}'"),
+        }
+    }
+}
+
+impl From<ModuleName> for Owner {
+    fn from(name: ModuleName) -> Self {
+        Self::Module(name)
+    }
+}
+
+/// One hook among all of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HookId {
+    /// Who runs it.
+    pub owner: Owner,
+    /// Its name among the owner's hooks.
+    pub name: HookName,
+}
+
+impl fmt::Display for HookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.owner {
+            Owner::Global => write!(f, "global hook '{}'", self.name),
+            Owner::Module(module) => write!(f, "hook '{}' of module '{module}'", self.name),
+        }
+    }
+}
+
+/// Highest order number that a directory can give; above it the number counts as absent.
+const MAX_ORDER: u32 = i32::MAX.unsigned_abs();
+
+/// Reads order and module name from the name of a module's directory, `020-foo-bar` or `foo-bar`.
+pub fn parse_module_dir(dir_name: &str, unnumbered_order: u32) -> Result<(u32, ModuleName), NameError> {
+    let (order, name) = match dir_name.split_once('-') {
+        Some((digits, rest))
+            if !digits.is_empty() && !rest.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            let order = digits
+                .parse()
+                .ok()
+                .filter(|order| *order <= MAX_ORDER)
+                .unwrap_or(unnumbered_order);
+            (order, rest)
+        }
+        _ => (unnumbered_order, dir_name),
+    };
+    Ok((order, ModuleName::parse(name)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! YAML as the two readers of the original understand it, and YAML that both read back unchanged.
+//!
+//! The parser is not ours; what a scalar means, which keys collide and what `<<` does is, because people's files depend
+//! on it. Must never panic or blow up on any text.
+
+mod compose;
+mod node;
+mod scalar;
+mod write;
+
+use granit_parser::Marker;
+use serde_json::Value;
+use thiserror::Error;
+
+pub use write::to_string;
+
+use compose::Composer;
+
+/// How deep a document may be nested, aliases followed. Far above what people write, far below what a stack holds.
+pub const MAX_DEPTH: usize = 400;
+
+/// A text that is no usable YAML, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct YamlError {
+    /// Line of the place, from 1.
+    pub line: usize,
+    /// Column of the place, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl YamlError {
+    fn at(place: Place, message: impl Into<String>) -> Self {
+        Self {
+            line: place.line,
+            column: place.column,
+            message: message.into(),
+        }
+    }
+}
+
+/// A place in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+}
+
+impl From<Marker> for Place {
+    fn from(marker: Marker) -> Self {
+        Self {
+            line: marker.line(),
+            column: marker.col() + 1,
+        }
+    }
+}
+
+/// Which of the two readers to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// YAML 1.1 scalars, the last of equal keys wins: values files, charts, hook configurations.
+    V2,
+    /// The same, but equal keys are an error.
+    V2Strict,
+    /// YAML 1.2 booleans, timestamps, equal keys are an error: sections of the `ConfigMap`.
+    V3,
+}
+
+impl Dialect {
+    fn is_v3(self) -> bool {
+        self == Self::V3
+    }
+}
+
+/// Reads the first document in the dialect of values files, charts and hook configurations.
+pub fn from_str_v2(text: &str) -> Result<Value, YamlError> {
+    first(text, Dialect::V2)
+}
+
+/// Like [`from_str_v2`], but refuses equal keys in one map.
+pub fn from_str_v2_strict(text: &str) -> Result<Value, YamlError> {
+    first(text, Dialect::V2Strict)
+}
+
+/// Reads the first document in the dialect of `ConfigMap` sections.
+pub fn from_str_v3(text: &str) -> Result<Value, YamlError> {
+    first(text, Dialect::V3)
+}
+
+/// Reads all documents in the dialect of [`from_str_v2`].
+pub fn documents_v2(text: &str) -> Result<Vec<Value>, YamlError> {
+    let mut composer = Composer::new(text)?;
+    let mut documents = Vec::new();
+    while let Some(root) = composer.document()? {
+        documents.push(node::to_value(&root, Dialect::V2)?);
+    }
+    Ok(documents)
+}
+
+fn first(text: &str, dialect: Dialect) -> Result<Value, YamlError> {
+    match Composer::new(text)?.document()? {
+        Some(root) => node::to_value(&root, dialect),
+        None => Ok(Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests;

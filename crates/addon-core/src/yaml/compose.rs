@@ -1,0 +1,157 @@
+//! From parser events to a tree of nodes in which aliases share what they point to.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag, options};
+
+use super::node::{Content, Node};
+use super::{MAX_DEPTH, Place, YamlError};
+
+/// Reads one document after the other.
+pub(super) struct Composer<'text> {
+    events: Parser<'text, granit_parser::StrInput<'text>>,
+    anchors: BTreeMap<usize, Rc<Node>>,
+}
+
+type Spanned<'text> = (Event<'text>, Place);
+
+impl<'text> Composer<'text> {
+    pub(super) fn new(text: &'text str) -> Result<Self, YamlError> {
+        // The mark may only be the first character; what follows is what the parser counts from.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        refuse_unprintable(text)?;
+        let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+        Ok(Self {
+            events: Parser::new_from_str_with_options(text, options),
+            anchors: BTreeMap::new(),
+        })
+    }
+
+    /// The root of the next document, if there is one.
+    pub(super) fn document(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
+        loop {
+            match self.next()? {
+                (Event::DocumentStart(..), _) => break,
+                (Event::StreamEnd, _) => return Ok(None),
+                _ => {}
+            }
+        }
+        self.anchors.clear();
+        let first = self.next()?;
+        let root = self.node(first, 0)?;
+        // What follows the root belongs to the document too, as far as errors go.
+        while !matches!(self.next()?.0, Event::DocumentEnd | Event::StreamEnd) {}
+        Ok(Some(root))
+    }
+
+    fn next(&mut self) -> Result<Spanned<'text>, YamlError> {
+        loop {
+            match self.events.next() {
+                Some(Ok((Event::Anchor(..), _))) => {}
+                Some(Ok((event, span))) => return Ok((event, span.start.into())),
+                Some(Err(error)) => return Err(scan_error(&error)),
+                None => return Ok((Event::StreamEnd, Place { line: 1, column: 1 })),
+            }
+        }
+    }
+
+    fn node(&mut self, (event, place): Spanned<'text>, depth: usize) -> Result<Rc<Node>, YamlError> {
+        if depth > MAX_DEPTH {
+            return Err(YamlError::at(place, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let (anchor, content) = match event {
+            Event::Alias(id) => {
+                let target = self.anchors.get(&id);
+                return target
+                    .cloned()
+                    .ok_or_else(|| YamlError::at(place, "an anchor contains itself"));
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = style == ScalarStyle::Plain;
+                (
+                    anchor,
+                    Content::Scalar {
+                        text: text.into_owned(),
+                        plain,
+                        tag: core_tag(tag.as_deref()),
+                    },
+                )
+            }
+            Event::SequenceStart(_, anchor, _) => (anchor, Content::Sequence(self.items(depth)?)),
+            Event::MappingStart(_, anchor, _) => (anchor, Content::Mapping(self.entries(depth)?)),
+            // Anything else in place of a node is a node that was left out.
+            _ => (
+                0,
+                Content::Scalar {
+                    text: String::new(),
+                    plain: true,
+                    tag: None,
+                },
+            ),
+        };
+        let node = Rc::new(Node { content, place });
+        if anchor != 0 {
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        Ok(node)
+    }
+
+    fn items(&mut self, depth: usize) -> Result<Vec<Rc<Node>>, YamlError> {
+        let mut items = Vec::new();
+        loop {
+            let next = self.next()?;
+            if matches!(next.0, Event::SequenceEnd | Event::StreamEnd) {
+                return Ok(items);
+            }
+            items.push(self.node(next, depth + 1)?);
+        }
+    }
+
+    fn entries(&mut self, depth: usize) -> Result<Vec<(Rc<Node>, Rc<Node>)>, YamlError> {
+        let mut entries = Vec::new();
+        loop {
+            let next = self.next()?;
+            if matches!(next.0, Event::MappingEnd | Event::StreamEnd) {
+                return Ok(entries);
+            }
+            let key = self.node(next, depth + 1)?;
+            let next = self.next()?;
+            entries.push((key, self.node(next, depth + 1)?));
+        }
+    }
+}
+
+/// The tag that decides what a scalar is: the suffix of a core tag, or any other tag as it is.
+fn core_tag(tag: Option<&Tag>) -> Option<String> {
+    let tag = tag?;
+    match tag.suffix_in_namespace("tag:yaml.org,2002:") {
+        Some(suffix) => Some(suffix.into_owned()),
+        None => Some(format!("{}{}", tag.handle(), tag.suffix())),
+    }
+}
+
+fn scan_error(error: &ScanError) -> YamlError {
+    YamlError::at((*error.marker()).into(), error.info())
+}
+
+/// Go's reader refuses these anywhere, the parser only in some places.
+fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
+    let mut place = Place { line: 1, column: 1 };
+    for c in text.chars() {
+        let printable = matches!(c,
+            '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
+        if !printable {
+            return Err(YamlError::at(place, "control characters are not allowed"));
+        }
+        if c == '\n' {
+            place = Place {
+                line: place.line + 1,
+                column: 1,
+            };
+        } else {
+            place.column += 1;
+        }
+    }
+    Ok(())
+}
