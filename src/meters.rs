@@ -22,7 +22,9 @@ use self::table::{Counter, Gauge, Histogram, Kind, Meter, Sampled};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The upper bounds that the contract gives to every histogram of ours, in seconds.
-const BUCKETS: [f64; 14] = [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+const BUCKETS: [f64; 14] = [
+    0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
+];
 
 /// What the loop knew at the moment of a scrape.
 #[derive(Debug, Default)]
@@ -54,14 +56,20 @@ impl Meters {
             let opts = Opts::new(format!("{prefix}{}", row.name), row.help);
             match row.kind {
                 Kind::Counter => {
-                    meters.counters.insert(row.name, CounterVec::new(opts, row.labels).expect(WELL_FORMED));
+                    meters
+                        .counters
+                        .insert(row.name, CounterVec::new(opts, row.labels).expect(WELL_FORMED));
                 }
                 Kind::Gauge => {
-                    meters.gauges.insert(row.name, GaugeVec::new(opts, row.labels).expect(WELL_FORMED));
+                    meters
+                        .gauges
+                        .insert(row.name, GaugeVec::new(opts, row.labels).expect(WELL_FORMED));
                 }
                 Kind::Histogram => {
                     let opts = HistogramOpts::from(opts).buckets(BUCKETS.to_vec());
-                    meters.histograms.insert(row.name, HistogramVec::new(opts, row.labels).expect(WELL_FORMED));
+                    meters
+                        .histograms
+                        .insert(row.name, HistogramVec::new(opts, row.labels).expect(WELL_FORMED));
                 }
                 Kind::Sampled => {}
             }
@@ -71,17 +79,29 @@ impl Meters {
 
     /// Adds to a counter; adding nothing makes its series exist.
     pub fn add<const N: usize>(&self, meter: &Meter<Counter, N>, labels: [&str; N], by: f64) {
-        self.counters.get(meter.name).expect(LISTED).with_label_values(&labels).inc_by(by);
+        self.counters
+            .get(meter.name)
+            .expect(LISTED)
+            .with_label_values(&labels)
+            .inc_by(by);
     }
 
     /// Sets a gauge.
     pub fn set<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], value: f64) {
-        self.gauges.get(meter.name).expect(LISTED).with_label_values(&labels).set(value);
+        self.gauges
+            .get(meter.name)
+            .expect(LISTED)
+            .with_label_values(&labels)
+            .set(value);
     }
 
     /// Puts a duration into a histogram.
     pub fn observe<const N: usize>(&self, meter: &Meter<Histogram, N>, labels: [&str; N], took: Duration) {
-        self.histograms.get(meter.name).expect(LISTED).with_label_values(&labels).observe(took.as_secs_f64());
+        self.histograms
+            .get(meter.name)
+            .expect(LISTED)
+            .with_label_values(&labels)
+            .observe(took.as_secs_f64());
     }
 
     /// Everything as text, in the order of the names. Without a sample the series that come from the loop are absent.
@@ -96,7 +116,9 @@ impl Meters {
         families.extend(process::families());
         families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
-        TextEncoder::new().encode_to_string(&families).expect("families without a name or series were left out")
+        TextEncoder::new()
+            .encode_to_string(&families)
+            .expect("families without a name or series were left out")
     }
 
     fn sampled(&self, sample: &Sample) -> Vec<MetricFamily> {
@@ -108,7 +130,10 @@ impl Meters {
             let enabled = if module.enabled { "true" } else { "false" };
             ([module.name.as_str(), enabled, "true"], 1.0)
         });
-        let lengths = sample.queues.iter().map(|queue| ([queue.name.as_str()], count(queue.tasks.len())));
+        let lengths = sample
+            .queues
+            .iter()
+            .map(|queue| ([queue.name.as_str()], count(queue.tasks.len())));
         [
             self.family(&table::TASKS_QUEUE_LENGTH, lengths),
             self.family(&table::TASKS_QUEUE_HEAD_INFO, heads),
@@ -134,7 +159,9 @@ impl Meters {
 
 impl fmt::Debug for Meters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meters").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Meters")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,6 +173,12 @@ const LISTED: &str = "every meter is in the table, a test counts them";
 /// A number of things as a sample value.
 pub fn count(n: usize) -> f64 {
     u32::try_from(n).map_or(f64::from(u32::MAX), f64::from)
+}
+
+/// A number of bytes as a sample value; exact up to 8 PiB.
+#[expect(clippy::cast_precision_loss, reason = "a sample value is a float by definition")]
+pub fn bytes(n: u64) -> f64 {
+    n as f64
 }
 
 #[cfg(test)]

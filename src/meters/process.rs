@@ -14,22 +14,41 @@ pub(super) fn families() -> Vec<MetricFamily> {
     let stat = read("/proc/self/stat").and_then(|text| Stat::parse(&text));
     let mut families = Vec::new();
     if let Some(stat) = &stat {
-        let cpu = Counter::new("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.");
+        let cpu = Counter::new(
+            "process_cpu_seconds_total",
+            "Total user and system CPU time spent in seconds.",
+        );
         let cpu = cpu.expect(WELL_FORMED);
         cpu.inc_by(stat.cpu_ticks / TICKS_PER_SECOND);
         families.extend(cpu.collect());
-        families.extend(gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", stat.virtual_bytes));
+        families.extend(gauge(
+            "process_virtual_memory_bytes",
+            "Virtual memory size in bytes.",
+            stat.virtual_bytes,
+        ));
     }
     let booted = read("/proc/stat").and_then(|text| number_after(&text, "btime "));
     if let (Some(stat), Some(booted)) = (&stat, booted) {
         let started = booted + stat.start_ticks / TICKS_PER_SECOND;
-        families.extend(gauge("process_start_time_seconds", "Start time of the process since unix epoch.", started));
+        families.extend(gauge(
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch.",
+            started,
+        ));
     }
     if let Some(kilobytes) = read("/proc/self/status").and_then(|text| number_after(&text, "VmRSS:")) {
-        families.extend(gauge("process_resident_memory_bytes", "Resident memory size in bytes.", kilobytes * 1024.0));
+        families.extend(gauge(
+            "process_resident_memory_bytes",
+            "Resident memory size in bytes.",
+            kilobytes * 1024.0,
+        ));
     }
     if let Ok(open) = fs_err::read_dir("/proc/self/fd") {
-        families.extend(gauge("process_open_fds", "Number of open file descriptors.", super::count(open.count())));
+        families.extend(gauge(
+            "process_open_fds",
+            "Number of open file descriptors.",
+            super::count(open.count()),
+        ));
     }
     families
 }
@@ -66,7 +85,11 @@ impl Stat {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
-        Some(Self { cpu_ticks: field(14)? + field(15)?, start_ticks: field(22)?, virtual_bytes: field(23)? })
+        Some(Self {
+            cpu_ticks: field(14)? + field(15)?,
+            start_ticks: field(22)?,
+            virtual_bytes: field(23)?,
+        })
     }
 }
 

@@ -94,29 +94,53 @@ pub struct Row {
 
 impl<K: Kept, const N: usize> Meter<K, N> {
     const fn new(name: &'static str, unit: Unit, labels: [&'static str; N], help: &'static str) -> Self {
-        Self { name, unit, help, labels, kind: PhantomData }
+        Self {
+            name,
+            unit,
+            help,
+            labels,
+            kind: PhantomData,
+        }
     }
 
     const fn row(&'static self) -> Row {
-        Row { name: self.name, kind: K::KIND, unit: self.unit, help: self.help, labels: &self.labels }
+        Row {
+            name: self.name,
+            kind: K::KIND,
+            unit: self.unit,
+            help: self.help,
+            labels: &self.labels,
+        }
     }
 }
 
 const HOOK: [&str; 4] = ["hook", "binding", "queue", "activation"];
 const MODULE_HOOK: [&str; 5] = ["module", "hook", "binding", "queue", "activation"];
 
-pub static BINDING_COUNT: Meter<Gauge, 2> =
-    Meter::new("binding_count", Unit::Count, ["module", "hook"], "Bindings of a hook; the module is empty for global hooks.");
+pub static BINDING_COUNT: Meter<Gauge, 2> = Meter::new(
+    "binding_count",
+    Unit::Count,
+    ["module", "hook"],
+    "Bindings of a hook; the module is empty for global hooks.",
+);
 pub static CONFIG_VALUES_ERRORS: Meter<Counter, 0> = Meter::new(
     "config_values_errors_total",
     Unit::Count,
     [],
     "Grows by one at once and then every 5 seconds while a key of the ConfigMap cannot be used.",
 );
-pub static CONVERGENCE_SECONDS: Meter<Counter, 1> =
-    Meter::new("convergence_seconds", Unit::Seconds, ["activation"], "Time spent in converges that ended.");
-pub static CONVERGENCE_TOTAL: Meter<Counter, 1> =
-    Meter::new("convergence_total", Unit::Count, ["activation"], "Converges that ended.");
+pub static CONVERGENCE_SECONDS: Meter<Counter, 1> = Meter::new(
+    "convergence_seconds",
+    Unit::Seconds,
+    ["activation"],
+    "Time spent in converges that ended.",
+);
+pub static CONVERGENCE_TOTAL: Meter<Counter, 1> = Meter::new(
+    "convergence_total",
+    Unit::Count,
+    ["activation"],
+    "Converges that ended.",
+);
 pub static FAILURES: Meter<Counter, 2> = Meter::new(
     "failures_total",
     Unit::Count,
@@ -129,16 +153,24 @@ pub static GLOBAL_HOOK_ALLOWED_ERRORS: Meter<Counter, 4> = Meter::new(
     HOOK,
     "Failed runs of global hooks that their binding allows to fail.",
 );
-pub static GLOBAL_HOOK_ERRORS: Meter<Counter, 4> =
-    Meter::new("global_hook_errors_total", Unit::Count, HOOK, "Failed runs of global hooks; each is retried.");
+pub static GLOBAL_HOOK_ERRORS: Meter<Counter, 4> = Meter::new(
+    "global_hook_errors_total",
+    Unit::Count,
+    HOOK,
+    "Failed runs of global hooks; each is retried.",
+);
 pub static GLOBAL_HOOK_RUN_MAX_RSS: Meter<Gauge, 4> = Meter::new(
     "global_hook_run_max_rss_bytes",
     Unit::Bytes,
     HOOK,
     "Peak resident memory of the last run of a global hook.",
 );
-pub static GLOBAL_HOOK_RUN_SECONDS: Meter<Histogram, 4> =
-    Meter::new("global_hook_run_seconds", Unit::Seconds, HOOK, "Wall time of runs of global hooks.");
+pub static GLOBAL_HOOK_RUN_SECONDS: Meter<Histogram, 4> = Meter::new(
+    "global_hook_run_seconds",
+    Unit::Seconds,
+    HOOK,
+    "Wall time of runs of global hooks.",
+);
 pub static GLOBAL_HOOK_RUN_SYS_CPU: Meter<Histogram, 4> = Meter::new(
     "global_hook_run_sys_cpu_seconds",
     Unit::Seconds,
@@ -151,8 +183,12 @@ pub static GLOBAL_HOOK_RUN_USER_CPU: Meter<Histogram, 4> = Meter::new(
     HOOK,
     "CPU time of runs of global hooks in user mode.",
 );
-pub static GLOBAL_HOOK_SUCCESS: Meter<Counter, 4> =
-    Meter::new("global_hook_success_total", Unit::Count, HOOK, "Runs of global hooks that succeeded.");
+pub static GLOBAL_HOOK_SUCCESS: Meter<Counter, 4> = Meter::new(
+    "global_hook_success_total",
+    Unit::Count,
+    HOOK,
+    "Runs of global hooks that succeeded.",
+);
 pub static LIVE_TICKS: Meter<Counter, 0> = Meter::new(
     "live_ticks",
     Unit::Count,
@@ -165,8 +201,12 @@ pub static MM_MODULE_INFO: Meter<Sampled, 3> = Meter::new(
     ["module", "enabled", "critical"],
     "1 for every module that was found, with whether it is enabled.",
 );
-pub static MODULE_DELETE_ERRORS: Meter<Counter, 1> =
-    Meter::new("module_delete_errors_total", Unit::Count, ["module"], "Failed attempts to remove a module.");
+pub static MODULE_DELETE_ERRORS: Meter<Counter, 1> = Meter::new(
+    "module_delete_errors_total",
+    Unit::Count,
+    ["module"],
+    "Failed attempts to remove a module.",
+);
 pub static MODULE_HELM_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_helm_seconds",
     Unit::Seconds,
@@ -179,16 +219,24 @@ pub static MODULE_HOOK_ALLOWED_ERRORS: Meter<Counter, 5> = Meter::new(
     MODULE_HOOK,
     "Failed runs of module hooks that their binding allows to fail.",
 );
-pub static MODULE_HOOK_ERRORS: Meter<Counter, 5> =
-    Meter::new("module_hook_errors_total", Unit::Count, MODULE_HOOK, "Failed runs of module hooks; each is retried.");
+pub static MODULE_HOOK_ERRORS: Meter<Counter, 5> = Meter::new(
+    "module_hook_errors_total",
+    Unit::Count,
+    MODULE_HOOK,
+    "Failed runs of module hooks; each is retried.",
+);
 pub static MODULE_HOOK_RUN_MAX_RSS: Meter<Gauge, 5> = Meter::new(
     "module_hook_run_max_rss_bytes",
     Unit::Bytes,
     MODULE_HOOK,
     "Peak resident memory of the last run of a module hook or enabled script.",
 );
-pub static MODULE_HOOK_RUN_SECONDS: Meter<Histogram, 5> =
-    Meter::new("module_hook_run_seconds", Unit::Seconds, MODULE_HOOK, "Wall time of runs of module hooks.");
+pub static MODULE_HOOK_RUN_SECONDS: Meter<Histogram, 5> = Meter::new(
+    "module_hook_run_seconds",
+    Unit::Seconds,
+    MODULE_HOOK,
+    "Wall time of runs of module hooks.",
+);
 pub static MODULE_HOOK_RUN_SYS_CPU: Meter<Histogram, 5> = Meter::new(
     "module_hook_run_sys_cpu_seconds",
     Unit::Seconds,
@@ -201,10 +249,18 @@ pub static MODULE_HOOK_RUN_USER_CPU: Meter<Histogram, 5> = Meter::new(
     MODULE_HOOK,
     "CPU time of runs of module hooks and enabled scripts in user mode.",
 );
-pub static MODULE_HOOK_SUCCESS: Meter<Counter, 5> =
-    Meter::new("module_hook_success_total", Unit::Count, MODULE_HOOK, "Runs of module hooks that succeeded.");
-pub static MODULE_RUN_ERRORS: Meter<Counter, 1> =
-    Meter::new("module_run_errors_total", Unit::Count, ["module"], "Failed runs of a module; each is retried.");
+pub static MODULE_HOOK_SUCCESS: Meter<Counter, 5> = Meter::new(
+    "module_hook_success_total",
+    Unit::Count,
+    MODULE_HOOK,
+    "Runs of module hooks that succeeded.",
+);
+pub static MODULE_RUN_ERRORS: Meter<Counter, 1> = Meter::new(
+    "module_run_errors_total",
+    Unit::Count,
+    ["module"],
+    "Failed runs of a module; each is retried.",
+);
 pub static MODULE_RUN_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_run_seconds",
     Unit::Seconds,
@@ -229,8 +285,12 @@ pub static TASKS_QUEUE_HEAD_INFO: Meter<Sampled, 4> = Meter::new(
     ["queue", "module", "task_type", "hook"],
     "1 for the first task of every queue that has one.",
 );
-pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> =
-    Meter::new("tasks_queue_length", Unit::Count, ["queue"], "Tasks in a queue, the running one included.");
+pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
+    "tasks_queue_length",
+    Unit::Count,
+    ["queue"],
+    "Tasks in a queue, the running one included.",
+);
 
 /// All of them, by name.
 pub static ALL: [Row; 29] = [

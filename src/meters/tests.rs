@@ -7,13 +7,19 @@ use super::*;
 
 fn render_own(meters: &Meters, sample: Option<&Sample>) -> String {
     let text = meters.render(sample);
-    text.lines().filter(|line| line.starts_with("own_")).fold(String::new(), |all, line| all + line + "\n")
+    text.lines()
+        .filter(|line| line.starts_with("own_"))
+        .fold(String::new(), |all, line| all + line + "\n")
 }
 
 #[test]
 fn every_meter_of_the_table_is_listed_once() {
     let source = include_str!("table.rs");
-    assert_eq!(source.matches("\npub static ").count() - 1, table::ALL.len(), "a meter is missing in `ALL`");
+    assert_eq!(
+        source.matches("\npub static ").count() - 1,
+        table::ALL.len(),
+        "a meter is missing in `ALL`"
+    );
     let mut names: Vec<&str> = table::ALL.iter().map(|row| row.name).collect();
     names.dedup();
     assert_eq!(names.len(), table::ALL.len());
@@ -22,7 +28,11 @@ fn every_meter_of_the_table_is_listed_once() {
 #[test]
 fn what_is_written_is_rendered_under_the_prefix() {
     let meters = Meters::new("own_");
-    assert_eq!(render_own(&meters, None), "", "a series exists only once something happened");
+    assert_eq!(
+        render_own(&meters, None),
+        "",
+        "a series exists only once something happened"
+    );
     meters.add(&table::MODULE_RUN_ERRORS, ["one"], 1.0);
     meters.add(&table::MODULE_RUN_ERRORS, ["one"], 1.0);
     meters.set(&table::BINDING_COUNT, ["one", "hooks/a\"b.sh"], 3.0);
@@ -37,14 +47,24 @@ fn durations_fall_into_the_buckets_of_the_contract() {
     let meters = Meters::new("own_");
     meters.observe(&table::MODULE_RUN_SECONDS, ["one", ""], Duration::from_millis(3));
     let text = render_own(&meters, None);
-    let bounds: Vec<&str> =
-        text.lines().filter_map(|line| line.split_once("le=\"")?.1.split('"').next()).collect();
+    let bounds: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(",le=\"")?.1.split('"').next())
+        .collect();
     assert_eq!(
         bounds,
-        ["0", "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "+Inf"]
+        [
+            "0", "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "+Inf"
+        ]
     );
-    assert!(text.contains("own_module_run_seconds_bucket{activation=\"\",module=\"one\",le=\"0.002\"} 0\n"), "{text}");
-    assert!(text.contains("own_module_run_seconds_bucket{activation=\"\",module=\"one\",le=\"0.005\"} 1\n"), "{text}");
+    assert!(
+        text.contains("own_module_run_seconds_bucket{activation=\"\",module=\"one\",le=\"0.002\"} 0\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("own_module_run_seconds_bucket{activation=\"\",module=\"one\",le=\"0.005\"} 1\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -65,9 +85,16 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         error: None,
         failures: 0,
     };
-    let queue = |name: &str, tasks| QueueReport { name: name.into(), status: String::new(), tasks };
+    let queue = |name: &str, tasks| QueueReport {
+        name: name.into(),
+        status: String::new(),
+        tasks,
+    };
     let meters = Meters::new("own_");
-    let sample = Sample { queues: vec![queue("main", vec![task.clone(), task]), queue("side", vec![])], modules: vec![module] };
+    let sample = Sample {
+        queues: vec![queue("main", vec![task.clone(), task]), queue("side", vec![])],
+        modules: vec![module],
+    };
     assert_eq!(
         render_own(&meters, Some(&sample)),
         "own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n\
@@ -75,7 +102,11 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_tasks_queue_length{queue=\"main\"} 2\n\
          own_tasks_queue_length{queue=\"side\"} 0\n"
     );
-    assert_eq!(render_own(&meters, Some(&Sample::default())), "", "what is gone leaves no series");
+    assert_eq!(
+        render_own(&meters, Some(&Sample::default())),
+        "",
+        "what is gone leaves no series"
+    );
 }
 
 /// `docs/metrics.md` is this text; `UPDATE=1` writes it.
@@ -86,7 +117,14 @@ fn reference() -> String {
          `binding` is the kind of a binding; `activation` is `OperatorStartup` during the first converge and empty after it.\n\n\
          | name | kind | unit | labels | meaning |\n|---|---|---|---|---|\n",
     );
-    for Row { name, kind, unit, help, labels } in table::ALL {
+    for Row {
+        name,
+        kind,
+        unit,
+        help,
+        labels,
+    } in table::ALL
+    {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge | Kind::Sampled => "gauge",
@@ -117,5 +155,8 @@ fn the_reference_page_is_up_to_date() {
         fs_err::write(path, &page).unwrap();
     }
     let written = fs_err::read_to_string(path).unwrap_or_default();
-    assert!(written == page, "docs/metrics.md is not what the table says; run the tests with UPDATE=1");
+    assert!(
+        written == page,
+        "docs/metrics.md is not what the table says; run the tests with UPDATE=1"
+    );
 }
