@@ -1,4 +1,12 @@
 //! The shell of addon-operator: everything that touches the world. Decisions are made in `addon-core`.
+//!
+//! Modules stand in the order in which they are best read.
 
+pub mod report;
+
+pub mod mailbox;
 pub mod meters;
+pub mod process;
+
 pub mod notices;
+pub mod serve;
