@@ -3,6 +3,8 @@
 //! Modules stand in the order in which they are best read.
 
 pub mod report;
+pub mod settings;
+pub mod telemetry;
 
 pub mod mailbox;
 pub mod meters;
@@ -10,3 +12,7 @@ pub mod process;
 
 pub mod notices;
 pub mod serve;
+
+pub mod driver;
+
+pub mod cli;

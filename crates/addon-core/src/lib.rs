@@ -12,6 +12,10 @@ pub mod number;
 pub mod time;
 pub mod yaml;
 
+pub mod values;
+
+pub mod hook;
+
 pub mod failure;
 pub mod module;
 pub mod operator;

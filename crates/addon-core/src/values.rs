@@ -1,0 +1,464 @@
+//! Values: the layers of each owner, what they add up to, and what a hook may change.
+//!
+//! Every change is first a proposal, worked out without touching anything, and then committed whole or not at all. Must
+//! never hold values that cannot be computed: a layer that would lead there is refused when it comes.
+
+pub mod merge;
+pub mod patch;
+pub mod section;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::name::{GLOBAL_KEY, Owner};
+use crate::number;
+use merge::{TooDeep, merge};
+use patch::{DoesNotApply, FlagOp, Operations, Patch, PatchFile, Unacceptable};
+
+/// Counts the changes of one owner's layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Version(u64);
+
+/// What was attempted with the values of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// A hook's patch.
+    Patch(PatchFile),
+    /// A section of the `ConfigMap`.
+    ConfigSection,
+    /// Values from files.
+    Files,
+}
+
+/// A change of values that was refused; nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", attempted(.owner, *.attempt))]
+pub struct Rejected {
+    /// Whose values.
+    pub owner: Owner,
+    /// What was attempted.
+    pub attempt: Attempt,
+    /// Why it cannot be.
+    #[source]
+    pub reason: Reason,
+}
+
+fn attempted(owner: &Owner, attempt: Attempt) -> String {
+    match attempt {
+        Attempt::Patch(file) => format!("merge {owner} {file} failed"),
+        Attempt::ConfigSection => format!("apply {owner} section of ConfigMap failed"),
+        Attempt::Files => format!("apply {owner} values of files failed"),
+    }
+}
+
+/// Why a change of values cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Reason {
+    /// A hook did what it may not.
+    #[error(transparent)]
+    Unacceptable(#[from] Unacceptable),
+    /// A patch does not fit the values.
+    #[error(transparent)]
+    DoesNotApply(#[from] DoesNotApply),
+    /// Layers are nested too deep to be merged.
+    #[error(transparent)]
+    TooDeep(#[from] TooDeep),
+    /// A section would be a scalar.
+    #[error("'{key}' should be a map or a list, not {found}")]
+    NoSection {
+        /// Key of the section.
+        key: String,
+        /// What it would be.
+        found: Value,
+    },
+}
+
+/// The layers of one owner, low to high, and their sum.
+#[derive(Debug, Clone, PartialEq)]
+struct Layers {
+    files: Arc<Value>,
+    config: Option<Arc<Value>>,
+    patches: Arc<Operations>,
+    effective: Arc<Value>,
+    version: Version,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        let empty = Arc::new(Value::Object(Map::new()));
+        Self {
+            files: Arc::clone(&empty),
+            config: None,
+            patches: Arc::default(),
+            effective: empty,
+            version: Version::default(),
+        }
+    }
+}
+
+impl Layers {
+    /// Works out what the layers add up to.
+    fn sum(key: &str, files: &Value, config: Option<&Value>, patches: &Operations) -> Result<Value, Reason> {
+        let below = match config {
+            Some(config) => merge(files.clone(), config)?,
+            None => files.clone(),
+        };
+        section_of(patches.apply_stored(&document_of(key, below))?, key)
+    }
+
+    fn bump(&mut self) {
+        self.version.0 += 1;
+    }
+}
+
+/// A section as the document that paths of patches are about.
+fn document_of(key: &str, section: Value) -> Value {
+    Value::Object(Map::from_iter([(key.to_owned(), section)]))
+}
+
+/// The section of a patched document; one that was removed is empty.
+fn section_of(document: Value, key: &str) -> Result<Value, Reason> {
+    let section = match document {
+        Value::Object(mut map) => map.remove(key),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    };
+    match section {
+        None => Ok(Value::Object(Map::new())),
+        Some(section) => whole_section(section, key),
+    }
+}
+
+fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
+    match section {
+        Value::Object(_) | Value::Array(_) => Ok(section),
+        found @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => Err(Reason::NoSection {
+            key: key.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// A document as hooks read it: the global section and, for a module, its own, shared and not copied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookDocument {
+    global: Arc<Value>,
+    own: Option<(String, Arc<Value>)>,
+}
+
+impl HookDocument {
+    /// The document in one piece.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::from_iter([(GLOBAL_KEY.to_owned(), Value::clone(&self.global))]);
+        if let Some((key, section)) = &self.own {
+            map.insert(key.clone(), Value::clone(section));
+        }
+        Value::Object(map)
+    }
+}
+
+impl Serialize for HookDocument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sections = BTreeMap::from([(GLOBAL_KEY, &*self.global)]);
+        if let Some((key, section)) = &self.own {
+            sections.insert(key, section);
+        }
+        let mut map = serializer.serialize_map(Some(sections.len()))?;
+        for (key, section) in sections {
+            map.serialize_entry(key, section)?;
+        }
+        map.end()
+    }
+}
+
+/// A hook's patches, worked out against one version of the values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    owner: Owner,
+    base: Version,
+    /// The new section, if it differs.
+    config: Option<Arc<Value>>,
+    /// The new accumulated patches, if the values patch changed anything.
+    patches: Option<Arc<Operations>>,
+    effective: Arc<Value>,
+    values_changed: bool,
+    flags: Vec<FlagOp>,
+}
+
+impl Proposal {
+    /// Whose values it changes.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// The version it was made on.
+    pub fn base(&self) -> Version {
+        self.base
+    }
+
+    /// Whether it still fits what the store holds; if not, it is to be made anew.
+    pub fn is_current(&self, store: &Store) -> bool {
+        store.version(&self.owner) == self.base
+    }
+
+    /// The whole new section that must be in the `ConfigMap` before the commit.
+    pub fn config_section(&self) -> Option<&Arc<Value>> {
+        self.config.as_ref()
+    }
+
+    /// Whether the effective values will differ.
+    pub fn values_changed(&self) -> bool {
+        self.values_changed
+    }
+
+    /// What it says about modules.
+    pub fn flags(&self) -> &[FlagOp] {
+        &self.flags
+    }
+}
+
+/// The store changed since the proposal was made.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("values of {} changed since the patch was worked out", .0.owner)]
+pub struct Stale(pub Box<Proposal>);
+
+/// What a commit changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Whether the effective values differ.
+    pub values_changed: bool,
+    /// The new section, if the config patch changed it.
+    pub config_section: Option<Arc<Value>>,
+    /// Opinions on modules.
+    pub flags: Vec<FlagOp>,
+}
+
+/// The values of all owners.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Store {
+    owners: BTreeMap<Owner, Layers>,
+}
+
+impl Store {
+    /// A store without values.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn layers(&self, owner: &Owner) -> Layers {
+        self.owners.get(owner).cloned().unwrap_or_default()
+    }
+
+    /// What an owner's layers add up to.
+    pub fn effective(&self, owner: &Owner) -> Arc<Value> {
+        self.owners
+            .get(owner)
+            .map_or_else(|| Layers::default().effective, |layers| Arc::clone(&layers.effective))
+    }
+
+    /// The section of the `ConfigMap` that is in force; nothing if there is none.
+    pub fn config_section(&self, owner: &Owner) -> Option<Arc<Value>> {
+        self.owners.get(owner).and_then(|layers| layers.config.clone())
+    }
+
+    /// The accumulated patches of an owner's hooks.
+    pub fn patches(&self, owner: &Owner) -> Arc<Operations> {
+        self.owners
+            .get(owner)
+            .map(|layers| Arc::clone(&layers.patches))
+            .unwrap_or_default()
+    }
+
+    /// How often an owner's layers changed.
+    pub fn version(&self, owner: &Owner) -> Version {
+        self.owners.get(owner).map(|layers| layers.version).unwrap_or_default()
+    }
+
+    /// What a hook of the owner reads as values.
+    pub fn hook_values(&self, owner: &Owner) -> HookDocument {
+        let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
+        HookDocument {
+            global: self.effective(&Owner::Global),
+            own,
+        }
+    }
+
+    /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
+    pub fn config_values(&self, owner: &Owner) -> HookDocument {
+        let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
+        let own = owner.module().map(|name| (name.values_key(), section(owner)));
+        HookDocument {
+            global: section(&Owner::Global),
+            own,
+        }
+    }
+
+    /// Replaces the values of files. Says whether the effective values changed.
+    pub fn set_static(&mut self, owner: &Owner, values: Value) -> Result<bool, Rejected> {
+        let values = if values.is_null() {
+            Value::Object(Map::new())
+        } else {
+            values
+        };
+        self.set_layer(owner, Attempt::Files, |layers, key| {
+            layers.files = Arc::new(settled_section(values, key)?);
+            Ok(())
+        })
+    }
+
+    /// Replaces or drops the section of the `ConfigMap`. Says whether the effective values changed.
+    ///
+    /// An empty section that vanishes stays: it holds no values to take back.
+    pub fn set_config(&mut self, owner: &Owner, section: Option<Value>) -> Result<bool, Rejected> {
+        self.set_layer(owner, Attempt::ConfigSection, |layers, key| {
+            layers.config = match section {
+                Some(section) => Some(Arc::new(settled_section(section, key)?)),
+                None => layers
+                    .config
+                    .take()
+                    .filter(|kept| kept.as_object().is_some_and(Map::is_empty)),
+            };
+            Ok(())
+        })
+    }
+
+    /// Forgets what an owner's hooks patched. Says whether the effective values changed.
+    pub fn forget_patches(&mut self, owner: &Owner) -> Result<bool, Rejected> {
+        self.set_layer(owner, Attempt::Files, |layers, _| {
+            layers.patches = Arc::default();
+            Ok(())
+        })
+    }
+
+    fn set_layer(
+        &mut self,
+        owner: &Owner,
+        attempt: Attempt,
+        change: impl FnOnce(&mut Layers, &str) -> Result<(), Reason>,
+    ) -> Result<bool, Rejected> {
+        let before = self.layers(owner);
+        let mut layers = before.clone();
+        let key = owner.values_key();
+        let mut apply = || {
+            change(&mut layers, &key)?;
+            let sum = Layers::sum(&key, &layers.files, layers.config.as_deref(), &layers.patches)?;
+            if sum != *before.effective {
+                layers.effective = Arc::new(sum);
+            }
+            Ok(())
+        };
+        apply().map_err(|reason| Rejected {
+            owner: owner.clone(),
+            attempt,
+            reason,
+        })?;
+        let changed = layers.effective != before.effective;
+        if layers != before {
+            layers.bump();
+            self.owners.insert(owner.clone(), layers);
+        }
+        Ok(changed)
+    }
+
+    /// Works out what a hook's patches would change, config patch first, and touches nothing.
+    pub fn propose(&self, owner: &Owner, values: &Patch, config: &Patch) -> Result<Proposal, Rejected> {
+        let rejected = |file, reason| Rejected {
+            owner: owner.clone(),
+            attempt: Attempt::Patch(file),
+            reason,
+        };
+        let reject_config = |reason| rejected(PatchFile::Config, reason);
+        let reject_values = |reason| rejected(PatchFile::Values, reason);
+
+        let key = owner.values_key();
+        let before = self.layers(owner);
+        let config_patch = config.accept(owner).map_err(|error| reject_config(error.into()))?;
+        let values_patch = values.accept(owner).map_err(|error| reject_values(error.into()))?;
+
+        let new_config =
+            patched_config(&key, before.config.as_deref(), &config_patch.operations).map_err(reject_config)?;
+        let config_in_force = new_config.as_ref().or(before.config.as_deref());
+        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches);
+        let reached = sum(&before.patches).map_err(reject_config)?;
+
+        let strict = values_patch
+            .operations
+            .apply_strict(&document_of(&key, reached.clone()));
+        let wanted = strict
+            .map_err(Reason::from)
+            .and_then(|document| section_of(document, &key))
+            .map_err(reject_values)?;
+        let (effective, patches) = if wanted == reached {
+            (reached, None)
+        } else {
+            let patches = before.patches.compacted_with(&values_patch.operations);
+            (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
+        };
+
+        let values_changed = effective != *before.effective;
+        Ok(Proposal {
+            owner: owner.clone(),
+            base: before.version,
+            config: new_config.map(Arc::new),
+            patches,
+            effective: if values_changed {
+                Arc::new(effective)
+            } else {
+                before.effective
+            },
+            values_changed,
+            flags: config_patch.flags.into_iter().chain(values_patch.flags).collect(),
+        })
+    }
+
+    /// Carries a proposal out, unless the store changed since it was made.
+    pub fn commit(&mut self, proposal: Proposal) -> Result<Change, Stale> {
+        if !proposal.is_current(self) {
+            return Err(Stale(Box::new(proposal)));
+        }
+        let Proposal {
+            owner,
+            base: _,
+            config,
+            patches,
+            effective,
+            values_changed,
+            flags,
+        } = proposal;
+        if config.is_some() || patches.is_some() {
+            let layers = self.owners.entry(owner).or_default();
+            layers.config = config.clone().or_else(|| layers.config.take());
+            layers.patches = patches.unwrap_or_else(|| Arc::clone(&layers.patches));
+            layers.effective = effective;
+            layers.bump();
+        }
+        Ok(Change {
+            values_changed,
+            config_section: config,
+            flags,
+        })
+    }
+}
+
+fn settled_section(mut section: Value, key: &str) -> Result<Value, Reason> {
+    number::settle(&mut section);
+    whole_section(section, key)
+}
+
+/// The section after a config patch, if it differs. A section that is not there yet is created.
+fn patched_config(key: &str, section: Option<&Value>, operations: &Operations) -> Result<Option<Value>, Reason> {
+    if operations.is_empty() {
+        return Ok(None);
+    }
+    let before = section.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    let patched = section_of(operations.apply_strict(&document_of(key, before.clone()))?, key)?;
+    Ok((patched != before).then_some(patched))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! JSON pointers, with the liberties that the original takes on indexes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A path to a place in a document, at least one key long.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pointer {
+    /// As written; comes first, so that pointers are ordered by it.
+    text: String,
+    keys: Vec<String>,
+}
+
+impl Pointer {
+    /// Reads a pointer; nothing if it does not start with a slash.
+    pub fn parse(text: &str) -> Option<Self> {
+        let keys = text
+            .strip_prefix('/')?
+            .split('/')
+            .map(|key| key.replace("~1", "/").replace("~0", "~"))
+            .collect();
+        Some(Self {
+            text: text.to_owned(),
+            keys,
+        })
+    }
+
+    /// Whether this place is inside what the other one names.
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.keys.len() > other.keys.len() && self.keys.starts_with(&other.keys)
+    }
+
+    /// What is at the place.
+    pub fn find<'doc>(&self, document: &'doc Value) -> Option<&'doc Value> {
+        self.keys.iter().try_fold(document, |value, key| match value {
+            Value::Object(map) => map.get(key),
+            Value::Array(items) => items.get(index(key, items.len())?),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        })
+    }
+
+    /// What holds the place, and the last key of the path.
+    pub(super) fn parent_of<'doc>(&self, document: &'doc mut Value) -> Option<(&'doc mut Value, &str)> {
+        let (last, keys) = self.keys.split_last()?;
+        let parent = keys.iter().try_fold(document, |value, key| match value {
+            Value::Object(map) => map.get_mut(key),
+            Value::Array(items) => index(key, items.len()).and_then(|at| items.get_mut(at)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        })?;
+        Some((parent, last))
+    }
+}
+
+/// The index that a key means in a list with so many places; negative ones count from the end.
+pub(super) fn index(key: &str, places: usize) -> Option<usize> {
+    let at: i64 = key.parse().ok()?;
+    let places = i64::try_from(places).ok()?;
+    let at = if at < 0 { at + places } else { at };
+    usize::try_from(at).ok().filter(|_| at < places)
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.text
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("'{text}' is no JSON pointer"))
+    }
+}
