@@ -61,7 +61,7 @@ enum Command {
     Raw(Raw),
     /// Add labels to the manifests on standard input; helm calls this
     #[command(hide = true)]
-    PostRenderer(crate::cli::PostRenderer),
+    PostRenderer(PostRenderer),
 }
 
 /// The labels that helm's output gets.
@@ -161,6 +161,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Module(module)) => module.run(environment),
         Some(Command::Global(global)) => global.run(environment),
         Some(Command::Config(config)) => config.run(environment),
+        Some(Command::PostRenderer(PostRenderer { labels })) => { drop(labels); Ok(()) }
         Some(Command::Raw(Raw { path, target })) => {
             target.socket(environment).and_then(|socket| print(&socket.get(&path)?))
         }

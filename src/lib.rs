@@ -15,4 +15,5 @@ pub mod serve;
 
 pub mod driver;
 
+pub mod app;
 pub mod cli;
