@@ -5,16 +5,15 @@
 
 #![warn(missing_docs)]
 
-pub mod name;
-
 pub mod digest;
+pub mod name;
 pub mod number;
 pub mod time;
 pub mod yaml;
 
-pub mod values;
-
 pub mod hook;
+pub mod queue;
+pub mod values;
 
 pub mod failure;
 pub mod module;

@@ -11,6 +11,7 @@ use super::event::{SyncAction, Usage};
 use crate::failure::Failure;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, Owner, QueueName};
+use crate::values::HookDocument;
 
 /// The name of one running job, never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,14 +59,14 @@ pub enum Job {
         /// `VALUES_PATH`: as for a hook, with `global.enabledModules`.
         values: Arc<Value>,
         /// `CONFIG_VALUES_PATH`.
-        config_values: Arc<Value>,
+        config_values: HookDocument,
     },
     /// Make the release what these values render to.
     SyncRelease {
         /// Whose chart.
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
-        values: Arc<Value>,
+        values: HookDocument,
     },
     /// Uninstall a release that is ours; one that is absent is a success.
     DeleteRelease {
@@ -80,6 +81,8 @@ pub enum Job {
         text: String,
         /// What the key held when the section was computed; `None`: the key was absent.
         base: Option<String>,
+        /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
+        create: bool,
     },
 }
 
@@ -91,9 +94,9 @@ pub struct HookRun {
     /// `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
     /// `VALUES_PATH`.
-    pub values: Arc<Value>,
+    pub values: HookDocument,
     /// `CONFIG_VALUES_PATH`.
-    pub config_values: Arc<Value>,
+    pub config_values: HookDocument,
     /// After this long the process group is ended and the run has failed.
     pub deadline: Duration,
     /// How the run is labelled.
@@ -207,6 +210,8 @@ pub enum Notice {
     HelmFinished {
         /// Which.
         module: ModuleName,
+        /// What had to be done.
+        action: SyncAction,
         /// From job start to end.
         took: Duration,
         /// `OperatorStartup` during the first converge, else empty.

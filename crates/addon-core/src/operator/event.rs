@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::effect::JobId;
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
@@ -145,13 +143,4 @@ pub enum Saved {
     },
     /// Somebody had changed the ConfigMap meanwhile; nothing was written. This is what it holds.
     Conflict(ConfigRead),
-}
-
-/// A JSON document together with the version of the values it was made of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Versioned {
-    /// The document.
-    pub value: std::sync::Arc<Value>,
-    /// Grows with every change of what it was made of.
-    pub version: u64,
 }
