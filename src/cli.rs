@@ -161,7 +161,10 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Module(module)) => module.run(environment),
         Some(Command::Global(global)) => global.run(environment),
         Some(Command::Config(config)) => config.run(environment),
-        Some(Command::PostRenderer(PostRenderer { labels })) => { drop(labels); Ok(()) }
+        Some(Command::PostRenderer(PostRenderer { labels })) => {
+            drop(labels);
+            Ok(())
+        }
         Some(Command::Raw(Raw { path, target })) => {
             target.socket(environment).and_then(|socket| print(&socket.get(&path)?))
         }
@@ -182,13 +185,22 @@ pub fn fail(report: &Report) -> ExitCode {
 
 impl Target {
     fn socket(&self, environment: &Environment) -> Result<Socket, CommandError> {
-        Ok(Socket::new(crate::settings::debug_socket(self.debug_unix_socket.as_deref(), environment)?))
+        Ok(Socket::new(crate::settings::debug_socket(
+            self.debug_unix_socket.as_deref(),
+            environment,
+        )?))
     }
 }
 
 /// Prints data, with a line break at its end.
 fn print(data: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
-    let end = if data.is_empty() || data.ends_with('\n') { "" } else { "\n" };
-    write!(out, "{data}{end}").and_then(|()| out.flush()).map_err(CommandError::Print)
+    let end = if data.is_empty() || data.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write!(out, "{data}{end}")
+        .and_then(|()| out.flush())
+        .map_err(CommandError::Print)
 }

@@ -53,7 +53,16 @@ where
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
-        Self { operator, doors, mailbox, run, jobs, running, meters, clock }
+        Self {
+            operator,
+            doors,
+            mailbox,
+            run,
+            jobs,
+            running,
+            meters,
+            clock,
+        }
     }
 
     /// Tells the operator what was found before the start, then whatever happens, until it asks for the end.
@@ -112,22 +121,31 @@ where
         self.jobs.spawn(async move {
             let outcome = work.await.unwrap_or_else(|panic| Err(defect(panic.as_ref())));
             // A loop that has ended needs no outcomes.
-            drop(doors.post(Event::JobFinished(id, outcome)));
+            let _ = doors.post(Event::JobFinished(id, outcome));
         });
     }
 }
 
 impl<R> fmt::Debug for Driver<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("mailbox", &self.mailbox).field("running", &self.running.keys()).finish_non_exhaustive()
+        f.debug_struct("Driver")
+            .field("mailbox", &self.mailbox)
+            .field("running", &self.running.keys())
+            .finish_non_exhaustive()
     }
 }
 
 /// A panic as the failure of the one job that panicked.
 fn defect(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(Class::Defect, format!("a job panicked: {}", text.unwrap_or("without a text")))
-        .hint("this is a defect of addon-operator, please report it")
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::new(
+        Class::Defect,
+        format!("a job panicked: {}", text.unwrap_or("without a text")),
+    )
+    .hint("this is a defect of addon-operator, please report it")
 }
 
 async fn alarm(due: Option<Instant>) {
@@ -150,7 +168,10 @@ impl Clock {
 
     fn now(self) -> Now {
         let micros = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Now { tick: Tick::from_micros(micros), wall: Timestamp::now() }
+        Now {
+            tick: Tick::from_micros(micros),
+            wall: Timestamp::now(),
+        }
     }
 
     /// When that tick comes, rounded up: a timer that fires early would be set again at once.
@@ -172,15 +193,30 @@ mod tests {
         assert!(clock.instant(early) <= Instant::now());
         let later = early + Duration::from_mins(1);
         let left = clock.instant(later) - Instant::now();
-        assert!(left <= Duration::from_mins(1) && left > Duration::from_secs(30), "{left:?}");
+        assert!(
+            left <= Duration::from_mins(1) && left > Duration::from_secs(30),
+            "{left:?}"
+        );
         assert!(clock.instant(Tick::from_micros(u64::MAX)) > Instant::now() + Duration::from_hours(24));
     }
 
     #[tokio::test]
     async fn a_panic_becomes_the_failure_of_its_job() {
-        let panicking = async { if true { panic!("broken {}", "here") } else { Ok(Done::StateSaved) } };
-        let outcome = AssertUnwindSafe(panicking).catch_unwind().await.unwrap_or_else(|panic| Err(defect(panic.as_ref())));
+        let panicking = async {
+            if true {
+                panic!("broken {}", "here")
+            } else {
+                Ok(Done::StateSaved)
+            }
+        };
+        let outcome = AssertUnwindSafe(panicking)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| Err(defect(panic.as_ref())));
         let failure = outcome.unwrap_err();
-        assert_eq!((failure.class, failure.report.as_str()), (Class::Defect, "a job panicked: broken here"));
+        assert_eq!(
+            (failure.class, failure.report.as_str()),
+            (Class::Defect, "a job panicked: broken here")
+        );
     }
 }

@@ -12,7 +12,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help goes to standard output, misuse to standard error; when that is gone, the code has to do.
             drop(error.print());
-            if error.use_stderr() { ExitCode::from(cli::USAGE) } else { ExitCode::SUCCESS }
+            if error.use_stderr() {
+                ExitCode::from(cli::USAGE)
+            } else {
+                ExitCode::SUCCESS
+            }
         }
     }
 }

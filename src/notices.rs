@@ -77,15 +77,10 @@ pub fn tell(notice: &Notice, meters: &Meters) {
         }
         Notice::HelmFinished {
             module,
+            action,
             took,
             activation: _,
-        } => {
-            debug!(
-                module = module.as_str(),
-                seconds = seconds(*took),
-                "Release step is finished"
-            );
-        }
+        } => records::helm_finished(module, *action, *took),
         Notice::ModuleDeleted { module } => info!(module = module.as_str(), "Module is removed"),
         Notice::ModuleDeleteFailed {
             module,

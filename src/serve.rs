@@ -8,6 +8,8 @@ pub mod parameters;
 pub mod probe;
 pub mod pulse;
 pub mod queue_text;
+#[cfg(test)]
+mod stage;
 
 use std::io;
 use std::time::Duration;
@@ -57,11 +59,15 @@ where
     L: Listener,
     L::Addr: std::fmt::Debug,
 {
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+    axum::serve(listener, router)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
 }
 
 async fn ask(doors: &Loop, query: Query) -> Result<Answer, Unanswered> {
-    Ok(timeout(PATIENCE, doors.ask(query)).await.map_err(|_| Unanswered::Late)??)
+    Ok(timeout(PATIENCE, doors.ask(query))
+        .await
+        .map_err(|_| Unanswered::Late)??)
 }
 
 async fn status(doors: &Loop) -> Result<Status, Unanswered> {

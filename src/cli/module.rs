@@ -74,7 +74,10 @@ impl Module {
     pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
         let socket = self.target.socket(environment)?;
         let answer = match self.command {
-            ModuleCommand::List { output: Output::Text } => Ok(table(&socket.read("/module/status.json")?)),
+            ModuleCommand::List { output: Output::Text } => {
+                let modules: Vec<Status> = socket.read("/module/status.json")?;
+                Ok(table(&modules))
+            }
             ModuleCommand::List { output } => socket.get(&format!("/module/list.{}", output.extension())),
             ModuleCommand::Why { module } => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;
@@ -83,9 +86,11 @@ impl Module {
             }
             ModuleCommand::Values(section) => section.print_from(&socket, "values"),
             ModuleCommand::Config(section) => section.print_from(&socket, "config"),
-            ModuleCommand::Patches { module, output } => {
-                socket.get(&format!("/module/{}/patches.{}", super::socket::encode(&module), output.extension()))
-            }
+            ModuleCommand::Patches { module, output } => socket.get(&format!(
+                "/module/{}/patches.{}",
+                super::socket::encode(&module),
+                output.extension()
+            )),
         };
         print(&answer?)
     }
@@ -106,15 +111,40 @@ fn table(modules: &[Status]) -> String {
     }
     let mut table = Table::new(["NAME", "ORDER", "ENABLED", "BY", "STATE", "WAITS FOR"]);
     for status in modules {
-        let Status { name, order, enabled, enabled_by, state, waits_for, error: _, failures: _ } = status;
+        let Status {
+            name,
+            order,
+            enabled,
+            enabled_by,
+            state,
+            waits_for,
+            error: _,
+            failures: _,
+        } = status;
         let enabled = if *enabled { "yes" } else { "no" };
-        table.row([name, &order.to_string(), enabled, enabled_by, state, one_line(waits_for)]);
+        table.row([
+            name,
+            &order.to_string(),
+            enabled,
+            enabled_by,
+            state,
+            one_line(waits_for),
+        ]);
     }
     table.to_string()
 }
 
 fn why(status: &Status) -> String {
-    let Status { name, order, enabled, enabled_by, state, waits_for, error, failures } = status;
+    let Status {
+        name,
+        order,
+        enabled,
+        enabled_by,
+        state,
+        waits_for,
+        error,
+        failures,
+    } = status;
     let enabled = if *enabled { "enabled" } else { "disabled" };
     let mut text = format!("module {name}, order {order}\n{enabled} by: {enabled_by}\nstate: {state}\n");
     if !waits_for.is_empty() {

@@ -52,7 +52,10 @@ impl SocketError {
             Self::Refused { message, .. } if message.contains("module") => {
                 vec!["`addon-operator module list -o wide` names all modules"]
             }
-            Self::Refused { status: StatusCode::NOT_FOUND, .. } => {
+            Self::Refused {
+                status: StatusCode::NOT_FOUND,
+                ..
+            } => {
                 vec!["`addon-operator raw /discovery` lists all paths"]
             }
             Self::Refused { .. }
@@ -88,8 +91,14 @@ impl Socket {
 
     /// The answer to a form.
     pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
-        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
-        let request = Request::builder().method(Method::POST).header(header::CONTENT_TYPE, FORM).uri(path);
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect();
+        let request = Request::builder()
+            .method(Method::POST)
+            .header(header::CONTENT_TYPE, FORM)
+            .uri(path);
         self.request(request, path, fields.join("&"))
     }
 
@@ -97,17 +106,33 @@ impl Socket {
         let request = request
             .header(header::HOST, "localhost")
             .body(Full::new(Bytes::from(body)))
-            .map_err(|source| SocketError::Path { path: path.to_owned(), source })?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SocketError::Runtime)?;
-        runtime.block_on(async { timeout(PATIENCE, self.exchange(request)).await.map_err(|_| SocketError::Late)? })
+            .map_err(|source| SocketError::Path {
+                path: path.to_owned(),
+                source,
+            })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(SocketError::Runtime)?;
+        runtime.block_on(async {
+            timeout(PATIENCE, self.exchange(request))
+                .await
+                .map_err(|_| SocketError::Late)?
+        })
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<String, SocketError> {
-        let stream = UnixStream::connect(&self.path).await.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => SocketError::Absent { path: self.path.clone() },
-            _ => SocketError::Connect { path: self.path.clone(), source },
-        })?;
+        let stream = UnixStream::connect(&self.path)
+            .await
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => SocketError::Absent {
+                    path: self.path.clone(),
+                },
+                _ => SocketError::Connect {
+                    path: self.path.clone(),
+                    source,
+                },
+            })?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let answer = async {
             let response = sender.send_request(request).await?;
@@ -124,7 +149,11 @@ impl Socket {
             return Ok(body);
         }
         let message = body.trim_end();
-        let message = if message.is_empty() { status.to_string() } else { message.to_owned() };
+        let message = if message.is_empty() {
+            status.to_string()
+        } else {
+            message.to_owned()
+        };
         Err(SocketError::Refused { message, status })
     }
 }
@@ -133,6 +162,12 @@ impl Socket {
 pub(super) fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }

@@ -8,7 +8,9 @@ pub(super) struct Table<const N: usize> {
 
 impl<const N: usize> Table<N> {
     pub(super) fn new(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(str::to_owned)] }
+        Self {
+            rows: vec![head.map(str::to_owned)],
+        }
     }
 
     pub(super) fn row(&mut self, cells: [&str; N]) {
@@ -18,7 +20,13 @@ impl<const N: usize> Table<N> {
 
 impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or_default()
+        };
         let widths: [usize; N] = std::array::from_fn(width);
         for row in &self.rows {
             let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));

@@ -189,6 +189,12 @@ pub static GLOBAL_HOOK_SUCCESS: Meter<Counter, 4> = Meter::new(
     HOOK,
     "Runs of global hooks that succeeded.",
 );
+pub static HELM_OPERATION_SECONDS: Meter<Histogram, 3> = Meter::new(
+    "helm_operation_seconds",
+    Unit::Seconds,
+    ["module", "activation", "operation"],
+    "Time of release steps by the most that was needed: check-upgrade (nothing to do), template (rendered the same) or upgrade.",
+);
 pub static LIVE_TICKS: Meter<Counter, 0> = Meter::new(
     "live_ticks",
     Unit::Count,
@@ -293,7 +299,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// All of them, by name.
-pub static ALL: [Row; 29] = [
+pub static ALL: [Row; 30] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -306,6 +312,7 @@ pub static ALL: [Row; 29] = [
     GLOBAL_HOOK_RUN_SYS_CPU.row(),
     GLOBAL_HOOK_RUN_USER_CPU.row(),
     GLOBAL_HOOK_SUCCESS.row(),
+    HELM_OPERATION_SECONDS.row(),
     LIVE_TICKS.row(),
     MM_MODULE_INFO.row(),
     MODULE_DELETE_ERRORS.row(),

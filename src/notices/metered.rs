@@ -3,7 +3,7 @@
 use addon_core::failure::Failure;
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, Notice};
-use addon_core::operator::event::Usage;
+use addon_core::operator::event::{SyncAction, Usage};
 
 use crate::meters::{self, Meters, table};
 
@@ -55,10 +55,13 @@ pub(super) fn count(notice: &Notice, meters: &Meters) {
         }
         Notice::HelmFinished {
             module,
+            action,
             took,
             activation,
         } => {
             meters.observe(&table::MODULE_HELM_SECONDS, [module.as_str(), activation], *took);
+            let labels = [module.as_str(), activation, operation(*action)];
+            meters.observe(&table::HELM_OPERATION_SECONDS, labels, *took);
         }
         Notice::ModuleDeleteFailed { module, failure, .. } => {
             meters.add(&table::MODULE_DELETE_ERRORS, [module.as_str()], 1.0);
@@ -157,6 +160,15 @@ fn used(meters: &Meters, hook: &HookId, labels: &HookLabels, usage: Usage) {
             meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
         }
+    }
+}
+
+/// The original's word for the last thing that was needed.
+fn operation(action: SyncAction) -> &'static str {
+    match action {
+        SyncAction::Unchanged => "check-upgrade",
+        SyncAction::Recorded => "template",
+        SyncAction::Upgraded => "upgrade",
     }
 }
 

@@ -122,11 +122,7 @@ pub(super) fn script_failed(module: &ModuleName, failure: &Failure, retry_in: Du
 }
 
 pub(super) fn module_ready(module: &ModuleName, action: Option<SyncAction>, took: Duration, activation: &str) {
-    let release = action.map(|action| match action {
-        SyncAction::Unchanged => "unchanged",
-        SyncAction::Recorded => "recorded",
-        SyncAction::Upgraded => "upgraded",
-    });
+    let release = action.map(word);
     info!(
         module = module.as_str(),
         release,
@@ -204,6 +200,23 @@ pub(super) fn converge_finished(reason: &str, took: Duration, failing: &[ModuleN
         modules = modules.join(","),
         "Converge modules finished, but some modules still fail"
     );
+}
+
+pub(super) fn helm_finished(module: &ModuleName, action: SyncAction, took: Duration) {
+    debug!(
+        module = module.as_str(),
+        release = word(action),
+        seconds = seconds(took),
+        "Release step is finished"
+    );
+}
+
+fn word(action: SyncAction) -> &'static str {
+    match action {
+        SyncAction::Unchanged => "unchanged",
+        SyncAction::Recorded => "recorded",
+        SyncAction::Upgraded => "upgraded",
+    }
 }
 
 /// Seconds to the millisecond: logs are read by people.

@@ -38,7 +38,10 @@ pub struct Debug {
 pub fn router(debug: Debug) -> Router {
     Router::new()
         .route("/", get(async || text(StatusCode::OK, "debug endpoint is alive")))
-        .route("/discovery", get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")))
+        .route(
+            "/discovery",
+            get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
+        )
         .route("/config/set", post(set_parameter))
         .route("/{*path}", get(look))
         .fallback(not_found)
@@ -58,7 +61,9 @@ fn is_set(flag: Option<&String>) -> bool {
 }
 
 async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri) -> Response {
-    let Some(route) = Route::parse(uri.path()) else { return not_found().await };
+    let Some(route) = Route::parse(uri.path()) else {
+        return not_found().await;
+    };
     match debug.answer(route, &wishes).await {
         Ok(response) => response,
         Err(unanswered) => unanswered.into_response(),
@@ -70,7 +75,9 @@ impl Debug {
         Ok(match route {
             Route::QueueMain(format) => {
                 let queues = super::queues(&self.doors).await?;
-                shown(format, &queue_text::main_queue(&queues), || queue_text::main_text(&queues))
+                shown(format, &queue_text::main_queue(&queues), || {
+                    queue_text::main_text(&queues)
+                })
             }
             Route::QueueList(format) => {
                 let queues = super::queues(&self.doors).await?;
@@ -81,8 +88,11 @@ impl Debug {
             }
             Route::ModuleList(format) => {
                 let modules = super::modules(&self.doors).await?;
-                let mut names: Vec<String> =
-                    modules.into_iter().filter(|module| module.enabled).map(|module| module.name).collect();
+                let mut names: Vec<String> = modules
+                    .into_iter()
+                    .filter(|module| module.enabled)
+                    .map(|module| module.name)
+                    .collect();
                 names.sort_unstable();
                 document(format, &json!({ "enabledModules": names }))
             }
@@ -90,11 +100,21 @@ impl Debug {
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
                 let names = self.document(Ask::GlobalHooks).await?;
-                document(format, &json!({ "globalHooks": names.unwrap_or_default() }))
+                document(format, &json!({ "globalHooks": names.unwrap_or_else(|| json!([])) }))
             }
             Route::Global { section, format } => {
-                let ask = section_of(section, None, false);
-                document(format, &self.document(ask).await?)
+                let value = self
+                    .document(section_of(section, None, false))
+                    .await?
+                    .unwrap_or_default();
+                document(
+                    format,
+                    &if section == Section::Patches {
+                        patches(value)
+                    } else {
+                        value
+                    },
+                )
             }
             Route::Module { name, section, format } => self.module(name, section, format, wishes).await?,
         })
@@ -108,17 +128,17 @@ impl Debug {
         wishes: &Wishes,
     ) -> Result<Response, Unanswered> {
         let answer = match ModuleName::parse(name) {
-            Ok(module) => self.document(section_of(section, Some(module), is_set(wishes.global.as_ref()))).await?,
+            Ok(module) => {
+                self.document(section_of(section, Some(module), is_set(wishes.global.as_ref())))
+                    .await?
+            }
             Err(_) => None,
         };
         Ok(match (answer, section) {
-            (Some(value), _) => document(format, &value),
-            (None, Section::Values | Section::Config) => {
-                text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n")
-            }
-            (None, Section::Patches) => {
-                text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n"))
-            }
+            (Some(value), Section::Patches) => document(format, &patches(value)),
+            (Some(value), Section::Values | Section::Config) => document(format, &value),
+            (None, Section::Values | Section::Config) => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
+            (None, Section::Patches) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n")),
         })
     }
 
@@ -137,6 +157,15 @@ fn section_of(section: Section, module: Option<ModuleName>, with_global: bool) -
         Section::Values => Ask::Values { module, with_global },
         Section::Config => Ask::ConfigValues { module, with_global },
         Section::Patches => Ask::Patches { module },
+    }
+}
+
+/// Patches in the original's shape: a list of patches, of which there is at most one, as they are kept compacted.
+fn patches(operations: Value) -> Value {
+    if operations.is_null() {
+        operations
+    } else {
+        json!([{ "Operations": operations }])
     }
 }
 
@@ -169,13 +198,17 @@ struct SetForm {
 async fn set_parameter(State(debug): State<Debug>, Form(form): Form<SetForm>) -> Response {
     let SetForm { name, value, duration } = form;
     let filled = |field: Option<String>| field.filter(|text| !text.is_empty());
-    let Some(name) = filled(name) else { return bad_request("'name' parameter is required") };
-    let Some(value) = filled(value) else { return bad_request("'value' parameter is required") };
+    let Some(name) = filled(name) else {
+        return bad_request("'name' parameter is required");
+    };
+    let Some(value) = filled(value) else {
+        return bad_request("'value' parameter is required");
+    };
     match debug.parameters.set(&name, &value, filled(duration).as_deref()) {
         Ok(()) => StatusCode::OK.into_response(),
-        Err(
-            error @ (SetError::UnknownParameter { .. } | SetError::BadValue { .. } | SetError::BadDuration { .. }),
-        ) => bad_request(error),
+        Err(error @ (SetError::UnknownParameter { .. } | SetError::BadValue { .. } | SetError::BadDuration { .. })) => {
+            bad_request(error)
+        }
     }
 }
 

@@ -70,7 +70,10 @@ impl Parameters {
     pub fn new(level: LogLevel, apply: impl Fn(LogLevel) + Send + Sync + 'static) -> Self {
         Self {
             default: level,
-            state: Mutex::new(State { value: level, temporary: None }),
+            state: Mutex::new(State {
+                value: level,
+                temporary: None,
+            }),
             apply: Box::new(apply),
             changed: Notify::new(),
         }
@@ -81,11 +84,11 @@ impl Parameters {
         if name != LOG_LEVEL {
             return Err(SetError::UnknownParameter { name: name.to_owned() });
         }
-        let level = LogLevel::parse(value).ok_or_else(|| SetError::BadValue { value: value.to_owned() })?;
+        let level = LogLevel::parse(value).ok_or_else(|| SetError::BadValue {
+            value: value.to_owned(),
+        })?;
         let wanted = match duration {
-            Some(text) => {
-                Some(duration::parse(text).ok_or_else(|| SetError::BadDuration { text: text.to_owned() })?)
-            }
+            Some(text) => Some(duration::parse(text).ok_or_else(|| SetError::BadDuration { text: text.to_owned() })?),
             None => matches!(level, LogLevel::Debug | LogLevel::Trace).then_some(DEBUG_FOR),
         };
         let mut state = self.state();
@@ -114,7 +117,9 @@ impl Parameters {
                 () = async { match until { Some(until) => sleep_until(until).await, None => pending().await } } => {}
             }
             let mut state = self.state();
-            let Some(over) = state.temporary.take_if(|temporary| temporary.until <= Instant::now()) else { continue };
+            let Some(over) = state.temporary.take_if(|temporary| temporary.until <= Instant::now()) else {
+                continue;
+            };
             state.value = over.back_to;
             drop(state);
             (self.apply)(over.back_to);
@@ -138,7 +143,12 @@ impl Parameters {
         let mut table = row(["NAME", "VALUE", "EXPIRE AT", "DESCRIPTION"]);
         for parameter in self.list() {
             let expire_at = parameter.expire_at.unwrap_or_default();
-            table.push_str(&row([parameter.name, parameter.value, &expire_at, parameter.description]));
+            table.push_str(&row([
+                parameter.name,
+                parameter.value,
+                &expire_at,
+                parameter.description,
+            ]));
         }
         table
     }
@@ -167,7 +177,10 @@ fn row([name, value, expire_at, description]: [&str; 4]) -> String {
 
 impl fmt::Debug for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameters").field("default", &self.default).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Parameters")
+            .field("default", &self.default)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 
@@ -181,7 +194,12 @@ mod tests {
 
     fn parameters() -> (Arc<Parameters>, UnboundedReceiver<LogLevel>) {
         let (sender, applied) = unbounded_channel();
-        (Arc::new(Parameters::new(LogLevel::Info, move |level| sender.send(level).unwrap())), applied)
+        (
+            Arc::new(Parameters::new(LogLevel::Info, move |level| {
+                sender.send(level).unwrap()
+            })),
+            applied,
+        )
     }
 
     #[test]
@@ -189,7 +207,10 @@ mod tests {
         let (parameters, mut applied) = parameters();
         let rows = [
             (parameters.set("x", "info", None), "unknown runtime parameter \"x\""),
-            (parameters.set("log.level", "loud", None), "'value' parameter is invalid: no level found"),
+            (
+                parameters.set("log.level", "loud", None),
+                "'value' parameter is invalid: no level found",
+            ),
             (
                 parameters.set("log.level", "info", Some("soon")),
                 "parse duration \"soon\" failed: it should be like 90s, 20m or 1h30m",
@@ -208,14 +229,20 @@ mod tests {
         parameters.set("log.level", "debug", None).unwrap();
         assert_eq!(applied.try_recv(), Ok(LogLevel::Debug));
         let listed = serde_json::to_value(parameters.list()).unwrap();
-        assert_eq!((&listed[0]["default"], &listed[0]["value"]), (&"info".into(), &"debug".into()));
+        assert_eq!(
+            (&listed[0]["default"], &listed[0]["value"]),
+            (&"info".into(), &"debug".into())
+        );
         let ends: Timestamp = listed[0]["expireAt"].as_str().unwrap().parse().unwrap();
         let left = ends.duration_since(Timestamp::now()).as_secs();
         assert!((29 * 60..=30 * 60).contains(&left), "{left}");
         let table = parameters.table();
         assert!(table.starts_with("NAME                           VALUE                EXPIRE AT            DESCRIPTION\nlog.level                      debug                20"), "{table}");
         parameters.set("log.level", "warn", None).unwrap();
-        assert_eq!(serde_json::to_value(parameters.list()).unwrap()[0].get("expireAt"), None);
+        assert_eq!(
+            serde_json::to_value(parameters.list()).unwrap()[0].get("expireAt"),
+            None
+        );
     }
 
     #[tokio::test]
@@ -229,6 +256,9 @@ mod tests {
         for expected in [LogLevel::Debug, LogLevel::Trace, LogLevel::Info] {
             assert_eq!(applied.recv().await, Some(expected));
         }
-        assert_eq!(serde_json::to_value(parameters.list()).unwrap()[0].get("expireAt"), None);
+        assert_eq!(
+            serde_json::to_value(parameters.list()).unwrap()[0].get("expireAt"),
+            None
+        );
     }
 }

@@ -32,9 +32,15 @@ pub struct Probe {
 
 /// Every route and what it is for, in the order of the index page.
 const ROUTES: [(&str, &str); 6] = [
-    ("/readyz", "ready once the first converge has ended; <code>?verbose</code> says what it waits for"),
+    (
+        "/readyz",
+        "ready once the first converge has ended; <code>?verbose</code> says what it waits for",
+    ),
     ("/healthz", "alive: the main loop answers"),
-    ("/status/converge", "where the converge stands; <code>?output=json</code> for programs"),
+    (
+        "/status/converge",
+        "where the converge stands; <code>?output=json</code> for programs",
+    ),
     ("/metrics", "metrics of the operator"),
     ("/metrics/hooks", "metrics that hooks emit"),
     ("/discovery", "these routes as plain text"),
@@ -60,11 +66,16 @@ async fn index() -> Html<String> {
         rows
     });
     let page = include_str!("probe/index.html");
-    Html(page.replace("{version}", env!("CARGO_PKG_VERSION")).replace("{routes}", rows.trim_end()))
+    Html(
+        page.replace("{version}", env!("CARGO_PKG_VERSION"))
+            .replace("{routes}", rows.trim_end()),
+    )
 }
 
 async fn discovery() -> Response {
-    let routes = ROUTES.iter().fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n");
+    let routes = ROUTES
+        .iter()
+        .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n");
     text(StatusCode::OK, routes)
 }
 
@@ -75,7 +86,10 @@ async fn own_metrics(State(probe): State<Probe>) -> Response {
 }
 
 async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
-    Ok(Sample { queues: super::queues(doors).await?, modules: super::modules(doors).await? })
+    Ok(Sample {
+        queues: super::queues(doors).await?,
+        modules: super::modules(doors).await?,
+    })
 }
 
 async fn hook_metrics() -> Response {
@@ -120,7 +134,10 @@ async fn readyz(
 /// What a person would ask next, a line each.
 fn details(status: &Status) -> String {
     let waiting = status.waiting.iter().map(|what| format!("waits for {what}\n"));
-    let problems = status.config_problems.iter().map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
+    let problems = status
+        .config_problems
+        .iter()
+        .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
     let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
     waiting.chain(problems).chain(held).collect()
 }
@@ -145,7 +162,11 @@ async fn converge(
 fn converge_text(status: &Status) -> String {
     let tasks = status.converge_tasks;
     match status {
-        Status { ready: true, converge_tasks: 0, .. } => "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n".to_owned(),
+        Status {
+            ready: true,
+            converge_tasks: 0,
+            ..
+        } => "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n".to_owned(),
         Status { ready: true, .. } => format!("STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: {tasks} tasks\n"),
         Status { not_started: true, .. } => "STARTUP_CONVERGE_NOT_STARTED\n".to_owned(),
         _ => format!("STARTUP_CONVERGE_IN_PROGRESS: {tasks} tasks\n"),
@@ -153,7 +174,11 @@ fn converge_text(status: &Status) -> String {
 }
 
 fn converge_document(status: &Status) -> serde_json::Value {
-    let (first, later) = if status.ready { (0, status.converge_tasks) } else { (status.converge_tasks, 0) };
+    let (first, later) = if status.ready {
+        (0, status.converge_tasks)
+    } else {
+        (status.converge_tasks, 0)
+    };
     json!({
         "CONVERGE_IN_PROGRESS": later,
         "CONVERGE_WAIT_TASK": status.ready && later == 0,

@@ -93,12 +93,20 @@ fn queue(report: &QueueReport) -> Queue<'_> {
 }
 
 fn numbered(tasks: &[TaskReport]) -> impl Iterator<Item = Task<'_>> {
-    tasks.iter().zip(1..).map(|(task, index)| Task { index, description: &task.description })
+    tasks.iter().zip(1..).map(|(task, index)| Task {
+        index,
+        description: &task.description,
+    })
 }
 
 /// The queue `main` as a document, also when there is none yet.
 pub fn main_queue(reports: &[QueueReport]) -> Queue<'_> {
-    let absent = Queue { name: MAIN, tasks_count: 0, status: "Queue is not created", tasks: Vec::new() };
+    let absent = Queue {
+        name: MAIN,
+        tasks_count: 0,
+        status: "Queue is not created",
+        tasks: Vec::new(),
+    };
     reports.iter().find(|report| report.name == MAIN).map_or(absent, queue)
 }
 
@@ -120,8 +128,11 @@ pub fn queues_text(reports: &[QueueReport], show_empty: bool) -> String {
         text.push_str(&queue_text(report));
         text.push('\n');
     }
-    let empty: Vec<&str> =
-        reports.iter().filter(|report| report.tasks.is_empty()).map(|report| report.name.as_str()).collect();
+    let empty: Vec<&str> = reports
+        .iter()
+        .filter(|report| report.tasks.is_empty())
+        .map(|report| report.name.as_str())
+        .collect();
     let only_main = empty == [MAIN];
     if show_empty && !empty.is_empty() && !only_main {
         let names: Vec<String> = empty.iter().map(|name| format!("- {name}\n")).collect();
@@ -131,7 +142,12 @@ pub fn queues_text(reports: &[QueueReport], show_empty: bool) -> String {
 }
 
 fn queue_text(report: &QueueReport) -> String {
-    let mut text = format!("Queue '{}': length {}, status: '{}'\n", report.name, report.tasks.len(), report.status);
+    let mut text = format!(
+        "Queue '{}': length {}, status: '{}'\n",
+        report.name,
+        report.tasks.len(),
+        report.status
+    );
     if !report.tasks.is_empty() {
         text.push('\n');
     }
@@ -142,8 +158,16 @@ fn queue_text(report: &QueueReport) -> String {
 }
 
 fn summary_text(summary: &Summary) -> String {
-    let Summary { main_queue_tasks, other_queues, total_tasks } = summary;
-    let main = if *main_queue_tasks == 0 { "empty".to_owned() } else { plural(*main_queue_tasks, "task") };
+    let Summary {
+        main_queue_tasks,
+        other_queues,
+        total_tasks,
+    } = summary;
+    let main = if *main_queue_tasks == 0 {
+        "empty".to_owned()
+    } else {
+        plural(*main_queue_tasks, "task")
+    };
     let mut text = format!("Summary:\n- 'main' queue: {main}.\n");
     let Others { active, empty, tasks } = other_queues;
     if active + empty > 0 {
@@ -164,7 +188,11 @@ fn summary_text(summary: &Summary) -> String {
 }
 
 fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
 }
 
 #[cfg(test)]
@@ -178,13 +206,24 @@ mod tests {
             hook: String::new(),
             description: description.to_owned(),
         });
-        QueueReport { name: name.into(), status: status.into(), tasks: tasks.collect() }
+        QueueReport {
+            name: name.into(),
+            status: status.into(),
+            tasks: tasks.collect(),
+        }
     }
 
     #[test]
     fn two_queues_with_tasks_and_two_without() {
         let reports = [
-            report("main", "run first task", &["HookRun:main:kubernetes:hook.sh:group=g:name", "HookRun:main:schedule:hook.sh"]),
+            report(
+                "main",
+                "run first task",
+                &[
+                    "HookRun:main:kubernetes:hook.sh:group=g:name",
+                    "HookRun:main:schedule:hook.sh",
+                ],
+            ),
             report("idle", "", &[]),
             report("rest", "", &[]),
             report("side", "", &["HookRun:side:schedule:hook.sh"]),
@@ -206,14 +245,20 @@ Summary:
 ";
         assert_eq!(queues_text(&reports, false), expected);
         let with_empty = queues_text(&reports, true);
-        assert!(with_empty.contains("hook.sh\n\n\nEmpty queues (2):\n- idle\n- rest\n\nSummary:\n"), "{with_empty}");
+        assert!(
+            with_empty.contains("hook.sh\n\n\nEmpty queues (2):\n- idle\n- rest\n\nSummary:\n"),
+            "{with_empty}"
+        );
     }
 
     #[test]
     fn nothing_to_do() {
         assert_eq!(queues_text(&[], true), "Summary:\n  No queues.\n");
         let idle = [report("main", "", &[])];
-        assert_eq!(queues_text(&idle, true), "Summary:\n- 'main' queue: empty.\n- no tasks to handle.\n");
+        assert_eq!(
+            queues_text(&idle, true),
+            "Summary:\n- 'main' queue: empty.\n- no tasks to handle.\n"
+        );
         assert_eq!(main_text(&idle), "Queue 'main': length 0, status: ''\n");
     }
 
@@ -226,7 +271,13 @@ Summary:
         });
         assert_eq!(serde_json::to_value(queues(&reports, false)).unwrap(), expected);
         let with_empty = serde_json::to_value(queues(&reports, true)).unwrap();
-        assert_eq!(with_empty["empty"], serde_json::json!([{"name": "side", "tasksCount": 0}]));
-        assert_eq!(serde_json::to_value(main_queue(&[])).unwrap()["status"], "Queue is not created");
+        assert_eq!(
+            with_empty["empty"],
+            serde_json::json!([{"name": "side", "tasksCount": 0}])
+        );
+        assert_eq!(
+            serde_json::to_value(main_queue(&[])).unwrap()["status"],
+            "Queue is not created"
+        );
     }
 }

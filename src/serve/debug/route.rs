@@ -26,9 +26,16 @@ pub(super) enum Route<'a> {
     QueueList(Format),
     ModuleList(Format),
     ModuleStatus(Format),
-    Module { name: &'a str, section: Section, format: Format },
+    Module {
+        name: &'a str,
+        section: Section,
+        format: Format,
+    },
     GlobalList(Format),
-    Global { section: Section, format: Format },
+    Global {
+        section: Section,
+        format: Format,
+    },
     ConfigList(Format),
 }
 
@@ -68,9 +75,16 @@ impl<'a> Route<'a> {
             // What follows has no text form.
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),
-            ["module", name, section] => Self::Module { name, section: Section::parse(section)?, format },
+            ["module", name, section] => Self::Module {
+                name,
+                section: Section::parse(section)?,
+                format,
+            },
             ["global", "list"] => Self::GlobalList(format),
-            ["global", section] => Self::Global { section: Section::parse(section)?, format },
+            ["global", section] => Self::Global {
+                section: Section::parse(section)?,
+                format,
+            },
             _ => return None,
         };
         Some(route)
@@ -101,10 +115,20 @@ mod tests {
             ("/module/status.json", Route::ModuleStatus(Format::Json)),
             ("/config/list.json", Route::ConfigList(Format::Json)),
             ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
-            ("/global/patches.json", Route::Global { section: Section::Patches, format: Format::Json }),
+            (
+                "/global/patches.json",
+                Route::Global {
+                    section: Section::Patches,
+                    format: Format::Json,
+                },
+            ),
             (
                 "/module/with.dot/values.yaml",
-                Route::Module { name: "with.dot", section: Section::Values, format: Format::Yaml },
+                Route::Module {
+                    name: "with.dot",
+                    section: Section::Values,
+                    format: Format::Yaml,
+                },
             ),
         ];
         for (path, route) in rows {

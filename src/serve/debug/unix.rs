@@ -10,8 +10,8 @@ use tokio::net::{UnixListener, UnixStream};
 /// Why there is no debug socket.
 #[derive(Debug, Error)]
 pub enum SocketError {
-    #[error("cannot make the directory of the debug socket")]
-    Directory(#[source] io::Error),
+    #[error("cannot make directory {path} for the debug socket")]
+    Directory { path: PathBuf, source: io::Error },
     #[error("cannot replace {path}, which is no socket")]
     NoSocket { path: PathBuf },
     #[error("another operator answers on {path}")]
@@ -38,9 +38,11 @@ impl Drop for SocketFile {
 /// The socket gets its permissions under another name and is then moved into place, so that it is never open to others.
 pub async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), SocketError> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
-        let mut builder = fs_err::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(dir).map_err(SocketError::Directory)?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(|source| SocketError::Directory {
+            path: dir.to_owned(),
+            source,
+        })?;
     }
     match fs_err::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
@@ -51,13 +53,18 @@ pub async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), SocketError
     }
     let hidden = hidden_name(path);
     drop(fs_err::remove_file(&hidden));
-    let listener =
-        UnixListener::bind(&hidden).map_err(|source| SocketError::Listen { path: path.to_owned(), source })?;
+    let listener = UnixListener::bind(&hidden).map_err(|source| SocketError::Listen {
+        path: path.to_owned(),
+        source,
+    })?;
     let file = SocketFile(hidden.clone());
     let permissions = std::fs::Permissions::from_mode(0o600);
     fs_err::set_permissions(&hidden, permissions)
         .and_then(|()| fs_err::rename(&hidden, path))
-        .map_err(|source| SocketError::Permissions { path: path.to_owned(), source })?;
+        .map_err(|source| SocketError::Permissions {
+            path: path.to_owned(),
+            source,
+        })?;
     // The name under which it would be removed is free again.
     drop(file);
     Ok((listener, SocketFile(path.to_owned())))
