@@ -2,6 +2,7 @@
 //!
 //! Data goes to standard output, talk to standard error. The debug commands know nothing of the operator but the
 //! answers of its debug socket.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 mod config;
 mod global;

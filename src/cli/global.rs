@@ -1,4 +1,5 @@
 //! `global`: what is about no single module.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,5 @@
 //! `module`: which there are, where each stands and why, what each was given.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use std::fmt::Write as _;
 

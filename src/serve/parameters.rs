@@ -196,7 +196,7 @@ mod tests {
         let (sender, applied) = unbounded_channel();
         (
             Arc::new(Parameters::new(LogLevel::Info, move |level| {
-                sender.send(level).unwrap()
+                sender.send(level).unwrap();
             })),
             applied,
         )

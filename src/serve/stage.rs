@@ -40,14 +40,13 @@ pub(super) async fn ask(router: Router, request: &str) -> (u16, String, String) 
     let exchange = async {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
-        let head = head
-            .replacen('\n', " HTTP/1.1\r\nHost: test\r\n", 1)
-            .replace('\n', "\r\n");
-        let head = if head.contains(" HTTP/1.1") {
-            head
+        let (line, fields) = head.split_once('\n').unwrap_or((head, ""));
+        let fields = if fields.is_empty() {
+            String::new()
         } else {
-            format!("{head} HTTP/1.1\r\nHost: test")
+            format!("\r\n{fields}")
         };
+        let head = format!("{line} HTTP/1.1\r\nHost: test{fields}");
         let length = body.len();
         let request = format!("{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).await.unwrap();
