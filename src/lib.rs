@@ -10,6 +10,8 @@ pub mod mailbox;
 pub mod meters;
 pub mod process;
 
+pub mod disk;
+
 pub mod notices;
 pub mod serve;
 
