@@ -328,11 +328,13 @@ impl Store {
     }
 
     /// Forgets what an owner's hooks patched. Says whether the effective values changed.
-    pub fn forget_patches(&mut self, owner: &Owner) -> Result<bool, Rejected> {
-        self.set_layer(owner, Attempt::Files, |layers, _| {
+    pub fn forget_patches(&mut self, owner: &Owner) -> bool {
+        let forget = |layers: &mut Layers, _: &str| {
             layers.patches = Arc::default();
             Ok(())
-        })
+        };
+        self.set_layer(owner, Attempt::Files, forget)
+            .expect("the layers below patches are sections that merge")
     }
 
     fn set_layer(
@@ -344,7 +346,7 @@ impl Store {
         let before = self.layers(owner);
         let mut layers = before.clone();
         let key = owner.values_key();
-        let mut apply = || {
+        let apply = || {
             change(&mut layers, &key)?;
             let sum = Layers::sum(&key, &layers.files, layers.config.as_deref(), &layers.patches)?;
             if sum != *before.effective {

@@ -153,8 +153,8 @@ impl Lifecycle {
         loop {
             let hook = |list: &[HookName], next: usize| list.get(next).cloned();
             match self {
-                Self::Disabled => return Step::Done,
-                Self::Configuring | Self::Deleting(Deletion::Configuring) => return Step::Configure,
+                Self::Disabled | Self::Ready { .. } => return Step::Done,
+                Self::Configuring => return Step::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
                     Some(name) => return Step::Hook("onStartup", name),
                     None => *self = Self::BeforeHelm(0),
@@ -174,7 +174,6 @@ impl Lifecycle {
                     Some(name) => return Step::Hook("afterHelm", name),
                     None => *self = Self::Ready { released: *released },
                 },
-                Self::Ready { .. } => return Step::Done,
                 Self::Deleting(stage) => match stage {
                     Deletion::Configuring => return Step::Configure,
                     Deletion::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {

@@ -56,7 +56,7 @@ impl Operator {
                 config_section: None,
                 flags: Vec::new(),
             };
-            self.hook_succeeded(lane, output.usage, nothing);
+            self.hook_succeeded(lane, output.usage, &nothing);
         } else if self.commits.saving.contains_key(&owner) {
             self.commits
                 .waiting
@@ -88,7 +88,7 @@ impl Operator {
 
     fn carry_out(&mut self, lane: &Lane, output: HookOutput, proposal: Proposal) {
         match self.values.commit(proposal) {
-            Ok(change) => self.hook_succeeded(lane, output.usage, change),
+            Ok(change) => self.hook_succeeded(lane, output.usage, &change),
             // Nothing happens between proposing and committing, but if it ever did, proposing anew is right.
             Err(stale) => self.commit(lane, stale.0.owner(), output),
         }

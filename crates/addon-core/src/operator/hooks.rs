@@ -8,6 +8,7 @@ use crate::failure::{Class, Failure};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
 use crate::values::Change;
+use crate::values::patch::FlagOp;
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -95,7 +96,7 @@ impl Operator {
     }
 
     /// A hook ran and what it patched is in force.
-    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: Change) {
+    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
         let Some(doing) = self.doing.remove(lane) else { return };
         self.tell(Notice::HookSucceeded {
             hook: doing.hook.clone(),
@@ -103,14 +104,14 @@ impl Operator {
             usage,
         });
         self.queues.succeeded(lane);
-        self.take_flags(&change);
+        self.take_flags(&change.flags);
         self.hook_over(lane, &doing.hook, change.values_changed);
     }
 
     /// What a hook said about modules' flags counts from now on.
-    fn take_flags(&mut self, change: &Change) {
+    fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = false;
-        for flag in &change.flags {
+        for flag in flags {
             if let Some(unit) = self.modules.get_mut(&flag.module)
                 && unit.dynamic != flag.opinion
             {

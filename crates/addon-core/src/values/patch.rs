@@ -5,6 +5,7 @@
 
 mod pointer;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -62,26 +63,19 @@ struct WrittenOperation {
     value: Value,
 }
 
-/// One document of the stream.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenItem {
-    Many(Vec<WrittenOperation>),
-    One(WrittenOperation),
-}
-
 impl Patch {
     /// Reads a patch file: a stream of JSON documents, each a list of operations or a single one.
     pub fn parse(text: &str, file: PatchFile) -> Result<Self, BadPatch> {
+        let bad = |source| BadPatch { file, source };
         let mut operations = Vec::new();
-        for item in serde_json::Deserializer::from_str(text).into_iter::<WrittenItem>() {
-            match item.map_err(|source| BadPatch { file, source })? {
-                WrittenItem::Many(list) => operations.extend(list),
-                WrittenItem::One(operation) => operations.push(operation),
+        for item in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+            match item.map_err(bad)? {
+                Value::Array(list) => {
+                    let list: Result<Vec<_>, _> = list.into_iter().map(WrittenOperation::read).collect();
+                    operations.extend(list.map_err(bad)?);
+                }
+                single => operations.push(WrittenOperation::read(single).map_err(bad)?),
             }
-        }
-        for operation in &mut operations {
-            number::settle(&mut operation.value);
         }
         Ok(Self(operations))
     }
@@ -140,6 +134,15 @@ fn acceptable_root(written: &WrittenOperation, owner: &Owner) -> Result<Root, Un
 }
 
 impl WrittenOperation {
+    fn read(item: Value) -> Result<Self, serde_json::Error> {
+        if !item.is_object() {
+            return Err(serde::de::Error::custom(format_args!("{item} is no operation")));
+        }
+        let mut operation: Self = serde_json::from_value(item)?;
+        number::settle(&mut operation.value);
+        Ok(operation)
+    }
+
     fn operation(&self) -> Result<Operation, Unacceptable> {
         let path = Pointer::parse(&self.path).ok_or_else(|| Unacceptable::NoRoot {
             path: self.path.clone(),
@@ -361,18 +364,21 @@ impl Operations {
     /// Appends to a list share one path, so only the last of them is remembered, as in the original.
     #[must_use]
     pub fn compacted_with(&self, later: &Self) -> Self {
-        let mut kept: Vec<Operation> = Vec::with_capacity(self.0.len() + later.0.len());
-        for operation in self.0.iter().chain(&later.0) {
-            // A test neither replaces an operation on its path nor is replaced by one.
-            kept.retain(|earlier| {
-                let same = earlier.path() == operation.path() && earlier.is_test() == operation.is_test();
-                let below = !operation.is_test() && earlier.path().is_below(operation.path());
-                !same && !below
-            });
-            kept.push(operation.clone());
+        // From the end, so that what is seen first is what stays. A test hides no operation and is hidden by none on its
+        // own path.
+        let mut kept: BTreeMap<(&Pointer, bool), &Operation> = BTreeMap::new();
+        let mut settled: BTreeSet<&str> = BTreeSet::new();
+        for operation in self.0.iter().chain(&later.0).rev() {
+            let path = operation.path();
+            if path.ancestors().any(|ancestor| settled.contains(ancestor)) {
+                continue;
+            }
+            kept.entry((path, !operation.is_test())).or_insert(operation);
+            if !operation.is_test() {
+                settled.insert(path.as_str());
+            }
         }
-        kept.sort_by(|a, b| (a.path(), !a.is_test()).cmp(&(b.path(), !b.is_test())));
-        Self(kept)
+        Self(kept.into_values().cloned().collect())
     }
 }
 

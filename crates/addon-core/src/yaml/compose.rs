@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag, options};
 
-use super::node::{Content, Node};
+use super::node::{Content, Entries, Node};
 use super::{MAX_DEPTH, Place, YamlError};
 
 /// Reads one document after the other.
@@ -108,8 +108,8 @@ impl<'text> Composer<'text> {
         }
     }
 
-    fn entries(&mut self, depth: usize) -> Result<Vec<(Rc<Node>, Rc<Node>)>, YamlError> {
-        let mut entries = Vec::new();
+    fn entries(&mut self, depth: usize) -> Result<Entries, YamlError> {
+        let mut entries = Entries::new();
         loop {
             let next = self.next()?;
             if matches!(next.0, Event::MappingEnd | Event::StreamEnd) {

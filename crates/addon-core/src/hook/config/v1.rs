@@ -15,6 +15,8 @@ use super::{ConfigError, ConfigVersion, HookConfig, HookKind, RateLimit, stages}
 use crate::hook::crontab::parse_duration;
 use crate::name::BindingName;
 
+const CONVERSION: &str = "kubernetesCustomResourceConversion";
+
 /// Reads the whole configuration.
 pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     let schema = Problems::default();
@@ -25,31 +27,30 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     let mut config = HookConfig::empty(ConfigVersion::V1);
     config.stages = stages(&mut root, kind);
     config.rate_limit = rate_limit(&mut root, &mut reader);
-    for fields in root.objects("schedule", 1) {
+    for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
         config
             .schedules
-            .extend(reader.item("schedule", |reader| schedule(fields, reader)));
+            .extend(schedule(fields, reader.at_item("schedule", index)));
     }
-    for fields in root.objects("kubernetes", 1) {
+    for (index, fields) in root.objects("kubernetes", 1).into_iter().enumerate() {
         config
             .kubernetes
-            .extend(reader.item("kubernetes", |reader| kubernetes(fields, reader)));
+            .extend(kubernetes(fields, reader.at_item("kubernetes", index)));
     }
-    for fields in root.objects("kubernetesValidating", 1) {
+    for (index, fields) in root.objects("kubernetesValidating", 1).into_iter().enumerate() {
         config
             .validating
-            .extend(reader.item("kubernetesValidating", |reader| admission(fields, reader)));
+            .extend(admission(fields, reader.at_item("kubernetesValidating", index)));
     }
-    for fields in root.objects("kubernetesMutating", 1) {
+    for (index, fields) in root.objects("kubernetesMutating", 1).into_iter().enumerate() {
         config
             .mutating
-            .extend(reader.item("kubernetesMutating", |reader| admission(fields, reader)));
+            .extend(admission(fields, reader.at_item("kubernetesMutating", index)));
     }
-    for fields in root.objects("kubernetesCustomResourceConversion", 1) {
-        let list = "kubernetesCustomResourceConversion";
+    for (index, fields) in root.objects(CONVERSION, 1).into_iter().enumerate() {
         config
             .conversions
-            .extend(reader.item(list, |reader| conversion(fields, reader)));
+            .extend(conversion(fields, reader.at_item(CONVERSION, index)));
     }
     root.finish();
     check_snapshots(&config, &mut reader);
@@ -66,9 +67,9 @@ fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
     fields.finish();
     let duration = parse_duration(&interval).and_then(|duration| Duration::try_from(duration).ok());
     if duration.is_none() {
-        reader.item("settings", |reader| {
-            reader.note("executionMinInterval is invalid: no duration")
-        });
+        reader
+            .at_key("settings")
+            .note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
     }
     let burst = burst.and_then(|burst| u32::try_from(burst).ok());
     Some(RateLimit {
@@ -363,25 +364,22 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
             mutating.iter().map(|binding| &binding.include_snapshots_from).collect(),
         ),
         (
-            "kubernetesCustomResourceConversion",
+            CONVERSION,
             conversions.iter().map(|b| &b.include_snapshots_from).collect(),
         ),
     ];
     for (list, includes) in lists {
-        for names in includes {
-            reader.item(list, |reader| {
-                for name in names {
-                    match bindings.get(name) {
-                        Some(1) => {}
-                        None => reader.note(&format!(
-                            "includeSnapshotsFrom is invalid: '{name}' binding name not found"
-                        )),
-                        Some(several) => reader.note(&format!(
-                            "includeSnapshotsFrom is invalid: there are {several} '{name}' binding names"
-                        )),
-                    }
-                }
-            });
+        for (index, names) in includes.into_iter().enumerate() {
+            for name in names {
+                let problem = match bindings.get(name) {
+                    Some(1) => continue,
+                    None => format!("'{name}' binding name not found"),
+                    Some(several) => format!("there are {several} '{name}' binding names"),
+                };
+                reader
+                    .at_item(list, index)
+                    .note(&format!("includeSnapshotsFrom is invalid: {problem}"));
+            }
         }
     }
 }
@@ -392,11 +390,10 @@ fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
         ("kubernetesMutating", &config.mutating),
     ] {
         let mut seen = BTreeSet::new();
-        for binding in bindings {
+        for (index, binding) in bindings.iter().enumerate() {
             if !seen.insert(&binding.name) {
-                reader.item(list, |reader| {
-                    reader.note(&format!("name is invalid: '{}' is not unique", binding.name))
-                });
+                let problem = format!("name is invalid: '{}' is not unique", binding.name);
+                reader.at_item(list, index).note(&problem);
             }
         }
     }
