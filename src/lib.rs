@@ -10,7 +10,9 @@ pub mod mailbox;
 pub mod meters;
 pub mod process;
 
+pub mod cluster;
 pub mod disk;
+pub mod helm;
 
 pub mod notices;
 pub mod serve;

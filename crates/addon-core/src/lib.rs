@@ -18,3 +18,4 @@ pub mod values;
 pub mod failure;
 pub mod module;
 pub mod operator;
+pub mod release;
