@@ -9,7 +9,6 @@ use std::fmt;
 use std::future::pending;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -25,8 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::mailbox::{Doors, Mail, Mailbox};
-use crate::meters::Meters;
-use crate::notices;
+use crate::notices::Notices;
 
 /// The operator, its mail, and the jobs that run for it. `R` starts a job.
 pub struct Driver<R> {
@@ -36,7 +34,7 @@ pub struct Driver<R> {
     run: R,
     jobs: JoinSet<()>,
     running: BTreeMap<JobId, CancellationToken>,
-    meters: Arc<Meters>,
+    notices: Notices,
     clock: Clock,
 }
 
@@ -49,7 +47,7 @@ where
     pub fn new(
         operator: Operator,
         (doors, mailbox): (Doors<Event, Query, Answer>, Mailbox<Event, Query, Answer>),
-        meters: Arc<Meters>,
+        notices: Notices,
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
@@ -60,7 +58,7 @@ where
             run,
             jobs,
             running,
-            meters,
+            notices,
             clock,
         }
     }
@@ -106,7 +104,7 @@ where
                         cancel.cancel();
                     }
                 }
-                Effect::Tell(notice) => notices::tell(&notice, &self.meters),
+                Effect::Tell(notice) => self.notices.tell(&notice),
                 Effect::Exit => return ControlFlow::Break(()),
             }
         }

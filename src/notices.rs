@@ -6,6 +6,8 @@
 mod metered;
 mod records;
 
+use std::sync::Arc;
+
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Notice;
 use tracing::{debug, error, info, warn};
@@ -13,9 +15,26 @@ use tracing::{debug, error, info, warn};
 use crate::meters::Meters;
 use records::seconds;
 
-/// Writes the notice to the log and counts it.
-pub fn tell(notice: &Notice, meters: &Meters) {
-    metered::count(notice, meters);
+/// Where notices go.
+#[derive(Debug, Clone)]
+pub struct Notices {
+    meters: Arc<Meters>,
+}
+
+impl Notices {
+    /// Notices that move these meters.
+    pub fn new(meters: Arc<Meters>) -> Self {
+        Self { meters }
+    }
+
+    /// Writes the notice to the log and counts it.
+    pub fn tell(&self, notice: &Notice) {
+        metered::count(notice, &self.meters);
+        log(notice);
+    }
+}
+
+fn log(notice: &Notice) {
     match notice {
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
         Notice::HookStarted { hook, labels } => records::hook_started(hook, labels),

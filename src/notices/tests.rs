@@ -36,10 +36,11 @@ fn told(notices: &[Notice]) -> (Vec<Value>, String) {
         .with_max_level(tracing::Level::INFO)
         .with_writer(move || sink.clone())
         .finish();
-    let meters = Meters::new("own_");
+    let meters = Arc::new(Meters::new("own_"));
+    let told = Notices::new(Arc::clone(&meters));
     tracing::subscriber::with_default(subscriber, || {
         for notice in notices {
-            tell(notice, &meters);
+            told.tell(notice);
         }
     });
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
