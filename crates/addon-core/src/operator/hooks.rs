@@ -5,6 +5,7 @@ use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::Usage;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
+use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
 use crate::values::Change;
@@ -30,7 +31,7 @@ impl Operator {
         }
         self.begin_head(lane);
         let task = self.combine(lane, task);
-        self.start_hook(lane, task.hook, task.contexts, task.labels, task.allow_failure);
+        self.start_hook(lane, task);
         true
     }
 
@@ -56,27 +57,50 @@ impl Operator {
                 task.contexts.extend(merged.contexts);
             }
         }
-        task.contexts = context::compact_groups(task.contexts);
+        task.contexts = context::combined(task.contexts);
         if let Some(head) = self.queues.head_mut(lane) {
             head.task = Task::Hook(task.clone());
         }
         task
     }
 
+    /// A hook at its place in the life of the operator or of a module.
+    pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
+        let context = self.hooks.get(&hook).map(|config| BindingContext::stage(stage, config));
+        HookTask {
+            labels: HookLabels {
+                binding: stage.key(),
+                binding_name: stage.key().to_owned(),
+                queue: "main".to_owned(),
+                activation: self.converge.activation(),
+            },
+            contexts: context.into_iter().collect(),
+            allow_failure: false,
+            hook,
+        }
+    }
+
+    /// Starts a hook that is a step of the head of a lane.
+    pub(super) fn start_stage_hook(&mut self, lane: &Lane, stage: Stage, hook: HookId) {
+        let task = self.stage_task(stage, hook);
+        self.start_hook(lane, task);
+    }
+
     /// Starts a hook as a job of the head of a lane.
-    pub(super) fn start_hook(
-        &mut self,
-        lane: &Lane,
-        hook: HookId,
-        contexts: Vec<BindingContext>,
-        labels: HookLabels,
-        allow_failure: bool,
-    ) {
+    fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+        let HookTask {
+            hook,
+            labels,
+            contexts,
+            allow_failure,
+        } = task;
         self.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
         });
+        let version = self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version);
         let run = HookRun {
+            version,
             contexts,
             values: self.values.hook_values(&hook.owner),
             config_values: self.values.config_values(&hook.owner),
@@ -84,14 +108,12 @@ impl Operator {
             labels: labels.clone(),
             hook: hook.clone(),
         };
-        self.doing.insert(
-            lane.clone(),
-            Doing {
-                hook,
-                labels,
-                allow_failure,
-            },
-        );
+        let doing = Doing {
+            hook,
+            labels,
+            allow_failure,
+        };
+        self.doing.insert(lane.clone(), doing);
         self.start_lane_job(lane, Job::RunHook(run));
     }
 

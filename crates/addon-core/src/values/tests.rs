@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::patch::FlagOp;
 use super::*;
 use crate::name::ModuleName;
 
@@ -274,6 +275,7 @@ fn a_proposal_on_an_old_version_is_stale() {
     assert!(early.is_current(&store));
     store.commit(early).unwrap();
     assert!(!late.is_current(&store));
+    let late: Proposal = serde_json::from_value(serde_json::to_value(late).unwrap()).unwrap();
     let stale = store.commit(late.clone()).unwrap_err();
     assert_eq!(
         stale.to_string(),
