@@ -21,7 +21,8 @@ impl<'text> Composer<'text> {
         // The mark may only be the first character; what follows is what the parser counts from.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         refuse_unprintable(text)?;
-        let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+        // Said here, because another crate of the same build may switch comment events on for everybody.
+        let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH, emit_comments: false };
         Ok(Self {
             events: Parser::new_from_str_with_options(text, options),
             anchors: BTreeMap::new(),

@@ -194,6 +194,13 @@ fn scalars_that_the_oracle_leaves_out() {
 }
 
 #[test]
+fn comments_are_no_nodes() {
+    let text = "# head\na: # right\n  # above\n  - 1 # end\n  # between\n  - {x: 1, # inside\n     y: 2}\n# foot\nb: c # last\n";
+    let expected = serde_json::json!({"a": [1, {"x": 1, "true": 2}], "b": "c"});
+    assert_eq!(from_str_v2(text), Ok(expected));
+}
+
+#[test]
 fn all_documents_of_a_stream_are_read() {
     let read = |text| documents_v2(text).map(|documents| serde_json::to_string(&documents).unwrap());
     assert_eq!(
