@@ -5,6 +5,7 @@
 
 mod inventory;
 mod parts;
+pub mod post_renderer;
 mod start;
 
 use std::process::ExitCode;
@@ -106,7 +107,11 @@ async fn operate(
 
 fn cannot_start(error: &StartError) -> u8 {
     let hints = error.hints();
-    error!(error = Report::new(error).chain(), hint = (!hints.is_empty()).then(|| hints.join("; ")), "Operator cannot start");
+    error!(
+        error = Report::new(error).chain(),
+        hint = (!hints.is_empty()).then(|| hints.join("; ")),
+        "Operator cannot start"
+    );
     FAILED
 }
 
@@ -130,7 +135,10 @@ async fn build(
     let cluster = Cluster::connect(&address, namespace, tmp.dir()).await?;
     info!(server = cluster.server(), namespace, "Cluster is configured");
     let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone())?;
-    parts.spawn("the watch of the ConfigMap", watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), unreachable));
+    parts.spawn(
+        "the watch of the ConfigMap",
+        watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), unreachable),
+    );
 
     let tools = Arc::new(Tools {
         environment: start::hook_environment(environment, &cluster),
@@ -162,14 +170,27 @@ async fn listen(
     unreachable: probe::Unreachable,
 ) -> Result<debug::unix::SocketFile, StartError> {
     let address = settings.listen;
-    let listener =
-        TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
-    let probe = Probe { doors: doors.clone(), meters: Arc::clone(meters), unreachable };
-    serve(parts, "the server of probes and metrics", listener, probe::router(probe));
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Listen { address, source })?;
+    let probe = Probe {
+        doors: doors.clone(),
+        meters: Arc::clone(meters),
+        unreachable,
+    };
+    serve(
+        parts,
+        "the server of probes and metrics",
+        listener,
+        probe::router(probe),
+    );
 
     let parameters = Arc::new(Parameters::new(settings.log.level, move |level| levels.set(level)));
     let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;
-    let routes = debug::router(Debug { doors: doors.clone(), parameters: Arc::clone(&parameters) });
+    let routes = debug::router(Debug {
+        doors: doors.clone(),
+        parameters: Arc::clone(&parameters),
+    });
     serve(parts, "the server of the debug socket", listener, routes);
 
     parts.spawn("the expiry of parameters", async move { parameters.expire().await });
@@ -196,7 +217,11 @@ async fn watch_config(cluster: Cluster, name: String, doors: Loop, unreachable: 
     let silence = async {
         sleep(FIRST_WORD).await;
         let server = cluster.server();
-        warn!(server, config_map = name, "API server has not answered yet, the start waits for it");
+        warn!(
+            server,
+            config_map = name,
+            "API server has not answered yet, the start waits for it"
+        );
         unreachable.send_replace(Some(format!("no answer from {server} yet")));
         std::future::pending::<()>().await;
     };

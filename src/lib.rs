@@ -17,6 +17,8 @@ pub mod helm;
 pub mod notices;
 pub mod serve;
 
+pub mod jobs;
+
 pub mod driver;
 
 pub mod app;

@@ -26,7 +26,9 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         unnumbered_order: settings.unnumbered_order,
         missing_values: settings.missing_values,
     };
-    let mut found = tokio::task::spawn_blocking(move || disk::read(&layout)).await.map_err(StartError::Disk)?;
+    let mut found = tokio::task::spawn_blocking(move || disk::read(&layout))
+        .await
+        .map_err(StartError::Disk)?;
     if let Some(at) = found.problems.iter().position(forbids_start) {
         return Err(StartError::Problem(found.problems.swap_remove(at)));
     }
@@ -34,7 +36,10 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         tell(problem);
     }
     let catalogue = Catalogue::of(&found);
-    Ok(Read { inventory: inventory(found), catalogue })
+    Ok(Read {
+        inventory: inventory(found),
+        catalogue,
+    })
 }
 
 /// A directory that was named and is not there, or a module whose values nobody could address.
@@ -55,16 +60,37 @@ fn tell(problem: &Problem) {
 
 fn inventory(found: Found) -> Inventory {
     let complete = found.is_complete();
-    let Found { global_values, global_hooks, flags, modules, problems: _ } = found;
+    let Found {
+        global_values,
+        global_hooks,
+        flags,
+        modules,
+        problems: _,
+    } = found;
     let modules = modules.into_iter().map(|module| {
         let enabled = flags.get(&module.name).copied();
         described(module, enabled)
     });
-    Inventory { global_values, has_global_hooks: !global_hooks.is_empty(), modules: modules.collect(), complete }
+    Inventory {
+        global_values,
+        has_global_hooks: !global_hooks.is_empty(),
+        modules: modules.collect(),
+        complete,
+    }
 }
 
 fn described(found: FoundModule, enabled: Option<bool>) -> Module {
-    let FoundModule { name, order, path: _, values, hooks, enabled_script, chart, depends_on, faults } = found;
+    let FoundModule {
+        name,
+        order,
+        path: _,
+        values,
+        hooks,
+        enabled_script,
+        chart,
+        depends_on,
+        faults,
+    } = found;
     Module {
         broken: broken(&name, &faults),
         name,
@@ -81,7 +107,10 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
 fn broken(name: &ModuleName, faults: &[Problem]) -> Option<Failure> {
     let texts: Vec<String> = faults.iter().map(|fault| Chain(fault).to_string()).collect();
     (!texts.is_empty()).then(|| {
-        Failure::new(Class::Invalid, format!("cannot read module '{name}': {}", texts.join("; ")))
-            .hint("mend the files and start the operator again")
+        Failure::new(
+            Class::Invalid,
+            format!("cannot read module '{name}': {}", texts.join("; ")),
+        )
+        .hint("mend the files and start the operator again")
     })
 }

@@ -30,7 +30,11 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn new(shutdown: CancellationToken) -> Self {
-        Self { tasks: JoinSet::new(), shutdown, stopping: CancellationToken::new() }
+        Self {
+            tasks: JoinSet::new(),
+            shutdown,
+            stopping: CancellationToken::new(),
+        }
     }
 
     /// Cancelled when the loop should come to its end.
@@ -59,9 +63,16 @@ impl Parts {
         self.tasks.spawn(async move {
             let outcome = AssertUnwindSafe(part).catch_unwind().await;
             if let Err(panic) = &outcome {
-                error!(part = name, error = words(panic.as_ref()), "A part of the operator panicked, please report it");
+                error!(
+                    part = name,
+                    error = words(panic.as_ref()),
+                    "A part of the operator panicked, please report it"
+                );
             }
-            Ended { name, panicked: outcome.is_err() }
+            Ended {
+                name,
+                panicked: outcome.is_err(),
+            }
         });
     }
 
@@ -78,7 +89,11 @@ impl Parts {
             let expected = self.shutdown.is_cancelled() && !panicked;
             if !expected {
                 error!(part = name, "A part of the operator ended by itself, shutting down");
-                code = code.max(if panicked && name == DRIVER { DEFECT } else { super::FAILED });
+                code = code.max(if panicked && name == DRIVER {
+                    DEFECT
+                } else {
+                    super::FAILED
+                });
                 self.shutdown.cancel();
             }
             if name == DRIVER {
@@ -99,7 +114,8 @@ impl Parts {
 
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
 }
 
 #[cfg(test)]

@@ -83,12 +83,19 @@ pub(super) fn refuse(error: &dyn Error) -> ExitCode {
 }
 
 pub(super) fn runtime() -> Result<Runtime, StartError> {
-    Builder::new_multi_thread().enable_all().build().map_err(StartError::Runtime)
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Runtime)
 }
 
 /// Says who we are and what we were told, so that a log read later is enough.
 pub(super) fn announce(settings: &Settings) {
-    let dirs: Vec<String> = settings.modules_dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let dirs: Vec<String> = settings
+        .modules_dirs
+        .iter()
+        .map(|dir| dir.display().to_string())
+        .collect();
     info!(
         version = env!("CARGO_PKG_VERSION"),
         modules_dir = dirs.join(":"),
@@ -119,7 +126,10 @@ pub(super) async fn second_signal(shutdown: &CancellationToken) -> Result<u8, St
         }
     };
     let (name, _) = next().await;
-    info!(signal = name, "Signal is received, stopping; a second one ends everything at once");
+    info!(
+        signal = name,
+        "Signal is received, stopping; a second one ends everything at once"
+    );
     shutdown.cancel();
     let (name, number) = next().await;
     warn!(signal = name, "Second signal is received, ending at once");
@@ -127,8 +137,10 @@ pub(super) async fn second_signal(shutdown: &CancellationToken) -> Result<u8, St
 }
 
 pub(super) fn tmp_dir(settings: &Settings) -> Result<TmpDir, StartError> {
-    TmpDir::prepare(&settings.tmp_dir, settings.tmp_files)
-        .map_err(|source| StartError::TmpDir { path: settings.tmp_dir.clone(), source })
+    TmpDir::prepare(&settings.tmp_dir, settings.tmp_files).map_err(|source| StartError::TmpDir {
+        path: settings.tmp_dir.clone(),
+        source,
+    })
 }
 
 pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {
@@ -147,8 +159,14 @@ pub(super) fn helm(
     tmp: &TmpDir,
     spawner: Spawner,
 ) -> Result<Helm, StartError> {
-    let dir = tmp.sub_dir("helm").map_err(|source| StartError::TmpDir { path: tmp.dir().to_owned(), source })?;
-    let home = environment.get("HOME").filter(|_| cluster.uses_credential_plugin()).map(PathBuf::from);
+    let dir = tmp.sub_dir("helm").map_err(|source| StartError::TmpDir {
+        path: tmp.dir().to_owned(),
+        source,
+    })?;
+    let home = environment
+        .get("HOME")
+        .filter(|_| cluster.uses_credential_plugin())
+        .map(PathBuf::from);
     let options = helm::Options {
         binary: settings.helm.binary.clone(),
         dir,
@@ -170,7 +188,11 @@ pub(super) async fn check_helm(helm: &Helm) {
         Ok(version) => info!(%version, binary = %helm.options().binary.display(), "Helm is found"),
         Err(error) => {
             let failure = Failure::from(error);
-            error!(error = failure.report, hint = failure.hints.join("; "), "Helm cannot be used, modules with a chart will fail");
+            error!(
+                error = failure.report,
+                hint = failure.hints.join("; "),
+                "Helm cannot be used, modules with a chart will fail"
+            );
         }
     }
 }
@@ -197,7 +219,9 @@ pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
 
 /// `TZ`, as for every other program; crontabs are read in it.
 fn time_zone(environment: &Environment) -> TimeZone {
-    let Some(name) = environment.get("TZ") else { return TimeZone::UTC };
+    let Some(name) = environment.get("TZ") else {
+        return TimeZone::UTC;
+    };
     let name = name.to_string_lossy();
     TimeZone::get(name.trim_start_matches(':')).unwrap_or_else(|error| {
         warn!(%error, "TZ names no time zone, crontabs are read in UTC");
