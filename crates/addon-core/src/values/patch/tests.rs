@@ -113,7 +113,7 @@ fn an_owner_may_patch_only_what_is_its_own() {
             "global",
             "add",
             "/oneEnabled",
-            r#"unsupported module enabled value: "true", should be true or false"#,
+            "unsupported module enabled value: should be true or false, not of type string",
         ),
     ];
     for (name, op, path, message) in rows {
