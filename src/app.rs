@@ -150,7 +150,6 @@ async fn build(
         config_map: settings.config_map.clone(),
         script_deadline: settings.hooks.timeout,
         holds: jobs::release::Holds::default(),
-        versions: jobs::HookVersions::default(),
     });
     start::check_helm(&tools.helm).await;
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);

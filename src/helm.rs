@@ -128,7 +128,9 @@ impl From<HelmError> for Failure {
             }
             HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
             HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
-            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => Self::new(Class::Defect, report),
+            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
+                Self::new(Class::Defect, report)
+            }
             HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(format!(
                 "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
             )),

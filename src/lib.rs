@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod disk;
 pub mod helm;
 
+pub mod jobs;
 pub mod notices;
 pub mod serve;
 

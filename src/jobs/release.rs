@@ -13,6 +13,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::values::HookDocument;
 use addon_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -64,7 +65,7 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    values: &Arc<Value>,
+    values: &HookDocument,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
@@ -78,6 +79,7 @@ pub(super) async fn sync(
     let name = module.as_str();
     let _hold = tools.holds.hold(name).await;
     let apis = tools.cluster.apis().await?;
+    let values = &values.to_value();
     let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
     let mut sync = Sync {
         tools,
@@ -415,7 +417,7 @@ async fn forget_unless_cut_short(tools: &Tools, release: &str, error: &HelmError
 struct Source<'a> {
     kind: Chart,
     dir: &'a std::path::Path,
-    values: &'a Arc<Value>,
+    values: &'a Value,
     ready: Option<(Option<TempDir>, TmpFile)>,
 }
 
