@@ -138,3 +138,6 @@ fn tail(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
