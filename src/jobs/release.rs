@@ -3,8 +3,9 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod source;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,26 +16,21 @@ use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::yaml;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::Tools;
-use super::tmp::TmpFile;
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::disk::{self, Chart};
-use crate::helm::{self, HelmError};
+use crate::helm;
 use crate::report::Chain;
+use source::Source;
 
 /// The kinds whose objects change what the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
-/// What one Secret can hold. The chart and the manifest need room beside the values.
-const SECRET_LIMIT: usize = 1 << 20;
-/// Values below this fit however badly they can be packed.
-const SURELY_FITS: usize = 700 << 10;
 /// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
 /// A repair changes the state; a second one means that somebody else works against us.
@@ -81,12 +77,7 @@ pub(super) async fn sync(
     let mut sync = Sync {
         tools,
         cancel,
-        chart: Source {
-            kind: chart,
-            dir: &files.dir,
-            values,
-            ready: None,
-        },
+        chart: Source::new(chart, &files.dir, values),
         apis,
         revision: None,
         objects: None,
@@ -400,61 +391,6 @@ async fn forget_unless_unfinished(tools: &Tools, release: &str) {
     }
 }
 
-/// The chart and its values in a form that helm takes, made when they are first needed.
-struct Source<'a> {
-    kind: Chart,
-    dir: &'a std::path::Path,
-    values: &'a Arc<Value>,
-    ready: Option<(Option<TempDir>, TmpFile)>,
-}
-
-impl Source<'_> {
-    async fn ready(&mut self, tools: &Tools, release: &str) -> Result<(&std::path::Path, &std::path::Path), Failure> {
-        if self.ready.is_none() {
-            let text = yaml::to_string(self.values);
-            refuse_oversized(release, &text)?;
-            let prepare = |error: io::Error| Failure::from(HelmError::Prepare(error));
-            let values = tools
-                .tmp
-                .file(&format!("{release}.module-values.yaml-"), "", text.as_bytes())
-                .map_err(prepare)?;
-            let made = match self.kind {
-                Chart::Whole => None,
-                Chart::Made => Some(self.make(tools, release).await?),
-            };
-            self.ready = Some((made, values));
-        }
-        let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
-        Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
-    }
-
-    async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {
-        let (kind, dir, tmp) = (self.kind, self.dir.to_owned(), tools.tmp.dir().to_owned());
-        let release = release.to_owned();
-        tokio::task::spawn_blocking(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
-            .await
-            .map_err(|error| Failure::new(Class::Defect, format!("cannot make a chart: {error}")))?
-            .map_err(|error| HelmError::Prepare(error).into())
-    }
-}
-
-fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
-    if values.len() < SURELY_FITS {
-        return Ok(());
-    }
-    let size = releases::packed_size(values.as_bytes()).map_err(HelmError::Prepare)?;
-    if size < SECRET_LIMIT {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Class::Invalid,
-        format!(
-            "the values of release '{release}' take {size} bytes packed, and a release Secret holds {SECRET_LIMIT}"
-        ),
-    )
-    .hint("keep large data in a ConfigMap or Secret of its own and only its name in the values"))
-}
-
 /// The checksum of a manifest, whatever white space is around it.
 fn checksum(manifest: &str) -> String {
     Digest::of_bytes(manifest.trim().as_bytes()).to_string()
@@ -486,24 +422,6 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_beyond_a_secret_are_refused_before_helm_is_started() {
-        // Digits of a digest chain: hardly packable, and the same in every run.
-        let mut text = String::new();
-        let mut digest = Digest::of_bytes(b"seed");
-        while text.len() < 3 << 20 {
-            digest = Digest::of_bytes(digest.to_string().as_bytes());
-            text.push_str(&digest.to_string());
-        }
-        let failure = refuse_oversized("one", &text).unwrap_err();
-        assert_eq!(failure.class, Class::Invalid);
-        assert!(
-            failure.report.contains("'one'") && failure.report.contains("1048576"),
-            "{failure}"
-        );
-        assert_eq!(refuse_oversized("one", &"a: b\n".repeat(1 << 20)), Ok(()));
-    }
 
     #[tokio::test]
     async fn a_release_is_held_by_one_at_a_time() {
