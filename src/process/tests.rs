@@ -100,7 +100,7 @@ async fn the_deadline_ends_the_whole_group_even_if_it_ignores_term() {
     let script = "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000";
     let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
     let spawn = Spawn {
-        deadline: Duration::from_millis(300),
+        deadline: Duration::from_millis(1500),
         grace: Duration::from_millis(200),
         stdout: Output::lines(move |line| sender.send(line.to_owned()).unwrap()),
         ..bash(script)
@@ -109,11 +109,11 @@ async fn the_deadline_ends_the_whole_group_even_if_it_ignores_term() {
     let ProcessError::TimedOut { finished, deadline, .. } = &error else {
         unreachable!("{error:?}")
     };
-    assert_eq!(*deadline, Duration::from_millis(300));
+    assert_eq!(*deadline, Duration::from_millis(1500));
     assert_eq!(finished.exit, Exit::Signal(libc::SIGKILL));
     assert_eq!(
         error.to_string(),
-        "/bin/bash did not end within 300ms and was ended (signal: killed)"
+        "/bin/bash did not end within 1.5s and was ended (signal: killed)"
     );
     let grandchild = pids.recv().await.unwrap();
     until("the grandchild is dead", || !lives(&grandchild)).await;
@@ -121,20 +121,25 @@ async fn the_deadline_ends_the_whole_group_even_if_it_ignores_term() {
 
 #[tokio::test]
 async fn a_leader_that_obeys_term_does_not_save_its_group() {
-    let script = "(trap '' TERM; exec sleep 1000 >/dev/null 2>&1) & echo $!; wait";
-    let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
-    let spawn = Spawn {
-        deadline: Duration::from_millis(300),
-        stdout: Output::lines(move |line| sender.send(line.to_owned()).unwrap()),
-        ..bash(script)
-    };
-    let error = run(spawn).await.unwrap_err();
-    let ProcessError::TimedOut { finished, .. } = &error else {
+    let script = "(trap '' TERM; echo $BASHPID; exec sleep 1000 >/dev/null 2>&1) & wait";
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let stdout = Output::lines(move |_| trigger.cancel()).and_captured(100);
+    let spawner = Spawner::new().unwrap();
+    let error = spawner
+        .run(Spawn { stdout, ..bash(script) }, &cancel)
+        .await
+        .unwrap_err();
+    let ProcessError::Cancelled {
+        finished: Some(finished),
+        ..
+    } = &error
+    else {
         unreachable!("{error:?}")
     };
     assert_eq!(finished.exit, Exit::Signal(libc::SIGTERM));
-    let grandchild = pids.recv().await.unwrap();
-    until("the grandchild is dead", || !lives(&grandchild)).await;
+    let grandchild = finished.stdout.text();
+    until("the grandchild is dead", || !lives(grandchild.trim())).await;
 }
 
 #[tokio::test]
@@ -341,21 +346,76 @@ async fn a_file_that_is_still_being_written_is_tried_again() {
     assert!(finished.unwrap().exit.is_success());
 }
 
-/// Set in the process that plays process 1.
-const ACTOR: &str = "ADDON_OPERATOR_TEST_INIT";
+/// Set in the process that plays a part of its own.
+const ACTOR: &str = "ADDON_OPERATOR_TEST_ACTOR";
+
+fn is_actor() -> bool {
+    std::env::var_os(ACTOR).is_some()
+}
+
+/// The test of that name in a process of its own.
+fn actor(test: &str) -> Spawn {
+    let mut actor = bash("");
+    actor.program = std::env::current_exe().unwrap();
+    actor.args = ["--exact", &format!("process::tests::{test}"), "--nocapture"]
+        .map(Into::into)
+        .to_vec();
+    actor.env.push((ACTOR.into(), "1".into()));
+    actor
+}
+
+#[tokio::test]
+async fn children_die_with_us_unless_they_shall_live_on() {
+    if is_actor() {
+        let spawner = Spawner::new().unwrap();
+        let cancel = CancellationToken::new();
+        let scripts = [ParentDeath::DiesToo, ParentDeath::LivesOn].map(|on_parent_death| Spawn {
+            stdout: Output::lines(|line| println!("{line}")),
+            on_parent_death,
+            ..bash(&format!("echo {on_parent_death:?} $$; exec sleep 1000"))
+        });
+        futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel))).await;
+        unreachable!("the actor is killed before");
+    }
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let mut seen = Vec::new();
+    let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
+    let stdout = Output::lines(move |line| {
+        if line.starts_with("DiesToo ") || line.starts_with("LivesOn ") {
+            seen.push(line.to_owned());
+            sender.send(line.to_owned()).unwrap();
+        }
+        if seen.len() == 2 {
+            trigger.cancel();
+        }
+    });
+    let spawn = Spawn {
+        stdout,
+        ..actor("children_die_with_us_unless_they_shall_live_on")
+    };
+    Spawner::new().unwrap().run(spawn, &cancel).await.unwrap_err();
+    for _ in 0..2 {
+        let line = pids.recv().await.unwrap();
+        match line.split_once(' ').unwrap() {
+            ("DiesToo", pid) => until("the child is dead", || !lives(pid)).await,
+            (_, pid) => {
+                assert!(lives(pid));
+                run(bash(&format!("kill -KILL {pid}"))).await.unwrap();
+            }
+        }
+    }
+}
 
 #[tokio::test]
 async fn orphans_are_reaped_and_our_own_keep_their_exit_code() {
-    if std::env::var_os(ACTOR).is_some() {
+    if is_actor() {
         return play_init().await;
     }
-    // In a process of its own: an init waits for every child, also for those of the other tests.
-    let name = "process::tests::orphans_are_reaped_and_our_own_keep_their_exit_code";
-    let mut actor = bash("");
-    actor.program = std::env::current_exe().unwrap();
-    actor.args = ["--exact", name, "--nocapture"].map(Into::into).to_vec();
-    actor.env.push((ACTOR.into(), "1".into()));
-    let finished = run(actor).await.unwrap();
+    // An init waits for every child, also for those of the other tests, so it has a process of its own.
+    let finished = run(actor("orphans_are_reaped_and_our_own_keep_their_exit_code"))
+        .await
+        .unwrap();
     assert!(
         finished.exit.is_success(),
         "{}{}",
@@ -375,7 +435,8 @@ async fn play_init() {
     let cancel = CancellationToken::new();
     // The shell in between ends first, so that the inner one comes to us.
     let orphan = spawner.run(bash("setsid sleep 0.2 >&- 2>&- & echo $!"), &cancel);
-    let scripts = (0..20).map(|code| bash(&format!("sleep 1.2; exit {code}")));
+    // Each has ended long before its run takes note of it, because its output is still held.
+    let scripts = (0..20).map(|code| bash(&format!("sleep 1.5 & exit {code}")));
     let ours = futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel)));
     let (orphan, ours) = tokio::join!(orphan, ours);
     let orphan = orphan.unwrap().stdout.text();
