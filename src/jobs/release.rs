@@ -20,7 +20,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Tools;
+use super::{Tools, unless};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
@@ -71,8 +71,8 @@ pub(super) async fn sync(
         });
     };
     let name = module.as_str();
-    let _hold = tools.holds.hold(name).await;
-    let apis = tools.cluster.apis().await?;
+    let _hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
+    let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
     let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
     let mut sync = Sync {
         tools,
@@ -141,15 +141,17 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     async fn run(&mut self) -> Result<Synced, Failure> {
-        self.observe().await?;
+        // A request may take half a minute when the API server is gone; a shutdown need not wait for that.
+        let cancel = self.cancel;
+        unless(cancel, self.observe()).await?;
         let mut repairs = 0;
         loop {
             match release::decide(&self.facts) {
-                Step::LookAtObjects => self.look_at_objects().await?,
+                Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 Step::Render => self.render().await?,
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
-                    self.repair(revision, left).await?;
+                    unless(cancel, self.repair(revision, left)).await?;
                 }
                 Step::Repair { .. } => {
                     let report = format!("release '{}' becomes unfinished again and again", self.facts.release);
@@ -162,7 +164,7 @@ impl Sync<'_> {
                     });
                 }
                 Step::Record { revision } => {
-                    self.record().await?;
+                    unless(cancel, self.record()).await?;
                     return Ok(Synced {
                         action: SyncAction::Recorded,
                         revision,
@@ -321,7 +323,7 @@ impl Sync<'_> {
 
 /// Removes a release of ours; one that is absent is a success.
 pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
-    let _hold = tools.holds.hold(release).await;
+    let _hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = Facts {
         release: release.to_owned(),
         inputs: String::new(),
@@ -332,7 +334,7 @@ pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationTo
         now: 0,
         helm_timeout: tools.helm.options().timeout,
     };
-    let Some(revision) = observe(tools, &mut facts).await? else {
+    let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         return Ok(());
     };
     if let Some(failure) = release::delay_of_removal(&facts) {
