@@ -216,7 +216,7 @@ impl Operator {
                 continue;
             }
             let entry = after.map(Section::layer).unwrap_or_default();
-            if self.must_wait(&name) {
+            if self.must_wait(&name, &entry) {
                 if let Some(unit) = self.modules.get_mut(&name) {
                     unit.deferred = Some(entry);
                 }
@@ -240,15 +240,15 @@ impl Operator {
         }
     }
 
-    /// A run sees its section in one state from start to end, and a module that is switched off is removed with the
-    /// section that it ran with.
-    fn must_wait(&self, name: &ModuleName) -> bool {
+    /// A run sees its section in one state from start to end, and a module that is switched off because all that
+    /// spoke for it vanished is removed with the section that it ran with.
+    fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let lane = Lane::Module(name.clone());
         let runs = self.queues.head(&lane).is_some_and(|head| {
             matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }) && head.is_active()
         });
-        let leaves = self.modules.get(name).is_some_and(|unit| unit.enabled) && !self.opinions(name).verdict().enabled;
-        runs || leaves
+        let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
+        runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
     }
 
     /// What the ConfigMap has to say about a module's section counts from now on.
