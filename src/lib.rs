@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod notices;
 pub mod serve;
 
+
 pub mod driver;
 
 pub mod app;
