@@ -267,7 +267,7 @@ impl Sync<'_> {
             dir: chart,
             values,
         };
-        let labels = releases::labels(revision_before + 1, &self.facts.inputs, self.facts.rendered.as_deref());
+        let labels = releases::labels(self.facts.rendered.as_deref());
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,

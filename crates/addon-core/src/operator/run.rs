@@ -152,7 +152,7 @@ impl Operator {
 
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.queues.succeeded(lane);
-        self.queues.finish(lane);
+        let task = self.queues.finish(lane);
         self.apply_deferred(name);
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();
@@ -160,10 +160,18 @@ impl Operator {
         let Some(unit) = self.modules.get_mut(name) else {
             return;
         };
-        unit.turn = Turn::Passed;
+        let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
+        // Those behind it wait for the run that its own hooks asked for, but not for one that such a run asks for.
+        let asked = matches!(
+            task,
+            Some(Task::ModuleRun {
+                reason: RunReason::AfterHelmChange,
+                ..
+            })
+        );
+        unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         unit.globals = None;
         unit.last_failure = None;
-        let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
         let action = unit.last_action.take();
         let took = now - unit.run_began;
         self.tell(Notice::ModuleReady {
