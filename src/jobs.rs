@@ -11,14 +11,11 @@ pub mod release;
 pub mod state;
 pub mod tmp;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::hook::config::ConfigVersion;
-use addon_core::name::HookId;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::Done;
 use tokio::sync::watch;
@@ -52,26 +49,6 @@ pub struct Tools {
     pub script_deadline: Duration,
     /// Which release is worked on right now.
     pub holds: Holds,
-    /// In which form each hook wants its contexts, learnt when it was configured.
-    pub versions: HookVersions,
-}
-
-/// The forms of contexts that hooks asked for.
-#[derive(Debug, Default)]
-pub struct HookVersions(Mutex<BTreeMap<HookId, ConfigVersion>>);
-
-impl HookVersions {
-    fn learn(&self, hook: HookId, version: ConfigVersion) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(hook, version);
-    }
-
-    fn of(&self, hook: &HookId) -> ConfigVersion {
-        let versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        versions.get(hook).copied().unwrap_or(ConfigVersion::V1)
-    }
 }
 
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
@@ -79,7 +56,10 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*tools;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
-        Job::RunHook(run) => hook::run(tools, &run, &cancel).await.map(Done::HookRan),
+        Job::RunHook(run) => {
+            let (output, usage) = hook::run(tools, &run, &cancel).await?;
+            Ok(Done::HookRan { output, usage })
+        }
         Job::RunEnabledScript {
             module,
             values,
@@ -98,9 +78,15 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(|()| Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
-        Job::SaveConfig { key, text, base } => unless(&cancel, config::save(tools, &key, text, base.as_deref()))
-            .await
-            .map(Done::ConfigSaved),
+        Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+        } => {
+            let saved = config::save(tools, &key, text, base.as_deref(), create);
+            unless(&cancel, saved).await.map(Done::ConfigSaved)
+        }
     }
 }
 
@@ -113,19 +99,18 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result
 }
 
 /// How a hook or a script that did not run to its end failed.
-fn not_ended(what: &str, error: &ProcessError) -> Failure {
-    let report = |text: &str| format!("{what} failed: {text}");
+fn not_ended(error: &ProcessError) -> Failure {
     match error {
         ProcessError::Start { hint, source, .. } => {
-            let failure = Failure::new(Class::HookFailed, report(&format!("cmd start: {source}")));
+            let failure = Failure::new(Class::HookFailed, format!("cmd start: {source}"));
             hint.iter().fold(failure, Failure::hint)
         }
-        ProcessError::Wait { source, .. } => Failure::new(Class::Defect, report(&format!("cmd wait: {source}"))),
+        ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
         ProcessError::TimedOut { deadline, .. } => Failure::new(
             Class::TimedOut,
-            report(&format!("it did not end within {deadline:?} and was ended")),
+            format!("it did not end within {deadline:?} and was ended"),
         ),
-        ProcessError::Cancelled { .. } => Failure::new(Class::Cancelled, report("it was cancelled")),
+        ProcessError::Cancelled { .. } => Failure::new(Class::Cancelled, "it was cancelled"),
     }
 }
 

@@ -64,13 +64,15 @@ impl Cluster {
         Ok(config_map.as_ref().map_or(ConfigRead::Missing, present))
     }
 
-    /// Replaces one key, if it still holds the base; `None` stands for an absent key.
+    /// Replaces one key, if it still holds the base; `None` stands for an absent key. A ConfigMap that is not there is
+    /// made only with `create`: one with this key alone would take back all that others say.
     pub async fn save_config(
         &self,
         name: &str,
         key: &str,
         text: String,
         base: Option<&str>,
+        create: bool,
     ) -> Result<Saved, RequestError> {
         let api = self.config_maps();
         let found = self
@@ -80,7 +82,7 @@ impl Cluster {
             .as_ref()
             .and_then(|found| found.data.as_ref()?.get(key))
             .map(String::as_str);
-        if current != base {
+        if current != base || found.is_none() && !create {
             return Ok(Saved::Conflict(found.as_ref().map_or(ConfigRead::Missing, present)));
         }
         let params = PostParams::default();

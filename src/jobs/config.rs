@@ -5,6 +5,15 @@ use addon_core::operator::event::Saved;
 
 use super::Tools;
 
-pub(super) async fn save(tools: &Tools, key: &str, text: String, base: Option<&str>) -> Result<Saved, Failure> {
-    Ok(tools.cluster.save_config(&tools.config_map, key, text, base).await?)
+pub(super) async fn save(
+    tools: &Tools,
+    key: &str,
+    text: String,
+    base: Option<&str>,
+    create: bool,
+) -> Result<Saved, Failure> {
+    Ok(tools
+        .cluster
+        .save_config(&tools.config_map, key, text, base, create)
+        .await?)
 }

@@ -4,6 +4,7 @@
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::ScriptAnswer;
+use addon_core::values::HookDocument;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +17,7 @@ pub(super) async fn run(
     tools: &Tools,
     module: &ModuleName,
     values: &Value,
-    config_values: &Value,
+    config_values: &HookDocument,
     cancel: &CancellationToken,
 ) -> Result<ScriptAnswer, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
@@ -56,7 +57,7 @@ pub(super) async fn run(
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&what, &error))?;
+        .map_err(|error| not_ended(&error).within(&what))?;
     if !finished.exit.is_success() {
         return Err(bad(&format!(
             "ended with {}: {}",

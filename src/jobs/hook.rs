@@ -10,11 +10,12 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::hook::context::{self, Snapshots};
+use addon_core::hook::output::{HookOutput, Written};
 use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::effect::HookRun;
-use addon_core::operator::event::{HookOutput, Usage};
-use addon_core::values::patch::{Patch, PatchFile};
-use serde_json::Value;
+use addon_core::operator::event::Usage;
+use addon_core::values::patch::PatchFile;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalogue;
@@ -44,7 +45,6 @@ pub(super) async fn configure(
             name: file.name.clone(),
         };
         let config = ask(tools, &catalogue, &hook, cancel).await?;
-        tools.versions.learn(hook, config.version);
         configs.push((file.name.clone(), config));
     }
     Ok(configs)
@@ -65,7 +65,7 @@ async fn ask(
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&what, &error))?;
+        .map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     if !finished.exit.is_success() {
         let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
@@ -85,22 +85,23 @@ async fn ask(
 }
 
 /// Runs one hook; its patches are read only if it ended with 0.
-pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken) -> Result<HookOutput, Failure> {
+pub(super) async fn run(
+    tools: &Tools,
+    run: &HookRun,
+    cancel: &CancellationToken,
+) -> Result<(HookOutput, Usage), Failure> {
     let HookRun {
         hook,
+        version,
         contexts,
         values,
         config_values,
         deadline,
         labels,
     } = run;
-    let what = match &hook.owner {
-        Owner::Global => format!("global hook '{}'", hook.name),
-        Owner::Module(_) => format!("module hook '{}'", hook.name),
-    };
     let catalogue = tools.catalogue.borrow().clone();
-    let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("{what} failed: no files: {error}"));
-    let contexts = context::to_file(contexts, tools.versions.of(hook), &Snapshots::new());
+    let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
+    let contexts = context::to_file(contexts, *version, &Snapshots::new());
     let files = Files::write(
         &tools.tmp,
         hook,
@@ -118,7 +119,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&what, &error))?;
+        .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
         let stderr = tail(&finished.stderr.text());
         let cause = if stderr.is_empty() {
@@ -126,17 +127,11 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         } else {
             stderr
         };
-        return Err(Failure::new(Class::HookFailed, format!("{what} failed: {cause}")));
+        return Err(Failure::new(Class::HookFailed, cause));
     }
-    // The order counts: it decides which mistake is told of two.
-    let config_patch = files.patch(PatchFile::Config, &what)?;
-    let values_patch = files.patch(PatchFile::Values, &what)?;
+    let output = files.output()?;
     files.warn_of_unread(hook);
-    Ok(HookOutput {
-        values_patch,
-        config_patch,
-        usage: usage(finished.usage),
-    })
+    Ok((output, usage(finished.usage)))
 }
 
 /// The hook's program in the operator's environment, without files and arguments.
@@ -207,16 +202,19 @@ impl Files {
         .map(|(name, file)| (name.into(), file.path().into()))
     }
 
-    fn patch(&self, kind: PatchFile, what: &str) -> Result<Patch, Failure> {
-        let file = match kind {
-            PatchFile::Values => &self.values_patch,
-            PatchFile::Config => &self.config_patch,
+    /// What the hook wrote, read in one go.
+    fn output(&self) -> Result<HookOutput, Failure> {
+        let read = |file: &TmpFile, kind: PatchFile| {
+            let failure = |error| Failure::new(Class::HookFailed, format!("got bad json patch for {kind}: {error}"));
+            file.read().map_err(failure)
         };
-        let failure = |text: String| Failure::new(Class::HookFailed, format!("{what} failed: {text}"));
-        let text = file
-            .read()
-            .map_err(|error| failure(format!("got bad json patch for {kind}: {error}")))?;
-        Patch::parse(&text, kind).map_err(|error| failure(Chain(&error).to_string()))
+        let config_patch = read(&self.config_patch, PatchFile::Config)?;
+        let values_patch = read(&self.values_patch, PatchFile::Values)?;
+        let written = Written {
+            config_patch: &config_patch,
+            values_patch: &values_patch,
+        };
+        HookOutput::parse(written).map_err(|error| Failure::of(Class::HookFailed, &error))
     }
 
     /// Metrics and object patches are offered to every hook, but this version does not apply them.
@@ -234,8 +232,8 @@ fn is_written(path: &Path) -> bool {
 }
 
 /// A document as hooks read it.
-pub(super) fn json(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+pub(super) fn json(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect("values are JSON already")
 }
 
 pub(super) fn usage(usage: process::Usage) -> Usage {

@@ -14,6 +14,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::values::HookDocument;
 use addon_core::yaml;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
@@ -59,7 +60,7 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    values: &Arc<Value>,
+    values: &HookDocument,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
@@ -73,6 +74,7 @@ pub(super) async fn sync(
     let name = module.as_str();
     let _hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
     let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
+    let values = &values.to_value();
     let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
     let mut sync = Sync {
         tools,

@@ -62,7 +62,35 @@ pub struct Failure {
 impl Failure {
     /// A failure without hints.
     pub fn new(class: Class, report: impl Into<String>) -> Self {
-        Self { class, report: report.into(), hints: Vec::new() }
+        Self {
+            class,
+            report: report.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// A failure that tells an error with all that caused it.
+    pub fn of(class: Class, error: &dyn std::error::Error) -> Self {
+        let mut report = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            report.push_str(": ");
+            report.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self::new(class, report)
+    }
+
+    /// A failure that only a mistake of ours can bring about.
+    pub fn defect(report: impl Into<String>) -> Self {
+        Self::new(Class::Defect, report)
+    }
+
+    /// The same failure, told as the cause of something larger.
+    #[must_use]
+    pub fn within(mut self, attempt: impl fmt::Display) -> Self {
+        self.report = format!("{attempt}: {}", self.report);
+        self
     }
 
     /// The same failure with one more hint.

@@ -5,18 +5,26 @@
 
 #![warn(missing_docs)]
 
-pub mod failure;
-pub mod module;
-pub mod operator;
-pub mod release;
-
 pub mod name;
 
-pub mod digest;
 pub mod number;
+
+pub mod digest;
+
 pub mod time;
+
 pub mod yaml;
+
+pub mod failure;
 
 pub mod values;
 
+pub mod queue;
+
 pub mod hook;
+
+pub mod module;
+
+pub mod release;
+
+pub mod operator;

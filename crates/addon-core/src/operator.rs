@@ -8,3 +8,321 @@ pub mod effect;
 pub mod event;
 pub mod policy;
 pub mod query;
+
+mod assess;
+mod commit;
+mod config;
+mod converge;
+mod explain;
+mod hooks;
+mod jobs;
+mod modules;
+mod removal;
+mod run;
+mod schedule;
+mod startup;
+mod task;
+mod wave;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use self::assess::Assessment;
+use self::commit::Commits;
+use self::config::Config;
+use self::converge::Converge;
+use self::effect::{Effect, Job, JobId, Notice};
+use self::event::{Done, Event};
+use self::hooks::Doing;
+use self::jobs::{Jobs, Purpose};
+use self::modules::Unit;
+use self::policy::Policy;
+use self::query::{Answer, Query, Waiting};
+use self::removal::Removal;
+use self::schedule::Schedules;
+use self::startup::Startup;
+use self::task::{Lane, Task};
+use crate::failure::Failure;
+use crate::hook::config::HookConfig;
+use crate::name::{HookId, ModuleName};
+use crate::queue::Queues;
+use crate::time::{Backoff, Jitter, Now, Tick};
+use crate::values::Store;
+
+/// The value that decides.
+#[derive(Debug)]
+pub struct Operator {
+    policy: Policy,
+    now: Now,
+    jitter: Jitter,
+    effects: VecDeque<Effect>,
+    jobs: Jobs,
+    queues: Queues<Lane, Task>,
+    doing: BTreeMap<Lane, Doing>,
+    values: Store,
+    hooks: BTreeMap<HookId, HookConfig>,
+    modules: BTreeMap<ModuleName, Unit>,
+    startup: Startup,
+    config: Config,
+    commits: Commits,
+    assessment: Assessment,
+    converge: Converge,
+    removal: Removal,
+    schedules: Schedules,
+    stopping: Option<Stopping>,
+}
+
+/// A shutdown under way.
+#[derive(Debug, Clone, Copy)]
+struct Stopping {
+    /// When what still runs is cancelled.
+    deadline: Tick,
+    cancelled: bool,
+    exited: bool,
+}
+
+impl Operator {
+    /// An operator that knows nothing yet. The seed spreads its back-offs; equal seeds and events give equal effects.
+    pub fn new(seed: u64, policy: Policy) -> Self {
+        Self {
+            policy,
+            now: Now {
+                tick: Tick::ZERO,
+                wall: jiff::Timestamp::UNIX_EPOCH,
+            },
+            jitter: Jitter::new(seed),
+            effects: VecDeque::new(),
+            jobs: Jobs::default(),
+            queues: Queues::default(),
+            doing: BTreeMap::new(),
+            values: Store::default(),
+            hooks: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            startup: Startup::default(),
+            config: Config::default(),
+            commits: Commits::default(),
+            assessment: Assessment::default(),
+            converge: Converge::default(),
+            removal: Removal::default(),
+            schedules: Schedules::default(),
+            stopping: None,
+        }
+    }
+
+    /// Takes in what happened, and decides everything that follows from it.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        self.now = now;
+        match event {
+            Event::InventoryChanged(inventory) => self.take_inventory(inventory),
+            Event::ConfigChanged(read) => self.config_read(read),
+            Event::JobFinished(id, result) => self.job_finished(id, result),
+            Event::TimerFired => {}
+            Event::ShutdownRequested => self.stop(),
+        }
+        self.advance();
+    }
+
+    /// The next thing to do; `None` when there is nothing more to do before the next event.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When to call `handle` with `TimerFired` if nothing else happens before, and why.
+    pub fn poll_timeout(&self) -> Option<(Tick, Waiting)> {
+        if let Some(stopping) = self.stopping {
+            let grace = self.policy.shutdown_grace;
+            return (!stopping.cancelled).then_some((stopping.deadline, Waiting::Shutdown(grace)));
+        }
+        [
+            self.queue_timeout(),
+            self.assessment_timeout(),
+            self.startup.timeout(),
+            self.schedule_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(at, _)| *at)
+    }
+
+    /// What people want to know, of this very moment.
+    pub fn answer(&self, query: &Query) -> Answer {
+        self.explain(query)
+    }
+
+    fn job_finished(&mut self, id: JobId, result: Result<Done, Failure>) {
+        let Some((purpose, started)) = self.jobs.end(id) else {
+            return;
+        };
+        let took = self.now.tick - started;
+        match purpose {
+            Purpose::Chore(chore) => self.chore_finished(chore, result),
+            Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
+            Purpose::Script { module, round } => self.script_finished(&module, round, result),
+            Purpose::Save(owner) => self.save_finished(&owner, result),
+        }
+    }
+
+    /// Starts everything that can start. Ends because a round that starts no job and moves no task is the last.
+    fn advance(&mut self) {
+        if self.stopping.is_some() {
+            self.advance_stop();
+            return;
+        }
+        self.queues.wake(self.now.tick);
+        self.advance_startup();
+        self.fire_schedules();
+        loop {
+            let before = self.queues.ledger();
+            let mut progress = self.advance_assessment();
+            self.wake_converge();
+            for lane in self.queues.ready() {
+                progress |= self.advance_lane(&lane);
+            }
+            if !progress && self.queues.ledger() == before {
+                break;
+            }
+        }
+    }
+
+    /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.
+    fn advance_lane(&mut self, lane: &Lane) -> bool {
+        let Some(head) = self.queues.head(lane) else {
+            return false;
+        };
+        match &head.task {
+            Task::Hook(task) => {
+                let task = task.clone();
+                self.advance_hook(lane, task)
+            }
+            Task::Converge(_) => self.advance_converge(),
+            Task::ModuleRun { module, .. } => {
+                let module = module.clone();
+                self.advance_run(lane, &module)
+            }
+            Task::ModuleDelete { module } => {
+                let module = module.clone();
+                self.advance_delete(lane, &module)
+            }
+            Task::Purge { release } => {
+                let release = release.clone();
+                self.advance_purge(lane, release)
+            }
+        }
+    }
+
+    /// A job of the head of a lane ended.
+    fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
+        match result {
+            Ok(Done::HookRan { output, usage }) => self.hook_ran(lane, output, usage),
+            Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
+            Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
+            Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
+            Ok(
+                Done::StateLoaded(_)
+                | Done::StateSaved
+                | Done::ReleasesListed(_)
+                | Done::ScriptAnswered(_)
+                | Done::ConfigSaved(_),
+            ) => self.lane_failed(
+                lane,
+                Failure::defect("a job ended with the outcome of another kind of job"),
+            ),
+            Err(failure) if self.doing.contains_key(lane) => self.hook_failed(lane, failure),
+            Err(failure) => self.lane_failed(lane, failure),
+        }
+    }
+
+    /// The head of a lane failed at something other than a hook.
+    fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
+        match self.queues.head(lane).map(|head| head.task.clone()) {
+            Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
+            Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
+            Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
+            Some(Task::Converge(_) | Task::Hook(_)) => {
+                self.back_off(lane, failure.report);
+            }
+            None => {}
+        }
+    }
+
+    /// Puts the head of a lane to sleep after a failure. Returns the failures in a row and the delay.
+    fn back_off(&mut self, lane: &Lane, error: String) -> (u32, Duration) {
+        let failures = self.queues.head(lane).map_or(0, |head| head.failures);
+        let delay = Backoff::delay(failures, self.jitter.draw());
+        let failures = self.queues.fail(lane, self.now.tick, delay, error);
+        (failures, delay)
+    }
+
+    fn start_job(&mut self, job: Job, purpose: Purpose) {
+        let id = self.jobs.start(&job, purpose, self.now.tick);
+        self.effects.push_back(Effect::StartJob(id, job));
+    }
+
+    /// The head of a lane begins. True the first time.
+    fn begin_head(&mut self, lane: &Lane) -> bool {
+        let Some(head) = self.queues.begin(lane) else {
+            return false;
+        };
+        let notice = Notice::TaskWaited {
+            queue: lane.queue(),
+            hook: head.task.hook().cloned(),
+            module: head.task.module().cloned(),
+            binding: head.task.binding(),
+            waited: self.now.tick - head.queued,
+        };
+        self.tell(notice);
+        true
+    }
+
+    /// Starts a job of the head of a lane.
+    fn start_lane_job(&mut self, lane: &Lane, job: Job) {
+        self.queues.running(lane);
+        self.start_job(job, Purpose::Lane(lane.clone()));
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.effects.push_back(Effect::Tell(notice));
+    }
+
+    fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
+        let (at, lane) = self.queues.next_wake()?;
+        let head = self.queues.head(lane)?;
+        Some((
+            at,
+            Waiting::Backoff {
+                task: head.task.describe(&lane.queue()),
+                failures: head.failures,
+            },
+        ))
+    }
+
+    fn stop(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let deadline = self.now.tick + self.policy.shutdown_grace;
+        self.stopping = Some(Stopping {
+            deadline,
+            cancelled: false,
+            exited: false,
+        });
+        self.tell(Notice::ShuttingDown {
+            running: self.jobs.len(),
+        });
+    }
+
+    fn advance_stop(&mut self) {
+        let Some(mut stopping) = self.stopping else { return };
+        if self.jobs.len() == 0 && !stopping.exited {
+            stopping.exited = true;
+            self.effects.push_back(Effect::Exit);
+        } else if self.now.tick >= stopping.deadline && !stopping.cancelled {
+            stopping.cancelled = true;
+            self.effects.extend(self.jobs.ids().into_iter().map(Effect::CancelJob));
+        }
+        self.stopping = Some(stopping);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::yaml;
@@ -24,12 +23,12 @@ const SURELY_FITS: usize = 700 << 10;
 pub(super) struct Source<'a> {
     kind: Chart,
     dir: &'a Path,
-    values: &'a Arc<Value>,
+    values: &'a Value,
     ready: Option<(Option<TempDir>, TmpFile)>,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(kind: Chart, dir: &'a Path, values: &'a Arc<Value>) -> Self {
+    pub(super) fn new(kind: Chart, dir: &'a Path, values: &'a Value) -> Self {
         Self {
             kind,
             dir,

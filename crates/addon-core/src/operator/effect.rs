@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::event::{SyncAction, Usage};
 use crate::failure::Failure;
+use crate::hook::config::ConfigVersion;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, Owner, QueueName};
+use crate::values::HookDocument;
 
 /// The name of one running job, never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,14 +60,14 @@ pub enum Job {
         /// `VALUES_PATH`: as for a hook, with `global.enabledModules`.
         values: Arc<Value>,
         /// `CONFIG_VALUES_PATH`.
-        config_values: Arc<Value>,
+        config_values: HookDocument,
     },
     /// Make the release what these values render to.
     SyncRelease {
         /// Whose chart.
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
-        values: Arc<Value>,
+        values: HookDocument,
     },
     /// Uninstall a release that is ours; one that is absent is a success.
     DeleteRelease {
@@ -80,6 +82,8 @@ pub enum Job {
         text: String,
         /// What the key held when the section was computed; `None`: the key was absent.
         base: Option<String>,
+        /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
+        create: bool,
     },
 }
 
@@ -88,12 +92,14 @@ pub enum Job {
 pub struct HookRun {
     /// Which hook.
     pub hook: HookId,
+    /// The form of its configuration, which is that of its contexts too.
+    pub version: ConfigVersion,
     /// `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
     /// `VALUES_PATH`.
-    pub values: Arc<Value>,
+    pub values: HookDocument,
     /// `CONFIG_VALUES_PATH`.
-    pub config_values: Arc<Value>,
+    pub config_values: HookDocument,
     /// After this long the process group is ended and the run has failed.
     pub deadline: Duration,
     /// How the run is labelled.
@@ -207,6 +213,8 @@ pub enum Notice {
     HelmFinished {
         /// Which.
         module: ModuleName,
+        /// What had to be done.
+        action: SyncAction,
         /// From job start to end.
         took: Duration,
         /// `OperatorStartup` during the first converge, else empty.

@@ -1,0 +1,374 @@
+//! A converge: hooks before all modules, enabling, the modules in their order, hooks after all modules.
+//!
+//! It is one task of the global lane. A restart never interrupts what runs; it begins once that has ended.
+
+use super::Operator;
+use super::effect::Notice;
+use super::modules::Turn;
+use super::task::{Lane, Reason, Task};
+use super::wave::Wave;
+use crate::hook::config::Stage;
+use crate::name::Owner;
+use crate::queue::State;
+use crate::time::Tick;
+use crate::values::Version;
+
+/// The converge under way, and what is known of those before.
+#[derive(Debug, Default)]
+pub(super) struct Converge {
+    pub(super) active: Option<Active>,
+    /// The first one has ended: ready.
+    pub(super) first_done: bool,
+    /// Modules have been taken up at least once.
+    taken_up_once: bool,
+    /// When the last one ended, modules were lacking.
+    lacking_at_end: bool,
+}
+
+/// A converge under way.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) reason: Reason,
+    began: Tick,
+    pub(super) phase: Phase,
+    restart: Option<Reason>,
+}
+
+/// How far it has come.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Runs of the one before are still under way.
+    Settling,
+    /// Hooks before all modules; this one is next.
+    BeforeAll(usize),
+    /// The enabled scripts are asked.
+    Enabling,
+    /// Removals, then runs.
+    Modules(Wave),
+    /// Hooks after all modules.
+    AfterAll {
+        /// This one is next.
+        next: usize,
+        /// The version of the global values before the first.
+        before: Version,
+    },
+}
+
+/// What one look at a converge led to.
+enum Look {
+    /// Its phase changed; look again.
+    Moved,
+    /// A job of it runs.
+    Started,
+    /// It waits for something else than time.
+    Waits,
+    /// There is no slot for its next hook.
+    NoSlot,
+    /// It is over, or failed and waits for its time.
+    Over,
+}
+
+impl Converge {
+    /// A converge has yet to come to the point where it looks at what is enabled, so nobody else need do that.
+    pub(super) fn assesses_by_itself(&self) -> bool {
+        let Some(active) = &self.active else {
+            return !self.taken_up_once;
+        };
+        let before = matches!(active.phase, Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling);
+        active.restart.is_some() || before
+    }
+
+    /// Modules have been taken up at least once in this life.
+    pub(super) fn first_took_up(&self) -> bool {
+        self.taken_up_once
+    }
+
+    /// It is about to start over, and then runs every module anyway.
+    pub(super) fn restarts(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| active.restart.is_some())
+    }
+
+    /// `OperatorStartup` while the first converge has not ended, else empty.
+    pub(super) fn activation(&self) -> &'static str {
+        if self.first_done { "" } else { "OperatorStartup" }
+    }
+}
+
+impl Operator {
+    /// Asks for a converge. With `restart`, one that runs starts over; else a further one comes after it.
+    pub(super) fn request_converge(&mut self, reason: Reason, restart: bool) {
+        if restart && let Some(active) = &mut self.converge.active {
+            active.restart = Some(reason);
+            if self
+                .queues
+                .head(&Lane::Global)
+                .is_some_and(|head| matches!(head.state(), State::Backoff(_)))
+            {
+                self.queues.resume(&Lane::Global);
+            }
+            return;
+        }
+        let waiting = |task: &Task| matches!(task, Task::Converge(waiting) if *waiting != Reason::Recovered);
+        let head_waits = self
+            .queues
+            .head(&Lane::Global)
+            .is_some_and(|head| !head.begun && waiting(&head.task));
+        if !head_waits && !self.queues.behind_head(&Lane::Global).any(|entry| waiting(&entry.task)) {
+            self.queues.push(Lane::Global, Task::Converge(reason), self.now.tick);
+        }
+    }
+
+    /// A converge that waits for others looks again.
+    pub(super) fn wake_converge(&mut self) {
+        let parked =
+            |head: &crate::queue::Entry<Task>| matches!(head.task, Task::Converge(_)) && head.state() == State::Parked;
+        if self.queues.head(&Lane::Global).is_some_and(parked) {
+            self.queues.resume(&Lane::Global);
+        }
+    }
+
+    /// Lets the converge at the head of the global lane go on.
+    pub(super) fn advance_converge(&mut self) -> bool {
+        if self.begin_head(&Lane::Global) {
+            self.open_converge();
+        }
+        let mut progress = false;
+        loop {
+            match self.look_at_converge() {
+                Look::Moved => progress = true,
+                Look::Started | Look::Over => return true,
+                Look::Waits => {
+                    self.queues.park(&Lane::Global);
+                    return progress;
+                }
+                Look::NoSlot => return progress,
+            }
+        }
+    }
+
+    fn open_converge(&mut self) {
+        let Some(Task::Converge(reason)) = self.queues.head(&Lane::Global).map(|head| &head.task) else {
+            return;
+        };
+        let reason = *reason;
+        let phase = match reason {
+            Reason::Recovered => self.after_all_phase(),
+            Reason::Startup
+            | Reason::ConfigChanged
+            | Reason::DynamicUpdate
+            | Reason::ScheduleChange
+            | Reason::AfterAllChange
+            | Reason::ScriptAnswered => {
+                self.drop_waiting_runs();
+                Phase::Settling
+            }
+        };
+        self.converge.active = Some(Active {
+            reason,
+            began: self.now.tick,
+            phase,
+            restart: None,
+        });
+        self.tell(Notice::ConvergeStarted {
+            reason: reason.to_string(),
+        });
+    }
+
+    fn after_all_phase(&self) -> Phase {
+        Phase::AfterAll {
+            next: 0,
+            before: self.values.version(&Owner::Global),
+        }
+    }
+
+    fn look_at_converge(&mut self) -> Look {
+        let Some(active) = &mut self.converge.active else {
+            return Look::Over;
+        };
+        if let Some(reason) = active.restart.take() {
+            active.reason = reason;
+            active.phase = Phase::Settling;
+            self.drop_waiting_runs();
+            self.tell(Notice::ConvergeStarted {
+                reason: reason.to_string(),
+            });
+            return Look::Moved;
+        }
+        match &active.phase {
+            Phase::Settling => self.settle(),
+            Phase::BeforeAll(next) => {
+                let next = *next;
+                self.run_all_hook(Stage::BeforeAll, next)
+            }
+            Phase::Enabling => self.enable(),
+            Phase::Modules(_) => self.advance_wave_phase(),
+            Phase::AfterAll { next, .. } => {
+                let next = *next;
+                self.run_all_hook(Stage::AfterAll, next)
+            }
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) -> Look {
+        if let Some(active) = &mut self.converge.active {
+            active.phase = phase;
+        }
+        Look::Moved
+    }
+
+    /// Waits until no run or removal of a module is under way; failed ones that wait for their time are dropped.
+    fn settle(&mut self) -> Look {
+        let under_way = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
+        let busy = self
+            .queues
+            .lanes()
+            .filter_map(|(_, tasks)| tasks.front())
+            .any(|head| under_way(&head.task) && head.is_active());
+        if busy {
+            return Look::Waits;
+        }
+        self.drop_waiting_runs();
+        self.enter(Phase::BeforeAll(0))
+    }
+
+    /// The runs and removals that have not begun will be decided anew.
+    fn drop_waiting_runs(&mut self) {
+        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
+        let mut count = 0;
+        for lane in lanes.into_iter().filter(|lane| matches!(lane, Lane::Module(_))) {
+            let again = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
+            count += self.queues.drop_waiting(&lane, again);
+            self.queues.close(&lane);
+        }
+        if count > 0 {
+            let reason = "a converge starts over";
+            self.tell(Notice::TasksDropped {
+                queue: Lane::Global.queue(),
+                count,
+                reason,
+            });
+        }
+    }
+
+    /// Starts the hook at this place of the list, or passes on to what comes after the list.
+    fn run_all_hook(&mut self, stage: Stage, next: usize) -> Look {
+        let hooks = self.global_hooks(stage);
+        let Some(hook) = hooks.get(next) else {
+            return match stage {
+                Stage::AfterAll => self.close_converge(),
+                _ => self.enter(Phase::Enabling),
+            };
+        };
+        if !self.jobs.hook_slot(&self.policy) {
+            return Look::NoSlot;
+        }
+        self.start_stage_hook(&Lane::Global, stage, hook.clone());
+        Look::Started
+    }
+
+    /// A hook before or after all modules succeeded.
+    pub(super) fn all_hook_succeeded(&mut self) {
+        if let Some(Active {
+            phase: Phase::BeforeAll(next) | Phase::AfterAll { next, .. },
+            ..
+        }) = &mut self.converge.active
+        {
+            *next += 1;
+        }
+        self.queues.resume(&Lane::Global);
+    }
+
+    /// Waits for the verdicts and takes up what they say.
+    fn enable(&mut self) -> Look {
+        if !self.removal.is_listed() {
+            return Look::Waits;
+        }
+        if !self.assessment.is_known() {
+            if !self.assessment.is_asking() {
+                self.begin_assessment();
+            }
+            return Look::Waits;
+        }
+        let undecided = self.assessment.undecided();
+        if self.policy.strict_order && !undecided.is_empty() {
+            let names: Vec<_> = undecided.iter().map(|name| format!("'{name}'")).collect();
+            let error = format!(
+                "couldn't recalculate graph: the enabled script of {} failed",
+                names.join(", ")
+            );
+            self.assessment.forget();
+            self.back_off(&Lane::Global, error);
+            return Look::Over;
+        }
+        self.converge.taken_up_once = true;
+        let wave = self.take_up();
+        self.enter(Phase::Modules(wave))
+    }
+
+    fn advance_wave_phase(&mut self) -> Look {
+        let Some(active) = &mut self.converge.active else {
+            return Look::Over;
+        };
+        let Phase::Modules(wave) = &mut active.phase else {
+            return Look::Over;
+        };
+        let mut wave = std::mem::take(wave);
+        let over = self.advance_wave(&mut wave);
+        if over {
+            let phase = self.after_all_phase();
+            return self.enter(phase);
+        }
+        self.enter(Phase::Modules(wave));
+        Look::Waits
+    }
+
+    /// The hooks after all modules are through.
+    fn close_converge(&mut self) -> Look {
+        let Some(active) = self.converge.active.take() else {
+            return Look::Over;
+        };
+        let Phase::AfterAll { before, .. } = active.phase else {
+            return Look::Over;
+        };
+        self.queues.succeeded(&Lane::Global);
+        self.queues.finish(&Lane::Global);
+        let lacking = self
+            .modules
+            .values()
+            .filter(|unit| unit.enabled && unit.turn.is_lacking());
+        let failing: Vec<_> = lacking.map(|unit| unit.found.name.clone()).collect();
+        self.converge.lacking_at_end = !failing.is_empty();
+        let first = !std::mem::replace(&mut self.converge.first_done, true);
+        let took = self.now.tick - active.began;
+        self.tell(Notice::ConvergeFinished {
+            reason: active.reason.to_string(),
+            took,
+            first,
+            failing,
+        });
+        if self.values.version(&Owner::Global) != before {
+            self.request_converge(Reason::AfterAllChange, false);
+        }
+        if first {
+            self.begin_purge();
+        }
+        Look::Over
+    }
+
+    /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
+    pub(super) fn recovered(&mut self) {
+        let lacking = self
+            .modules
+            .values()
+            .any(|unit| unit.enabled && unit.turn != Turn::Passed);
+        if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
+            self.converge.lacking_at_end = false;
+            let queued = |task: &Task| matches!(task, Task::Converge(_));
+            let head = self.queues.head(&Lane::Global).is_some_and(|head| queued(&head.task));
+            if !head && !self.queues.behind_head(&Lane::Global).any(|entry| queued(&entry.task)) {
+                self.queues
+                    .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
+            }
+        }
+    }
+}

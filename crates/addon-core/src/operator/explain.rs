@@ -1,0 +1,291 @@
+//! What people see: queues, modules, values, and what each waits for, by name.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::Operator;
+use super::converge::Phase;
+use super::modules::{Turn, Unit};
+use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
+use super::task::{Lane, RunReason, Task};
+use crate::module::lifecycle::Lifecycle;
+use crate::name::{ModuleName, Owner, QueueName};
+use crate::queue::{Entry, State};
+
+impl Operator {
+    pub(super) fn explain(&self, query: &Query) -> Answer {
+        match query {
+            Query::Status => Answer::Status(self.status()),
+            Query::Queues => Answer::Queues(self.queue_reports()),
+            Query::Modules => Answer::Modules(self.module_reports()),
+            Query::Values { module, with_global } => self.document(module.as_ref(), *with_global, |operator, owner| {
+                Value::clone(&operator.values.effective(owner))
+            }),
+            Query::ConfigValues { module, with_global } => {
+                self.document(module.as_ref(), *with_global, |operator, owner| {
+                    operator
+                        .values
+                        .config_section(owner)
+                        .map_or(Value::Null, |section| Value::clone(&section))
+                })
+            }
+            Query::Patches { module } => self.document(module.as_ref(), false, |operator, owner| {
+                let patches = operator.values.patches(owner);
+                if patches.is_empty() {
+                    Value::Null
+                } else {
+                    json!(patches)
+                }
+            }),
+            Query::GlobalHooks => {
+                let names = self
+                    .hooks
+                    .keys()
+                    .filter(|id| id.owner == Owner::Global)
+                    .map(|id| id.name.as_str());
+                Answer::Document(names.collect())
+            }
+        }
+    }
+
+    fn document(
+        &self,
+        module: Option<&ModuleName>,
+        with_global: bool,
+        part: impl Fn(&Self, &Owner) -> Value,
+    ) -> Answer {
+        let owner = match module {
+            None => Owner::Global,
+            Some(name) if self.modules.contains_key(name) => Owner::Module(name.clone()),
+            Some(_) => return Answer::NoSuchModule,
+        };
+        let own = part(self, &owner);
+        if !with_global || owner == Owner::Global {
+            return Answer::Document(own);
+        }
+        Answer::Document(json!({ "global": part(self, &Owner::Global), owner.values_key(): own }))
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            not_started: !self.converge.first_done && self.converge.active.is_none(),
+            ready: self.converge.first_done,
+            converge_tasks: self.converge_tasks(),
+            waiting: self.startup.waiting(),
+            config_problems: self.config.problems.clone(),
+            held: self.removal.held.clone(),
+        }
+    }
+
+    /// The converge itself and the modules that it has still to get through.
+    fn converge_tasks(&self) -> usize {
+        let Some(active) = &self.converge.active else { return 0 };
+        let pending = |unit: &&Unit| matches!(unit.turn, Turn::Waiting | Turn::Running);
+        let modules = match active.phase {
+            Phase::Modules(_) => self.modules.values().filter(pending).count(),
+            Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::AfterAll { .. } => 0,
+        };
+        modules + 1
+    }
+
+    /// `main` first, then the named queues.
+    fn queue_reports(&self) -> Vec<QueueReport> {
+        let named = self.queues.lanes().filter_map(|(lane, tasks)| match lane {
+            Lane::Named(name) => Some((name, lane, tasks)),
+            Lane::Global | Lane::Module(_) | Lane::Release(_) => None,
+        });
+        let named = named.map(|(name, lane, tasks)| QueueReport {
+            name: name.to_string(),
+            status: tasks
+                .front()
+                .map(|head| self.head_status(lane, head))
+                .unwrap_or_default(),
+            tasks: tasks.iter().map(|entry| self.task_report(entry, name)).collect(),
+        });
+        std::iter::once(self.main_report()).chain(named).collect()
+    }
+
+    /// All lanes that the name `main` stands for: modules in their order, then those whose turn will come, then what
+    /// is global.
+    fn main_report(&self) -> QueueReport {
+        let main = QueueName::main();
+        let mut entries: Vec<(&Lane, &Entry<Task>)> = Vec::new();
+        let lanes = |wanted: fn(&Lane) -> bool| self.queues.lanes().filter(move |(lane, _)| wanted(lane));
+        let position = |lane: &Lane| match lane {
+            Lane::Module(name) => self.modules.get(name).map(|unit| unit.found.order),
+            Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
+        };
+        for (lane, tasks) in lanes(|lane| matches!(lane, Lane::Module(_) | Lane::Release(_))) {
+            entries.extend(tasks.iter().map(|entry| (lane, entry)));
+        }
+        entries.sort_by_key(|(lane, _)| position(lane));
+        let mut tasks: Vec<_> = entries
+            .iter()
+            .map(|(_, entry)| self.task_report(entry, &main))
+            .collect();
+        tasks.extend(self.waiting_turns(&main));
+        let global = self.queues.lanes().find(|(lane, _)| **lane == Lane::Global);
+        let converging = self.converge.active.is_some();
+        if let Some((_, global)) = global {
+            let reports = global.iter().map(|entry| self.task_report(entry, &main));
+            if converging {
+                tasks.extend(reports);
+            } else {
+                tasks.splice(0..0, reports);
+            }
+        }
+        QueueReport {
+            name: main.to_string(),
+            status: self.main_status(&entries),
+            tasks,
+        }
+    }
+
+    /// The original has one head in `main`; of ours the most telling one is shown.
+    fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
+        let global = self.queues.head(&Lane::Global).map(|head| (&Lane::Global, head));
+        let heads = entries.iter().copied().chain(global);
+        let heads: Vec<_> = heads
+            .filter(|(lane, entry)| self.queues.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
+            .collect();
+        let failing = heads.iter().find(|(_, head)| matches!(head.state(), State::Backoff(_)));
+        let shown = failing.or_else(|| heads.first());
+        shown
+            .map(|(lane, head)| self.head_status(lane, head))
+            .unwrap_or_default()
+    }
+
+    fn waiting_turns(&self, queue: &QueueName) -> Vec<TaskReport> {
+        let reason = if self.converge.first_done {
+            RunReason::Converge
+        } else {
+            RunReason::Startup
+        };
+        let waiting = self.modules_in_order().into_iter().filter(|name| {
+            self.converge.active.is_some() && self.modules.get(name).is_some_and(|unit| unit.turn == Turn::Waiting)
+        });
+        let report = |name: ModuleName| {
+            let task = Task::ModuleRun {
+                module: name.clone(),
+                reason,
+            };
+            TaskReport {
+                kind: task.kind(),
+                module: name.to_string(),
+                hook: String::new(),
+                description: self.describe(&task, queue),
+            }
+        };
+        waiting.map(report).collect()
+    }
+
+    fn task_report(&self, entry: &Entry<Task>, queue: &QueueName) -> TaskReport {
+        let mut description = self.describe(&entry.task, queue);
+        if entry.failures > 0 {
+            let error = entry.error.as_deref().unwrap_or_default();
+            let _ = write!(description, ":failures {}:{error}", entry.failures);
+        }
+        TaskReport {
+            kind: entry.task.kind(),
+            module: entry.task.module().map(ToString::to_string).unwrap_or_default(),
+            hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
+            description,
+        }
+    }
+
+    fn describe(&self, task: &Task, queue: &QueueName) -> String {
+        match task {
+            Task::ModuleRun { module, reason } => {
+                let unit = self.modules.get(module);
+                let starting = |life: &Lifecycle| {
+                    matches!(
+                        life,
+                        Lifecycle::Disabled | Lifecycle::Configuring | Lifecycle::Starting(_)
+                    )
+                };
+                let first = unit.is_some_and(|unit| starting(&unit.life)) || *reason == RunReason::Startup;
+                let startup = if first { ":doStartup" } else { "" };
+                format!("ModuleRun:{queue}:{module}{startup}:{reason}")
+            }
+            Task::Hook(_) | Task::Converge(_) | Task::ModuleDelete { .. } | Task::Purge { .. } => task.describe(queue),
+        }
+    }
+
+    fn head_status(&self, lane: &Lane, head: &Entry<Task>) -> String {
+        match head.state() {
+            State::Running => match self.commits.waits(lane) {
+                Some(owner) => format!("waits until the section of {owner} is saved"),
+                None => "run first task".to_owned(),
+            },
+            State::Ready => "waits for a free slot".to_owned(),
+            State::Parked => "run first task".to_owned(),
+            State::Backoff(until) => {
+                format!("sleep after fail for {}s", (until - self.now.tick).as_secs_f64().ceil())
+            }
+        }
+    }
+
+    fn module_reports(&self) -> Vec<ModuleReport> {
+        let units = self
+            .modules_in_order()
+            .into_iter()
+            .filter_map(|name| self.modules.get(&name));
+        units.map(|unit| self.module_report(unit)).collect()
+    }
+
+    fn module_report(&self, unit: &Unit) -> ModuleReport {
+        let name = &unit.found.name;
+        let head = self.queues.head(&Lane::Module(name.clone()));
+        let verdict = unit.verdict.as_ref();
+        let enabled_by = match verdict {
+            Some(verdict) => verdict.source.to_string(),
+            None if self.assessment.undecided().contains(name) => "enabled script fails".to_owned(),
+            None => "not decided yet".to_owned(),
+        };
+        ModuleReport {
+            name: name.to_string(),
+            order: unit.found.order,
+            enabled: unit.enabled,
+            enabled_by,
+            state: unit.life.describe().to_owned(),
+            waits_for: self.waits_for(unit, head),
+            error: unit.last_failure.clone(),
+            failures: head.map_or(0, |head| head.failures),
+        }
+    }
+
+    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
+        if let Some(head) = head {
+            let lane = Lane::Module(unit.found.name.clone());
+            return match head.state() {
+                State::Backoff(until) => {
+                    let wait = (until - self.now.tick).as_secs_f64().ceil();
+                    let error = head.error.as_deref().unwrap_or_default();
+                    format!("the next try in {wait}s, after {} failures: {error}", head.failures)
+                }
+                State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
+                    (_, Some(owner)) => format!("the section of {owner} to be saved"),
+                    (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
+                    (None, None) => unit.life.describe().to_owned(),
+                },
+                State::Ready | State::Parked => "a free slot".to_owned(),
+            };
+        }
+        match &unit.turn {
+            Turn::Waiting => format!("modules before it: {}", self.pending_before(unit).join(", ")),
+            Turn::Held(reason) => reason.clone(),
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
+        }
+    }
+
+    /// The modules whose turn comes no later and is not over.
+    fn pending_before(&self, unit: &Unit) -> Vec<String> {
+        let strict = self.policy.strict_order;
+        let before = self.modules.values().filter(|other| {
+            let needed = unit.found.depends_on.contains(&other.found.name);
+            (other.found.order < unit.found.order || needed) && !other.turn.is_over(strict)
+        });
+        before.map(|other| other.found.name.to_string()).collect()
+    }
+}

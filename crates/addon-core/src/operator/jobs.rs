@@ -1,0 +1,127 @@
+//! The table of running jobs, and the slots that bound them.
+
+use std::collections::BTreeMap;
+
+use super::effect::{Job, JobId};
+use super::policy::Policy;
+use super::task::Lane;
+use crate::name::{ModuleName, Owner};
+use crate::time::Tick;
+
+/// Something of our own that must succeed once, and is retried until it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Chore {
+    /// Read our state.
+    LoadState,
+    /// Write our state.
+    SaveState,
+    /// List the releases.
+    ListReleases,
+    /// Ask the global hooks for their configuration.
+    ConfigureGlobalHooks,
+}
+
+impl Chore {
+    /// What it does, in words for people.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::LoadState => "read the state Secret",
+            Self::SaveState => "write the state Secret",
+            Self::ListReleases => "list the helm releases",
+            Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
+        }
+    }
+}
+
+/// Whom the end of a job concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Chore(Chore),
+    Lane(Lane),
+    Script { module: ModuleName, round: u64 },
+    Save(Owner),
+}
+
+/// What a job occupies while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Hook,
+    Helm,
+    None,
+}
+
+fn slot(job: &Job) -> Slot {
+    match job {
+        Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => Slot::Hook,
+        Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Slot::Helm,
+        Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::SaveConfig { .. } => Slot::None,
+    }
+}
+
+#[derive(Debug)]
+struct Running {
+    purpose: Purpose,
+    slot: Slot,
+    started: Tick,
+}
+
+/// All running jobs.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    last: u64,
+    running: BTreeMap<JobId, Running>,
+    hooks: usize,
+    helms: usize,
+}
+
+impl Jobs {
+    /// There is room for one more hook.
+    pub(super) fn hook_slot(&self, policy: &Policy) -> bool {
+        self.hooks < policy.hook_slots.max(1)
+    }
+
+    /// There is room for one more helm job.
+    pub(super) fn helm_slot(&self, policy: &Policy) -> bool {
+        self.helms < policy.helm_slots.max(1)
+    }
+
+    /// Enters a job that starts now.
+    pub(super) fn start(&mut self, job: &Job, purpose: Purpose, now: Tick) -> JobId {
+        self.last += 1;
+        let id = JobId(self.last);
+        let slot = slot(job);
+        match slot {
+            Slot::Hook => self.hooks += 1,
+            Slot::Helm => self.helms += 1,
+            Slot::None => {}
+        }
+        self.running.insert(
+            id,
+            Running {
+                purpose,
+                slot,
+                started: now,
+            },
+        );
+        id
+    }
+
+    /// A job ended: whom it concerns, and when it had begun. `None` for one that is not known.
+    pub(super) fn end(&mut self, id: JobId) -> Option<(Purpose, Tick)> {
+        let Running { purpose, slot, started } = self.running.remove(&id)?;
+        match slot {
+            Slot::Hook => self.hooks -= 1,
+            Slot::Helm => self.helms -= 1,
+            Slot::None => {}
+        }
+        Some((purpose, started))
+    }
+
+    pub(super) fn ids(&self) -> Vec<JobId> {
+        self.running.keys().copied().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+}

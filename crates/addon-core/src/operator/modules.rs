@@ -1,0 +1,147 @@
+//! What the operator knows about each module beside its values: how far it has come, and in which order its hooks run.
+
+use super::Operator;
+use super::event::SyncAction;
+use crate::hook::config::Stage;
+use crate::module::Module;
+use crate::module::enabling::Verdict;
+use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
+use crate::name::{HookId, HookName, ModuleName, Owner};
+use crate::time::Tick;
+use crate::values::Version;
+
+/// One module.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) found: Module,
+    pub(super) life: Lifecycle,
+    pub(super) order: HookOrder,
+    /// Its hooks have been configured since it was last switched on.
+    pub(super) hooks_known: bool,
+    /// It is among those that the last converge took up.
+    pub(super) enabled: bool,
+    pub(super) verdict: Option<Verdict>,
+    /// What a global hook said about its flag.
+    pub(super) dynamic: Option<bool>,
+    pub(super) turn: Turn,
+    /// When the run under way began.
+    pub(super) run_began: Tick,
+    pub(super) last_failure: Option<String>,
+    /// The version of its values that the release job under way was given.
+    pub(super) releasing: Version,
+    /// What the release of the run under way needed.
+    pub(super) last_action: Option<SyncAction>,
+}
+
+/// How a module stands in the current converge, or stood when the last one ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It does not take part.
+    Out,
+    /// Modules before it, or those it needs, have not passed.
+    Waiting,
+    /// Its run is in its lane.
+    Running,
+    /// It succeeded.
+    Passed,
+    /// It failed at least once and is retried in its own lane.
+    Failed,
+    /// It cannot run until something else changes, which is named.
+    Held(String),
+}
+
+impl Turn {
+    /// Those behind it need not wait any longer.
+    pub(super) fn is_over(&self, strict: bool) -> bool {
+        match self {
+            Self::Out | Self::Passed => true,
+            Self::Waiting | Self::Running => false,
+            Self::Failed | Self::Held(_) => !strict,
+        }
+    }
+
+    /// It takes part and has not succeeded.
+    pub(super) fn is_lacking(&self) -> bool {
+        matches!(self, Self::Failed | Self::Held(_))
+    }
+}
+
+impl Unit {
+    pub(super) fn new(found: Module) -> Self {
+        Self {
+            found,
+            life: Lifecycle::Disabled,
+            order: HookOrder::default(),
+            hooks_known: false,
+            enabled: false,
+            verdict: None,
+            dynamic: None,
+            turn: Turn::Out,
+            run_began: Tick::ZERO,
+            last_failure: None,
+            releasing: Version::default(),
+            last_action: None,
+        }
+    }
+}
+
+impl Operator {
+    /// What a module's next step depends on, beside its state.
+    pub(super) fn facts(&self, module: &ModuleName) -> Facts {
+        let has_chart = self.modules.get(module).is_some_and(|unit| unit.found.has_chart);
+        let has_release = self.removal.is_ours(module.as_str());
+        Facts {
+            has_chart,
+            has_release,
+            version: self.values.version(&Owner::Module(module.clone())),
+        }
+    }
+
+    /// All module names by order number and name.
+    pub(super) fn modules_in_order(&self) -> Vec<ModuleName> {
+        let mut names: Vec<_> = self
+            .modules
+            .values()
+            .map(|unit| (unit.found.order, &unit.found.name))
+            .collect();
+        names.sort();
+        names.into_iter().map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Puts the hooks of a module into the order in which they run.
+    pub(super) fn order_hooks(&mut self, owner: &Owner) {
+        let Owner::Module(name) = owner else { return };
+        let order = HookOrder {
+            startup: self.bound(owner, Stage::OnStartup),
+            before_helm: self.bound(owner, Stage::BeforeHelm),
+            after_helm: self.bound(owner, Stage::AfterHelm),
+            before_delete: self.bound(owner, Stage::BeforeDeleteHelm),
+            after_delete: self.bound(owner, Stage::AfterDeleteHelm),
+        };
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.order = order;
+            unit.hooks_known = true;
+        }
+    }
+
+    /// The global hooks with a binding of this kind, by order number and then path.
+    pub(super) fn global_hooks(&self, stage: Stage) -> Vec<HookId> {
+        let owner = Owner::Global;
+        self.bound(&owner, stage)
+            .into_iter()
+            .map(|name| HookId {
+                owner: owner.clone(),
+                name,
+            })
+            .collect()
+    }
+
+    fn bound(&self, owner: &Owner, stage: Stage) -> Vec<HookName> {
+        let of_owner = self.hooks.iter().filter(|(id, _)| id.owner == *owner);
+        let mut hooks: Vec<_> = of_owner
+            .filter_map(|(id, config)| Some((config.order(stage)?, &id.name)))
+            .collect();
+        hooks.sort();
+        hooks.into_iter().map(|(_, name)| name.clone()).collect()
+    }
+}

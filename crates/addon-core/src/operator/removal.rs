@@ -1,0 +1,202 @@
+//! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
+//! is gone from directories that were read completely. A release that is not ours is never touched.
+
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::effect::{Job, Notice};
+use super::event::ReleaseSummary;
+use super::task::{Lane, Task};
+use crate::failure::Failure;
+use crate::module::lifecycle::{Lifecycle, Step};
+use crate::name::{ModuleName, Owner};
+
+/// A purge of more releases than this, and of more than half of ours, waits for a person.
+const PURGE_UNASKED: usize = 2;
+
+/// The releases of the namespace.
+#[derive(Debug, Default)]
+pub(super) struct Removal {
+    /// Name, and whether it is ours. `None` until they were listed.
+    releases: Option<BTreeMap<String, bool>>,
+    /// Releases whose purge is held.
+    pub(super) held: Vec<String>,
+}
+
+impl Removal {
+    pub(super) fn listed(&mut self, releases: Vec<ReleaseSummary>) {
+        self.releases = Some(
+            releases
+                .into_iter()
+                .map(|release| (release.name, release.ours))
+                .collect(),
+        );
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.releases.is_some()
+    }
+
+    /// A release of that name exists and is ours.
+    pub(super) fn is_ours(&self, name: &str) -> bool {
+        self.releases
+            .as_ref()
+            .and_then(|releases| releases.get(name))
+            .copied()
+            .unwrap_or(false)
+    }
+
+    /// A release of ours exists now.
+    pub(super) fn exists(&mut self, name: &str) {
+        if let Some(releases) = &mut self.releases {
+            releases.insert(name.to_owned(), true);
+        }
+    }
+
+    fn gone(&mut self, name: &str) {
+        if let Some(releases) = &mut self.releases {
+            releases.remove(name);
+        }
+    }
+
+    fn ours(&self) -> Vec<String> {
+        let all = self.releases.iter().flatten();
+        all.filter(|(_, ours)| **ours).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+impl Operator {
+    /// Lets the removal at the head of a module's lane go on. False if it must wait for a slot.
+    pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if self.modules.get(name).is_none_or(|unit| unit.enabled) {
+            self.queues.finish(lane);
+            return true;
+        }
+        if self.begin_head(lane)
+            && let Some(unit) = self.modules.get_mut(name)
+        {
+            unit.life.begin_delete(unit.hooks_known);
+        }
+        loop {
+            match self.next_step(name) {
+                Step::Configure if !self.has_hooks(name) => {
+                    self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
+                    self.step_succeeded(name);
+                }
+                Step::Configure => return self.start_configure(lane, name),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
+                Step::Uninstall => {
+                    if !self.jobs.helm_slot(&self.policy) {
+                        return false;
+                    }
+                    self.start_lane_job(
+                        lane,
+                        Job::DeleteRelease {
+                            release: name.to_string(),
+                        },
+                    );
+                    return true;
+                }
+                Step::Release => {
+                    let failure = Failure::defect("a removal of a module came to a step of its run");
+                    self.delete_failed(lane, name, failure);
+                    return true;
+                }
+                Step::Done => {
+                    self.delete_succeeded(lane, name);
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn delete_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
+        self.queues.succeeded(lane);
+        self.queues.finish(lane);
+        let owner = Owner::Module(name.clone());
+        // Without patches the layers are those that were accepted before, so this cannot be refused.
+        let _ = self.values.forget_patches(&owner);
+        self.hooks.retain(|id, _| id.owner != owner);
+        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.life = Lifecycle::Disabled;
+            unit.hooks_known = false;
+            unit.last_failure = None;
+        }
+        self.tell(Notice::ModuleDeleted { module: name.clone() });
+    }
+
+    pub(super) fn delete_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
+        let (_, retry_in) = self.back_off(lane, failure.report.clone());
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.last_failure = Some(failure.report.clone());
+        }
+        self.tell(Notice::ModuleDeleteFailed {
+            module: name.clone(),
+            failure,
+            retry_in,
+        });
+    }
+
+    /// helm uninstalled the release at the head of a lane.
+    pub(super) fn release_deleted(&mut self, lane: &Lane) {
+        if let Some(name) = self.module_at(lane) {
+            self.step_succeeded(&name);
+            self.removal.gone(name.as_str());
+            self.queues.resume(lane);
+        } else if let Some(Task::Purge { release }) = self.queues.finish(lane) {
+            self.queues.close(lane);
+            self.removal.gone(&release);
+            self.tell(Notice::ReleasePurged { release });
+        }
+    }
+
+    /// After the first converge: releases of ours whose modules are gone.
+    pub(super) fn begin_purge(&mut self) {
+        let ours = self.removal.ours();
+        let ignored = self.policy.ignore_release.as_deref();
+        let known = |release: &String| self.modules.keys().any(|name| name.as_str() == release);
+        let orphans: Vec<String> = ours
+            .iter()
+            .filter(|release| !known(release) && Some(release.as_str()) != ignored)
+            .cloned()
+            .collect();
+        if orphans.is_empty() {
+            return;
+        }
+        let why = if !self.startup.inventory_complete {
+            "the modules directories could not be read completely"
+        } else if orphans.len() > PURGE_UNASKED && orphans.len() * 2 > ours.len() {
+            "more than half of our releases would be removed at once"
+        } else {
+            for release in orphans.into_iter().rev() {
+                let lane = Lane::Release(release.clone());
+                self.queues.push(lane, Task::Purge { release }, self.now.tick);
+            }
+            return;
+        };
+        self.removal.held.clone_from(&orphans);
+        self.tell(Notice::PurgeHeld {
+            releases: orphans,
+            reason: why.to_owned(),
+        });
+    }
+
+    pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {
+        if !self.jobs.helm_slot(&self.policy) {
+            return false;
+        }
+        self.begin_head(lane);
+        self.start_lane_job(lane, Job::DeleteRelease { release });
+        true
+    }
+
+    pub(super) fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
+        let (_, retry_in) = self.back_off(lane, failure.report.clone());
+        self.tell(Notice::PurgeFailed {
+            release,
+            failure,
+            retry_in,
+        });
+    }
+}

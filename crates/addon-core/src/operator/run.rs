@@ -1,0 +1,189 @@
+//! One run of a module: its steps in order, each a job, until the module is ready or a step fails.
+
+use std::time::Duration;
+
+use super::Operator;
+use super::effect::{Job, Notice};
+use super::event::Synced;
+use super::modules::Turn;
+use super::task::{Lane, RunReason, Task};
+use crate::failure::Failure;
+use crate::hook::config::{HookConfig, Stage};
+use crate::module::lifecycle::{Lifecycle, Step};
+use crate::name::{HookId, HookName, ModuleName, Owner};
+
+impl Operator {
+    /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
+    pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.modules.get(name).is_some_and(|unit| unit.enabled) {
+            self.queues.finish(lane);
+            return true;
+        }
+        if self.begin_head(lane) {
+            let began = self.now.tick;
+            if let Some(unit) = self.modules.get_mut(name) {
+                unit.life.begin_run();
+                unit.run_began = began;
+            }
+        }
+        loop {
+            match self.next_step(name) {
+                Step::Configure if !self.has_hooks(name) => {
+                    self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
+                    self.step_succeeded(name);
+                }
+                Step::Configure => return self.start_configure(lane, name),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
+                Step::Release => return self.start_release(lane, name),
+                Step::Uninstall => {
+                    let failure = Failure::defect("a run of a module came to a step of its removal");
+                    self.run_failed(lane, name, failure);
+                    return true;
+                }
+                Step::Done => {
+                    self.run_succeeded(lane, name);
+                    return true;
+                }
+            }
+        }
+    }
+
+    pub(super) fn has_hooks(&self, name: &ModuleName) -> bool {
+        self.modules.get(name).is_some_and(|unit| unit.found.has_hooks)
+    }
+
+    /// Passes over what has nothing to do and names the module's next step.
+    pub(super) fn next_step(&mut self, name: &ModuleName) -> Step {
+        let facts = self.facts(name);
+        self.modules
+            .get_mut(name)
+            .map_or(Step::Done, |unit| unit.life.step(&unit.order, facts))
+    }
+
+    /// The module's step went well; the next one may come.
+    pub(super) fn step_succeeded(&mut self, name: &ModuleName) {
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.life.succeeded(unit.releasing);
+        }
+    }
+
+    pub(super) fn start_configure(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.hook_slot(&self.policy) {
+            return false;
+        }
+        self.start_lane_job(lane, Job::ConfigureHooks(Owner::Module(name.clone())));
+        true
+    }
+
+    /// Starts a hook that is a step of a run or of a removal.
+    pub(super) fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
+        if !self.jobs.hook_slot(&self.policy) {
+            return false;
+        }
+        let id = HookId {
+            owner: Owner::Module(name.clone()),
+            name: hook,
+        };
+        self.start_stage_hook(lane, stage, id);
+        true
+    }
+
+    fn start_release(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.helm_slot(&self.policy) {
+            return false;
+        }
+        let owner = Owner::Module(name.clone());
+        let values = self.values.hook_values(&owner);
+        let version = self.values.version(&owner);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.releasing = version;
+        }
+        self.start_lane_job(
+            lane,
+            Job::SyncRelease {
+                module: name.clone(),
+                values,
+            },
+        );
+        true
+    }
+
+    /// The hooks of a module answered, for a run or for a removal.
+    pub(super) fn module_configured(&mut self, lane: &Lane, hooks: Vec<(HookName, HookConfig)>) {
+        let Some(name) = self.module_at(lane) else { return };
+        self.hooks_configured(&Owner::Module(name.clone()), hooks);
+        self.step_succeeded(&name);
+        self.queues.resume(lane);
+    }
+
+    /// The module whose run or removal is at the head of a lane.
+    pub(super) fn module_at(&self, lane: &Lane) -> Option<ModuleName> {
+        match &self.queues.head(lane)?.task {
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => Some(module.clone()),
+            Task::Hook(_) | Task::Converge(_) | Task::Purge { .. } => None,
+        }
+    }
+
+    pub(super) fn release_synced(&mut self, lane: &Lane, synced: &Synced, took: Duration) {
+        let Some(name) = self.module_at(lane) else { return };
+        if synced.revision > 0 {
+            self.removal.exists(name.as_str());
+        }
+        let activation = self.converge.activation();
+        let action = synced.action;
+        self.tell(Notice::HelmFinished {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
+        if let Some(unit) = self.modules.get_mut(&name) {
+            unit.last_action = Some(action);
+        }
+        self.step_succeeded(&name);
+        self.queues.resume(lane);
+    }
+
+    fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
+        self.queues.succeeded(lane);
+        self.queues.finish(lane);
+        let version = self.values.version(&Owner::Module(name.clone()));
+        let activation = self.converge.activation();
+        let now = self.now.tick;
+        let Some(unit) = self.modules.get_mut(name) else { return };
+        unit.turn = Turn::Passed;
+        unit.last_failure = None;
+        let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
+        let action = unit.last_action.take();
+        let took = now - unit.run_began;
+        self.tell(Notice::ModuleReady {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
+        if changed {
+            self.rerun(name, RunReason::AfterHelmChange);
+        }
+        self.release_held();
+        self.recovered();
+    }
+
+    /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
+    pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
+        let step = self.next_step(name).describe();
+        let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.life.begin_run();
+            unit.turn = Turn::Failed;
+            unit.last_failure = Some(failure.report.clone());
+        }
+        self.tell(Notice::ModuleFailed {
+            module: name.clone(),
+            step,
+            failure,
+            attempts,
+            retry_in,
+        });
+    }
+}

@@ -1,0 +1,247 @@
+//! From an empty value to the first converge: what must be known before anything may run, and the chores that find
+//! it out. A chore is retried until it succeeds, and says by name what it waits for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Operator;
+use super::effect::{Job, Notice};
+use super::event::{ConfigRead, Done, SavedState};
+use super::jobs::{Chore, Purpose};
+use super::modules::Unit;
+use super::query::Waiting;
+use super::task::{Lane, Reason, Task};
+use crate::failure::{Class, Failure};
+use crate::hook::config::{HookConfig, Stage};
+use crate::module::Inventory;
+use crate::name::{HookId, HookName, Owner};
+use crate::time::{Backoff, Tick};
+
+/// What start-up has found out so far.
+#[derive(Debug, Default)]
+pub(super) struct Startup {
+    /// The directories were read.
+    pub(super) known: bool,
+    /// Every directory was read to its end.
+    pub(super) inventory_complete: bool,
+    has_global_hooks: bool,
+    chores: BTreeMap<Chore, Progress>,
+    state: Option<SavedState>,
+    first_read: Option<ConfigRead>,
+    /// The start-up tasks are in the queue.
+    pub(super) begun: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Progress {
+    Running { failures: u32 },
+    Backoff { until: Tick, failures: u32, error: String },
+    Done,
+}
+
+impl Startup {
+    pub(super) fn is_done(&self, chore: Chore) -> bool {
+        matches!(self.chores.get(&chore), Some(Progress::Done))
+    }
+
+    pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
+        self.chores
+            .iter()
+            .filter_map(|(chore, progress)| match progress {
+                Progress::Backoff { until, .. } => Some((*until, Waiting::Step(chore.describe().to_owned()))),
+                Progress::Running { .. } | Progress::Done => None,
+            })
+            .min_by_key(|(until, _)| *until)
+    }
+
+    /// What holds us up, by name.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let mut waiting = Vec::new();
+        if !self.known {
+            waiting.push("the modules directories are being read".to_owned());
+        }
+        if self.first_read.is_none() && !self.begun {
+            waiting.push("the ConfigMap has not been read yet".to_owned());
+        }
+        for (chore, progress) in &self.chores {
+            match progress {
+                Progress::Running { .. } => waiting.push(chore.describe().to_owned()),
+                Progress::Backoff { error, failures, .. } => {
+                    waiting.push(format!("{}: failed {failures} times: {error}", chore.describe()));
+                }
+                Progress::Done => {}
+            }
+        }
+        waiting
+    }
+}
+
+impl Operator {
+    /// The directories are read once in a life; a second reading is not taken over.
+    pub(super) fn take_inventory(&mut self, inventory: Inventory) {
+        if self.startup.known {
+            return;
+        }
+        self.startup.known = true;
+        self.startup.inventory_complete = inventory.complete;
+        self.startup.has_global_hooks = inventory.has_global_hooks;
+        if let Err(rejected) = self.values.set_static(&Owner::Global, inventory.global_values) {
+            self.startup.inventory_complete = false;
+            let failure = Failure::of(Class::Invalid, &rejected);
+            self.tell(Notice::StepFailed {
+                step: "take over the global values of files".to_owned(),
+                failure,
+                retry_in: Duration::MAX,
+            });
+        }
+        for mut module in inventory.modules {
+            let owner = Owner::Module(module.name.clone());
+            if let Err(rejected) = self.values.set_static(&owner, module.values.clone()) {
+                module.broken.get_or_insert(Failure::of(Class::Invalid, &rejected));
+            }
+            self.modules.insert(module.name.clone(), Unit::new(module));
+        }
+    }
+
+    /// Keeps the first reading of the ConfigMap until everything else is known; later ones act at once.
+    pub(super) fn config_read(&mut self, read: ConfigRead) {
+        if self.startup.begun {
+            self.config_changed(read);
+        } else {
+            self.startup.first_read = Some(read);
+        }
+    }
+
+    pub(super) fn advance_startup(&mut self) {
+        if !self.startup.known {
+            return;
+        }
+        self.run_chore(Chore::LoadState);
+        self.run_chore(Chore::ListReleases);
+        if self.startup.has_global_hooks {
+            self.run_chore(Chore::ConfigureGlobalHooks);
+        }
+        if self.startup.begun {
+            if self.config.unsaved() {
+                self.run_chore(Chore::SaveState);
+            }
+            return;
+        }
+        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
+        if !configured || self.startup.first_read.is_none() {
+            return;
+        }
+        let Some(state) = self.startup.state.take() else { return };
+        if let Some(read) = self.startup.first_read.take() {
+            self.startup.begun = true;
+            self.config.restore(state);
+            self.config_changed(read);
+            self.begin();
+        }
+    }
+
+    /// Everything is known: the global hooks that run at start, and then the first converge.
+    fn begin(&mut self) {
+        for hook in self.global_hooks(Stage::OnStartup) {
+            let task = self.stage_task(Stage::OnStartup, hook);
+            self.queues.push(Lane::Global, Task::Hook(task), self.now.tick);
+        }
+        self.queues
+            .push(Lane::Global, Task::Converge(Reason::Startup), self.now.tick);
+    }
+
+    /// Starts a chore that has not been done, and one whose delay is over.
+    fn run_chore(&mut self, chore: Chore) {
+        let failures = match self.startup.chores.get(&chore) {
+            None => 0,
+            Some(Progress::Backoff { until, failures, .. }) if *until <= self.now.tick => *failures,
+            Some(Progress::Done) if chore == Chore::SaveState => 0,
+            Some(Progress::Running { .. } | Progress::Backoff { .. } | Progress::Done) => return,
+        };
+        let job = match chore {
+            Chore::LoadState => Job::LoadState,
+            Chore::SaveState => Job::SaveState {
+                last_good: self.config.begin_save(),
+            },
+            Chore::ListReleases => Job::ListReleases,
+            Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
+        };
+        self.startup.chores.insert(chore, Progress::Running { failures });
+        self.start_job(job, Purpose::Chore(chore));
+    }
+
+    pub(super) fn chore_finished(&mut self, chore: Chore, result: Result<Done, Failure>) {
+        let outcome = match (chore, result) {
+            (Chore::LoadState, Ok(Done::StateLoaded(state))) => {
+                self.startup.state = Some(state);
+                Ok(())
+            }
+            (Chore::SaveState, Ok(Done::StateSaved)) => {
+                self.config.saved();
+                Ok(())
+            }
+            (Chore::ListReleases, Ok(Done::ReleasesListed(releases))) => {
+                self.removal.listed(releases);
+                Ok(())
+            }
+            (Chore::ConfigureGlobalHooks, Ok(Done::HooksConfigured(hooks))) => {
+                self.hooks_configured(&Owner::Global, hooks);
+                Ok(())
+            }
+            (_, Ok(_)) => Err(Failure::defect("a job ended with the outcome of another kind of job")),
+            (_, Err(failure)) => Err(failure),
+        };
+        match outcome {
+            Ok(()) => {
+                self.startup.chores.insert(chore, Progress::Done);
+            }
+            Err(failure) => self.chore_failed(chore, failure),
+        }
+    }
+
+    fn chore_failed(&mut self, chore: Chore, failure: Failure) {
+        let failures = match self.startup.chores.get(&chore) {
+            Some(Progress::Running { failures }) => *failures,
+            Some(Progress::Backoff { .. } | Progress::Done) | None => 0,
+        };
+        let retry_in = Backoff::delay(failures, self.jitter.draw());
+        let until = self.now.tick + retry_in;
+        let error = failure.report.clone();
+        self.startup.chores.insert(
+            chore,
+            Progress::Backoff {
+                until,
+                failures: failures + 1,
+                error,
+            },
+        );
+        self.tell(Notice::StepFailed {
+            step: chore.describe().to_owned(),
+            failure,
+            retry_in,
+        });
+    }
+
+    /// The hooks of an owner answered; their bindings are known from now on.
+    pub(super) fn hooks_configured(&mut self, owner: &Owner, hooks: Vec<(HookName, HookConfig)>) {
+        self.hooks.retain(|id, _| id.owner != *owner);
+        let mut bindings = Vec::new();
+        for (name, config) in hooks {
+            let id = HookId {
+                owner: owner.clone(),
+                name,
+            };
+            bindings.push((
+                id.clone(),
+                config.stages.len() + config.schedules.len() + config.kubernetes.len(),
+            ));
+            self.hooks.insert(id, config);
+        }
+        self.order_hooks(owner);
+        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
+        self.tell(Notice::HooksConfigured {
+            owner: owner.clone(),
+            bindings,
+        });
+    }
+}

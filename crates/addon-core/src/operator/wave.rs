@@ -1,0 +1,264 @@
+//! The middle of a converge: modules that are switched off are removed, the others run in their order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Operator;
+use super::effect::Notice;
+use super::modules::Turn;
+use super::task::{Lane, RunReason, Task};
+use crate::failure::{Class, Failure};
+use crate::module::graph::{self, Node};
+use crate::module::lifecycle::Lifecycle;
+use crate::name::ModuleName;
+
+/// The modules that a converge has still to get through.
+#[derive(Debug, Default)]
+pub(super) struct Wave {
+    /// To be removed one after another, the last module first; then the one whose removal is under way.
+    removals: VecDeque<ModuleName>,
+    removing: Option<ModuleName>,
+    /// Groups to run, the next one first.
+    groups: VecDeque<Vec<ModuleName>>,
+}
+
+impl Operator {
+    /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
+    pub(super) fn take_up(&mut self) -> Wave {
+        let wanted = self.wanted();
+        let complete = self.startup.inventory_complete && self.config.is_complete();
+        let mut removals = VecDeque::new();
+        for name in self.modules_in_order() {
+            let exists = self.removal.is_ours(name.as_str());
+            let Some(unit) = self.modules.get_mut(&name) else {
+                continue;
+            };
+            unit.enabled = wanted.contains(&name);
+            unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
+            let known = exists || unit.life != Lifecycle::Disabled;
+            let said_no = unit
+                .verdict
+                .as_ref()
+                .is_some_and(|verdict| verdict.is_positive_no(complete));
+            if known && said_no {
+                removals.push_front(name);
+            }
+        }
+        for name in &removals {
+            self.drop_tasks_of(name);
+        }
+        let plan = graph::plan(&self.nodes());
+        for (name, blocked) in plan.blocked {
+            self.hold(&name, Failure::of(Class::Invalid, &blocked));
+        }
+        for (name, failure) in self.broken() {
+            self.hold(&name, failure);
+        }
+        let groups = plan
+            .groups
+            .into_iter()
+            .map(|group| group.into_iter().filter(|name| wanted.contains(name)).collect());
+        Wave {
+            removals,
+            removing: None,
+            groups: groups.collect(),
+        }
+    }
+
+    fn nodes(&self) -> BTreeMap<ModuleName, Node> {
+        let node = |unit: &super::modules::Unit| Node {
+            order: unit.found.order,
+            needs: unit.found.depends_on.clone(),
+        };
+        self.modules
+            .iter()
+            .map(|(name, unit)| (name.clone(), node(unit)))
+            .collect()
+    }
+
+    fn broken(&self) -> Vec<(ModuleName, Failure)> {
+        let broken = self
+            .modules
+            .values()
+            .filter_map(|unit| Some((&unit.found.name, unit.found.broken.as_ref()?)));
+        broken.map(|(name, failure)| (name.clone(), failure.clone())).collect()
+    }
+
+    /// An enabled module that cannot run as it is declared.
+    fn hold(&mut self, name: &ModuleName, failure: Failure) {
+        let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
+            return;
+        };
+        unit.turn = Turn::Held(failure.report.clone());
+        self.tell(Notice::ModuleBlocked {
+            module: name.clone(),
+            failure,
+        });
+    }
+
+    /// What waits for a module that is switched off has no sense any more, in whichever queue.
+    fn drop_tasks_of(&mut self, name: &ModuleName) {
+        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
+        for lane in lanes {
+            let of_module = |task: &Task| match task {
+                Task::ModuleRun { module, .. } => module == name,
+                Task::Hook(hook) => hook.hook.owner.module() == Some(name),
+                Task::Converge(_) | Task::ModuleDelete { .. } | Task::Purge { .. } => false,
+            };
+            let count = self.queues.drop_waiting(&lane, of_module);
+            if count > 0 {
+                let reason = "their module was switched off";
+                self.tell(Notice::TasksDropped {
+                    queue: lane.queue(),
+                    count,
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Starts what may start. True when everything has passed.
+    pub(super) fn advance_wave(&mut self, wave: &mut Wave) -> bool {
+        if !self.advance_removals(wave) {
+            return false;
+        }
+        while let Some(group) = wave.groups.front() {
+            for name in group.clone() {
+                self.give_turn(&name);
+            }
+            let strict = self.policy.strict_order;
+            let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
+            if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
+                return false;
+            }
+            wave.groups.pop_front();
+        }
+        true
+    }
+
+    /// Removals go one after another; one that failed once retries by itself and holds nobody back.
+    fn advance_removals(&mut self, wave: &mut Wave) -> bool {
+        loop {
+            if let Some(name) = &wave.removing {
+                let lane = Lane::Module(name.clone());
+                let pending = |entry: &crate::queue::Entry<Task>| {
+                    matches!(entry.task, Task::ModuleDelete { .. }) && entry.failures == 0
+                };
+                if self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending) {
+                    return false;
+                }
+                wave.removing = None;
+            }
+            let Some(name) = wave.removals.pop_front() else {
+                return true;
+            };
+            let task = Task::ModuleDelete { module: name.clone() };
+            self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
+            wave.removing = Some(name);
+        }
+    }
+
+    /// A module whose group has come runs as soon as what it needs has succeeded.
+    fn give_turn(&mut self, name: &ModuleName) {
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.turn == Turn::Waiting) else {
+            return;
+        };
+        let needs = unit.found.depends_on.clone();
+        let turn = match self.lacking_need(&needs) {
+            Some(reason) => Turn::Held(reason),
+            None if self.all_passed(&needs) => {
+                let reason = if self.converge.first_done {
+                    RunReason::Converge
+                } else {
+                    RunReason::Startup
+                };
+                let task = Task::ModuleRun {
+                    module: name.clone(),
+                    reason,
+                };
+                self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
+                Turn::Running
+            }
+            None => Turn::Waiting,
+        };
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.turn = turn;
+        }
+    }
+
+    fn all_passed(&self, needs: &[ModuleName]) -> bool {
+        needs.iter().all(|need| {
+            self.modules
+                .get(need)
+                .is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
+        })
+    }
+
+    /// The first needed module that will not succeed soon, in words.
+    fn lacking_need(&self, needs: &[ModuleName]) -> Option<String> {
+        needs.iter().find_map(|need| {
+            let unit = self.modules.get(need)?;
+            match &unit.turn {
+                _ if !unit.enabled => Some(format!("it needs module '{need}', which is disabled")),
+                Turn::Failed => Some(format!("it needs module '{need}', which fails")),
+                Turn::Held(why) => Some(format!("it needs module '{need}', which is held: {why}")),
+                Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed => None,
+            }
+        })
+    }
+
+    /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
+    pub(super) fn release_held(&mut self) {
+        let held = |unit: &&super::modules::Unit| unit.enabled && matches!(unit.turn, Turn::Held(_));
+        let names: Vec<_> = self
+            .modules
+            .values()
+            .filter(held)
+            .map(|unit| unit.found.name.clone())
+            .collect();
+        let blocked = graph::plan(&self.nodes()).blocked;
+        for name in names.into_iter().filter(|name| !blocked.contains_key(name)) {
+            let Some(unit) = self.modules.get(&name) else { continue };
+            let needs = unit.found.depends_on.clone();
+            if unit.found.broken.is_none() && !needs.is_empty() && self.all_passed(&needs) {
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.turn = Turn::Running;
+                }
+                let task = Task::ModuleRun {
+                    module: name.clone(),
+                    reason: RunReason::DependencyReady,
+                };
+                self.queues.push(Lane::Module(name), task, self.now.tick);
+            }
+        }
+    }
+
+    /// Runs a module once more because something of its own changed, unless a run that will see it is waiting already.
+    pub(super) fn rerun(&mut self, name: &ModuleName, reason: RunReason) {
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.enabled) else {
+            return;
+        };
+        if matches!(unit.turn, Turn::Waiting | Turn::Held(_)) {
+            return;
+        }
+        let lane = Lane::Module(name.clone());
+        let is_run = |task: &Task| matches!(task, Task::ModuleRun { .. });
+        if self.queues.behind_head(&lane).any(|entry| is_run(&entry.task)) {
+            return;
+        }
+        if let Some(head) = self
+            .queues
+            .head(&lane)
+            .filter(|head| is_run(&head.task) && !head.is_active())
+        {
+            if head.begun {
+                self.queues.resume(&lane);
+            }
+            return;
+        }
+        let task = Task::ModuleRun {
+            module: name.clone(),
+            reason,
+        };
+        self.queues.push(lane, task, self.now.tick);
+    }
+}

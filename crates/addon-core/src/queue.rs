@@ -1,0 +1,275 @@
+//! Lanes of tasks, each first in, first out, its head retried in place. Knows no hook and no module.
+//!
+//! A task that entered leaves in exactly one of three ways: done, merged into the task before it, or dropped for a
+//! reason; the [`Ledger`] counts all of them, so that nothing can vanish unseen.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::time::Tick;
+
+/// What the head of a lane does. Tasks behind the head are always `Ready`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It may go on as soon as there is room for it.
+    Ready,
+    /// A job of it runs.
+    Running,
+    /// It waits for something other than time; whoever owns that wakes it.
+    Parked,
+    /// It failed and is tried again at that time.
+    Backoff(Tick),
+}
+
+/// A task in its lane.
+#[derive(Debug, Clone)]
+pub struct Entry<T> {
+    /// The task itself.
+    pub task: T,
+    /// When it entered.
+    pub queued: Tick,
+    /// Some of its work was done.
+    pub begun: bool,
+    /// Failed attempts in a row.
+    pub failures: u32,
+    /// The last failure, until an attempt succeeds.
+    pub error: Option<String>,
+    state: State,
+    ready_since: u64,
+}
+
+impl<T> Entry<T> {
+    /// What it does.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// An attempt is under way: it began and has not failed.
+    pub fn is_active(&self) -> bool {
+        self.begun && !matches!(self.state, State::Backoff(_))
+    }
+}
+
+/// How many tasks entered, and how they left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Entered.
+    pub pushed: u64,
+    /// Left because they were done.
+    pub done: u64,
+    /// Left because they became part of the task before them.
+    pub merged: u64,
+    /// Left without being run, for a reason.
+    pub dropped: u64,
+}
+
+/// All lanes.
+#[derive(Debug, Clone)]
+pub struct Queues<L, T> {
+    lanes: BTreeMap<L, VecDeque<Entry<T>>>,
+    sequence: u64,
+    ledger: Ledger,
+}
+
+impl<L: Ord + Clone, T> Default for Queues<L, T> {
+    fn default() -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            sequence: 0,
+            ledger: Ledger::default(),
+        }
+    }
+}
+
+impl<L: Ord + Clone, T> Queues<L, T> {
+    /// Appends a task to a lane, which comes into being with its first task.
+    pub fn push(&mut self, lane: L, task: T, now: Tick) {
+        self.sequence += 1;
+        self.ledger.pushed += 1;
+        let entry = Entry {
+            task,
+            queued: now,
+            begun: false,
+            failures: 0,
+            error: None,
+            state: State::Ready,
+            ready_since: self.sequence,
+        };
+        self.lanes.entry(lane).or_default().push_back(entry);
+    }
+
+    /// Makes sure that a lane is shown even while it is empty.
+    pub fn open(&mut self, lane: L) {
+        self.lanes.entry(lane).or_default();
+    }
+
+    /// Forgets a lane that is empty.
+    pub fn close(&mut self, lane: &L) {
+        if self.lanes.get(lane).is_some_and(VecDeque::is_empty) {
+            self.lanes.remove(lane);
+        }
+    }
+
+    /// The head of a lane.
+    pub fn head(&self, lane: &L) -> Option<&Entry<T>> {
+        self.lanes.get(lane)?.front()
+    }
+
+    /// The head of a lane, to be changed.
+    pub fn head_mut(&mut self, lane: &L) -> Option<&mut Entry<T>> {
+        self.lanes.get_mut(lane)?.front_mut()
+    }
+
+    /// The tasks of a lane behind its head.
+    pub fn behind_head(&self, lane: &L) -> impl Iterator<Item = &Entry<T>> {
+        self.lanes.get(lane).into_iter().flat_map(|tasks| tasks.iter().skip(1))
+    }
+
+    /// All lanes with their tasks, in the lanes' order.
+    pub fn lanes(&self) -> impl Iterator<Item = (&L, &VecDeque<Entry<T>>)> {
+        self.lanes.iter()
+    }
+
+    /// The lanes whose heads may go on now; who has been ready longest comes first.
+    pub fn ready(&self) -> Vec<L> {
+        let mut ready: Vec<(u64, &L)> = self
+            .lanes
+            .iter()
+            .filter_map(|(lane, tasks)| Some((tasks.front()?, lane)))
+            .filter(|(head, _)| head.state == State::Ready)
+            .map(|(head, lane)| (head.ready_since, lane))
+            .collect();
+        ready.sort_unstable();
+        ready.into_iter().map(|(_, lane)| lane.clone()).collect()
+    }
+
+    /// Ends the back-offs that are over.
+    pub fn wake(&mut self, now: Tick) {
+        for tasks in self.lanes.values_mut() {
+            if let Some(head) = tasks.front_mut()
+                && let State::Backoff(until) = head.state
+                && until <= now
+            {
+                self.sequence += 1;
+                head.state = State::Ready;
+                head.ready_since = self.sequence;
+            }
+        }
+    }
+
+    /// The first back-off to end, and whose it is.
+    pub fn next_wake(&self) -> Option<(Tick, &L)> {
+        self.lanes
+            .iter()
+            .filter_map(|(lane, tasks)| match tasks.front()?.state {
+                State::Backoff(until) => Some((until, lane)),
+                State::Ready | State::Running | State::Parked => None,
+            })
+            .min_by_key(|(until, _)| *until)
+    }
+
+    /// The head of the lane begins. Returns how it had stood in line if this is the first time.
+    pub fn begin(&mut self, lane: &L) -> Option<&Entry<T>> {
+        let head = self.lanes.get_mut(lane)?.front_mut()?;
+        let first = !head.begun;
+        head.begun = true;
+        first.then_some(head)
+    }
+
+    /// The head of the lane has a job now.
+    pub fn running(&mut self, lane: &L) {
+        if let Some(head) = self.head_mut(lane) {
+            head.state = State::Running;
+        }
+    }
+
+    /// The head of the lane waits until somebody calls [`Queues::resume`].
+    pub fn park(&mut self, lane: &L) {
+        if let Some(head) = self.head_mut(lane) {
+            head.state = State::Parked;
+        }
+    }
+
+    /// The head of the lane may go on: its job ended well, or what it waited for came, or its back-off is cut short.
+    pub fn resume(&mut self, lane: &L) {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        if let Some(head) = self.head_mut(lane) {
+            head.state = State::Ready;
+            head.ready_since = sequence;
+        }
+    }
+
+    /// The head's attempt went well so far: its failures are forgotten.
+    pub fn succeeded(&mut self, lane: &L) {
+        if let Some(head) = self.head_mut(lane) {
+            head.failures = 0;
+            head.error = None;
+        }
+    }
+
+    /// The head failed and is tried again after the delay. Returns the failures in a row.
+    pub fn fail(&mut self, lane: &L, now: Tick, delay: Duration, error: String) -> u32 {
+        let Some(head) = self.head_mut(lane) else { return 0 };
+        head.failures += 1;
+        head.error = Some(error);
+        head.state = State::Backoff(now + delay);
+        head.failures
+    }
+
+    /// The head is done and leaves.
+    pub fn finish(&mut self, lane: &L) -> Option<T> {
+        let entry = self.lanes.get_mut(lane)?.pop_front()?;
+        self.ledger.done += 1;
+        self.sequence += 1;
+        let sequence = self.sequence;
+        if let Some(next) = self.head_mut(lane) {
+            next.ready_since = sequence;
+        }
+        Some(entry.task)
+    }
+
+    /// Takes the tasks that directly follow the head for as long as they may be merged into it.
+    pub fn merge_following(&mut self, lane: &L, mut belongs: impl FnMut(&T, &T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        let Some(tasks) = self.lanes.get_mut(lane) else {
+            return taken;
+        };
+        while tasks.len() > 1 && belongs(&tasks[0].task, &tasks[1].task) {
+            let Some(next) = tasks.remove(1) else { break };
+            self.ledger.merged += 1;
+            taken.push(next.task);
+        }
+        taken
+    }
+
+    /// Drops the tasks that match, but never one of which a job runs. Returns how many.
+    pub fn drop_waiting(&mut self, lane: &L, mut matches: impl FnMut(&T) -> bool) -> usize {
+        let Some(tasks) = self.lanes.get_mut(lane) else {
+            return 0;
+        };
+        let before = tasks.len();
+        tasks.retain(|entry| entry.state == State::Running || !matches(&entry.task));
+        let dropped = before - tasks.len();
+        self.ledger.dropped += dropped as u64;
+        dropped
+    }
+
+    /// The account of all tasks.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> usize {
+        self.lanes.values().map(VecDeque::len).sum()
+    }
+
+    /// There is no task.
+    pub fn is_empty(&self) -> bool {
+        self.lanes.values().all(VecDeque::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn queues(tasks: &[u32]) -> Queues<&'static str, u32> {
+    let mut queues = Queues::default();
+    for task in tasks {
+        queues.push("a", *task, Tick::ZERO);
+    }
+    queues
+}
+
+#[test]
+fn a_lane_is_first_in_first_out() {
+    let mut queues = queues(&[1, 2, 3]);
+    let order: Vec<_> = std::iter::from_fn(|| queues.finish(&"a")).collect();
+    assert_eq!(order, [1, 2, 3]);
+    assert_eq!(
+        queues.ledger(),
+        Ledger {
+            pushed: 3,
+            done: 3,
+            merged: 0,
+            dropped: 0
+        }
+    );
+}
+
+#[test]
+fn a_failing_head_stays_the_head_until_its_time_has_come() {
+    let mut queues = queues(&[1, 2]);
+    queues.running(&"a");
+    let second = Duration::from_secs(1);
+    assert_eq!(queues.fail(&"a", Tick::ZERO, second, "no".to_owned()), 1);
+    queues.wake(Tick::ZERO + Duration::from_millis(999));
+    assert!(queues.ready().is_empty());
+    assert_eq!(queues.next_wake().map(|(at, _)| at), Some(Tick::ZERO + second));
+    queues.wake(Tick::ZERO + second);
+    assert_eq!(queues.ready(), ["a"]);
+    assert_eq!(queues.head(&"a").map(|head| (head.task, head.failures)), Some((1, 1)));
+}
+
+#[test]
+fn who_has_been_ready_longest_comes_first() {
+    let mut queues = queues(&[1]);
+    queues.push("b", 2, Tick::ZERO);
+    assert_eq!(queues.ready(), ["a", "b"]);
+    queues.running(&"a");
+    queues.resume(&"a");
+    assert_eq!(queues.ready(), ["b", "a"]);
+}
+
+#[test]
+fn what_is_under_way_is_not_dropped_but_what_waits_after_a_failure_is() {
+    let mut queues = queues(&[1, 2, 3]);
+    queues.running(&"a");
+    assert_eq!(queues.drop_waiting(&"a", |_| true), 2);
+    queues.fail(&"a", Tick::ZERO, Duration::from_secs(1), String::new());
+    assert_eq!(queues.drop_waiting(&"a", |_| true), 1);
+    assert!(queues.is_empty());
+}
+
+proptest! {
+    /// Merging keeps the order and every task, and never touches the head.
+    #[test]
+    fn merging_keeps_every_task(tasks in proptest::collection::vec(0_u32..3, 1..20)) {
+        let mut queues = queues(&tasks);
+        let mut seen = Vec::new();
+        while let Some(head) = queues.head(&"a").map(|head| head.task) {
+            queues.running(&"a");
+            let merged = queues.merge_following(&"a", |head, next| head == next);
+            prop_assert!(merged.iter().all(|task| *task == head));
+            seen.push(head);
+            seen.extend(merged);
+            queues.finish(&"a");
+        }
+        prop_assert_eq!(&seen, &tasks);
+        let ledger = queues.ledger();
+        prop_assert_eq!(ledger.pushed, ledger.done + ledger.merged + ledger.dropped);
+    }
+}
