@@ -3,6 +3,7 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod removal;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ use crate::disk::{self, Chart};
 use crate::helm;
 use crate::report::Chain;
 use source::Source;
+
+pub(super) use removal::delete;
 
 /// The kinds whose objects change what the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
@@ -321,46 +324,6 @@ impl Sync<'_> {
             warn!(release, %error, "the release is deployed, but a note about it could not be written");
         }
     }
-}
-
-/// Removes a release of ours; one that is absent is a success.
-pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
-    let _hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
-    let mut facts = Facts {
-        release: release.to_owned(),
-        inputs: String::new(),
-        newest: None,
-        objects: Objects::Unknown,
-        rendered: None,
-        intent: None,
-        now: 0,
-        helm_timeout: tools.helm.options().timeout,
-    };
-    let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
-        return Ok(());
-    };
-    if let Some(failure) = release::delay_of_removal(&facts) {
-        return Err(failure);
-    }
-    let intent = Intent {
-        kind: IntentKind::Uninstall,
-        revision_before: revision.newest.revision,
-        digest: String::new(),
-        started: now(),
-    };
-    tools.helm.version().await?;
-    info!(release, "uninstalling the release");
-    tools.cluster.record_intent(release, &intent).await?;
-    let uninstalled = tools.helm.uninstall(release, cancel).await;
-    tools.cluster.forget_apis().await;
-    if let Err(error) = uninstalled {
-        forget_unless_unfinished(tools, release).await;
-        return Err(error.into());
-    }
-    if let Err(error) = tools.cluster.clear_intent(release).await {
-        warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
-    }
-    Ok(())
 }
 
 /// Reads the newest revision, and what we meant to do if it is unfinished.

@@ -1,13 +1,16 @@
 //! Hooks and scripts as real processes. The cluster is never asked: nobody listens at its address.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use addon_core::hook::config::Stage;
-use addon_core::name::{HookName, ModuleName, Owner};
+use addon_core::hook::config::{ConfigVersion, Stage};
+use addon_core::hook::output::HookOutput;
+use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
-use addon_core::operator::event::{HookOutput, ScriptAnswer};
+use addon_core::operator::event::{ScriptAnswer, Usage};
+use addon_core::values::Store;
 use fs_err as fs;
 use serde_json::json;
 use tempfile::TempDir;
@@ -84,7 +87,6 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         config_map: "addon-operator".to_owned(),
         script_deadline: Duration::from_mins(1),
         holds: Holds::default(),
-        versions: HookVersions::default(),
     })
 }
 
@@ -97,15 +99,18 @@ impl World {
         run(job, Arc::clone(&self.tools), CancellationToken::new()).await
     }
 
-    async fn hook(&self, deadline: Duration) -> Result<HookOutput, Failure> {
+    async fn hook(&self, deadline: Duration) -> Result<(HookOutput, Usage), Failure> {
+        let mut store = Store::new();
+        store.set_static(&owner(), json!({"x": 1})).unwrap();
         let hook = HookRun {
             hook: HookId {
                 owner: owner(),
                 name: HookName::parse("hooks/a.sh").unwrap(),
             },
+            version: ConfigVersion::V1,
             contexts: Vec::new(),
-            values: Arc::new(json!({"global": {}, "one": {"x": 1}})),
-            config_values: Arc::new(json!({"one": null})),
+            values: store.hook_values(&owner()),
+            config_values: store.config_values(&owner()),
             deadline,
             labels: HookLabels {
                 binding: "beforeHelm",
@@ -115,7 +120,7 @@ impl World {
             },
         };
         match self.run(Job::RunHook(hook)).await? {
-            Done::HookRan(output) => Ok(output),
+            Done::HookRan { output, usage } => Ok((output, usage)),
             other => unreachable!("another answer: {other:?}"),
         }
     }
@@ -124,7 +129,7 @@ impl World {
         let job = Job::RunEnabledScript {
             module: ModuleName::parse("one").unwrap(),
             values: Arc::new(json!({"global": {"enabledModules": ["two"]}})),
-            config_values: Arc::new(json!({})),
+            config_values: Store::new().config_values(&owner()),
         };
         match self.run(job).await? {
             Done::ScriptAnswered(answer) => Ok(answer),
@@ -180,13 +185,13 @@ async fn a_hook_reads_its_files_and_its_patches_are_read() {
         echo '{"op":"add","path":"/one/y","value":2}' >"$VALUES_JSON_PATCH_PATH"
         echo '[]' >"$CONFIG_VALUES_JSON_PATCH_PATH""#;
     let world = world(&[("hooks/a.sh", script)]).await;
-    let output = world.hook(Duration::from_mins(1)).await.unwrap();
-    assert!(!output.values_patch.is_empty());
-    assert!(output.config_patch.is_empty());
-    assert!(output.usage.max_rss > 0);
+    let (output, usage) = world.hook(Duration::from_mins(1)).await.unwrap();
+    assert!(!output.values.is_empty());
+    assert!(output.config.is_empty());
+    assert!(usage.max_rss > 0);
     let seen = fs::read_to_string(world.dir.path().join("seen")).unwrap();
     assert!(
-        seen.starts_with(r#"{"global":{},"one":{"x":1}}{"one":null}[]"#),
+        seen.starts_with(r#"{"global":{},"one":{"x":1}}{"global":null,"one":null}[]"#),
         "{seen}"
     );
     for part in [
@@ -203,19 +208,16 @@ async fn a_hook_reads_its_files_and_its_patches_are_read() {
 async fn a_failing_hook_changes_nothing_and_says_why() {
     let patch = r#"echo '{"op":"add","path":"/one/y","value":2}' >"$VALUES_JSON_PATCH_PATH";"#;
     for (script, text) in [
-        ("echo no space >&2; exit 1", "module hook 'hooks/a.sh' failed: no space"),
-        ("exit 4", "module hook 'hooks/a.sh' failed: cmd run: exit status 4"),
-        (
-            "kill -KILL $$",
-            "module hook 'hooks/a.sh' failed: cmd run: signal: killed",
-        ),
+        ("echo no space >&2; exit 1", "no space"),
+        ("exit 4", "cmd run: exit status 4"),
+        ("kill -KILL $$", "cmd run: signal: killed"),
         (
             "echo '{' >\"$VALUES_JSON_PATCH_PATH\"",
-            "module hook 'hooks/a.sh' failed: got bad json patch for values: ",
+            "got bad json patch for values: ",
         ),
         (
             "echo x >\"$CONFIG_VALUES_JSON_PATCH_PATH\"",
-            "module hook 'hooks/a.sh' failed: got bad json patch for config values: ",
+            "got bad json patch for config values: ",
         ),
     ] {
         let world = world(&[("hooks/a.sh", &format!("{patch}{script}"))]).await;
