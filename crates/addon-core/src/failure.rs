@@ -62,7 +62,11 @@ pub struct Failure {
 impl Failure {
     /// A failure without hints.
     pub fn new(class: Class, report: impl Into<String>) -> Self {
-        Self { class, report: report.into(), hints: Vec::new() }
+        Self {
+            class,
+            report: report.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// A failure that tells an error with all that caused it.

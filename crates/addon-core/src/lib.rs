@@ -6,15 +6,25 @@
 #![warn(missing_docs)]
 
 pub mod name;
+
 pub mod number;
+
 pub mod digest;
+
 pub mod time;
+
 pub mod yaml;
 
+pub mod failure;
+
 pub mod values;
+
 pub mod queue;
+
 pub mod hook;
 
-pub mod failure;
 pub mod module;
+
+pub mod release;
+
 pub mod operator;

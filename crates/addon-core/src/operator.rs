@@ -18,9 +18,9 @@ mod hooks;
 mod jobs;
 mod modules;
 mod removal;
+mod run;
 mod schedule;
 mod startup;
-mod run;
 mod task;
 mod wave;
 
@@ -86,7 +86,10 @@ impl Operator {
     pub fn new(seed: u64, policy: Policy) -> Self {
         Self {
             policy,
-            now: Now { tick: Tick::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
+            now: Now {
+                tick: Tick::ZERO,
+                wall: jiff::Timestamp::UNIX_EPOCH,
+            },
             jitter: Jitter::new(seed),
             effects: VecDeque::new(),
             jobs: Jobs::default(),
@@ -130,10 +133,15 @@ impl Operator {
             let grace = self.policy.shutdown_grace;
             return (!stopping.cancelled).then_some((stopping.deadline, Waiting::Shutdown(grace)));
         }
-        [self.queue_timeout(), self.assessment_timeout(), self.startup.timeout(), self.schedule_timeout()]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        [
+            self.queue_timeout(),
+            self.assessment_timeout(),
+            self.startup.timeout(),
+            self.schedule_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(at, _)| *at)
     }
 
     /// What people want to know, of this very moment.
@@ -142,7 +150,9 @@ impl Operator {
     }
 
     fn job_finished(&mut self, id: JobId, result: Result<Done, Failure>) {
-        let Some((purpose, started)) = self.jobs.end(id) else { return };
+        let Some((purpose, started)) = self.jobs.end(id) else {
+            return;
+        };
         let took = self.now.tick - started;
         match purpose {
             Purpose::Chore(chore) => self.chore_finished(chore, result),
@@ -152,7 +162,7 @@ impl Operator {
         }
     }
 
-    /// Starts everything that can start. Ends because each round either starts a job, finishes or parks a task.
+    /// Starts everything that can start. Ends because a round that starts no job and moves no task is the last.
     fn advance(&mut self) {
         if self.stopping.is_some() {
             self.advance_stop();
@@ -162,12 +172,13 @@ impl Operator {
         self.advance_startup();
         self.fire_schedules();
         loop {
+            let before = self.queues.ledger();
             let mut progress = self.advance_assessment();
             self.wake_converge();
             for lane in self.queues.ready() {
                 progress |= self.advance_lane(&lane);
             }
-            if !progress {
+            if !progress && self.queues.ledger() == before {
                 break;
             }
         }
@@ -175,7 +186,9 @@ impl Operator {
 
     /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.
     fn advance_lane(&mut self, lane: &Lane) -> bool {
-        let Some(head) = self.queues.head(lane) else { return false };
+        let Some(head) = self.queues.head(lane) else {
+            return false;
+        };
         match &head.task {
             Task::Hook(task) => {
                 let task = task.clone();
@@ -200,7 +213,7 @@ impl Operator {
     /// A job of the head of a lane ended.
     fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
         match result {
-            Ok(Done::HookRan(output)) => self.hook_ran(lane, output),
+            Ok(Done::HookRan { output, usage }) => self.hook_ran(lane, output, usage),
             Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
             Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
@@ -210,7 +223,10 @@ impl Operator {
                 | Done::ReleasesListed(_)
                 | Done::ScriptAnswered(_)
                 | Done::ConfigSaved(_),
-            ) => self.lane_failed(lane, Failure::defect("a job ended with the outcome of another kind of job")),
+            ) => self.lane_failed(
+                lane,
+                Failure::defect("a job ended with the outcome of another kind of job"),
+            ),
             Err(failure) if self.doing.contains_key(lane) => self.hook_failed(lane, failure),
             Err(failure) => self.lane_failed(lane, failure),
         }
@@ -244,7 +260,9 @@ impl Operator {
 
     /// The head of a lane begins. True the first time.
     fn begin_head(&mut self, lane: &Lane) -> bool {
-        let Some(head) = self.queues.begin(lane) else { return false };
+        let Some(head) = self.queues.begin(lane) else {
+            return false;
+        };
         let notice = Notice::TaskWaited {
             queue: lane.queue(),
             hook: head.task.hook().cloned(),
@@ -269,7 +287,13 @@ impl Operator {
     fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
         let (at, lane) = self.queues.next_wake()?;
         let head = self.queues.head(lane)?;
-        Some((at, Waiting::Backoff { task: head.task.describe(&lane.queue()), failures: head.failures }))
+        Some((
+            at,
+            Waiting::Backoff {
+                task: head.task.describe(&lane.queue()),
+                failures: head.failures,
+            },
+        ))
     }
 
     fn stop(&mut self) {
@@ -277,8 +301,14 @@ impl Operator {
             return;
         }
         let deadline = self.now.tick + self.policy.shutdown_grace;
-        self.stopping = Some(Stopping { deadline, cancelled: false, exited: false });
-        self.tell(Notice::ShuttingDown { running: self.jobs.len() });
+        self.stopping = Some(Stopping {
+            deadline,
+            cancelled: false,
+            exited: false,
+        });
+        self.tell(Notice::ShuttingDown {
+            running: self.jobs.len(),
+        });
     }
 
     fn advance_stop(&mut self) {
@@ -293,3 +323,6 @@ impl Operator {
         self.stopping = Some(stopping);
     }
 }
+
+#[cfg(test)]
+mod tests;

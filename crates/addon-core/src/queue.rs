@@ -73,7 +73,11 @@ pub struct Queues<L, T> {
 
 impl<L: Ord + Clone, T> Default for Queues<L, T> {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), sequence: 0, ledger: Ledger::default() }
+        Self {
+            lanes: BTreeMap::new(),
+            sequence: 0,
+            ledger: Ledger::default(),
+        }
     }
 }
 
@@ -228,7 +232,9 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     /// Takes the tasks that directly follow the head for as long as they may be merged into it.
     pub fn merge_following(&mut self, lane: &L, mut belongs: impl FnMut(&T, &T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
-        let Some(tasks) = self.lanes.get_mut(lane) else { return taken };
+        let Some(tasks) = self.lanes.get_mut(lane) else {
+            return taken;
+        };
         while tasks.len() > 1 && belongs(&tasks[0].task, &tasks[1].task) {
             let Some(next) = tasks.remove(1) else { break };
             self.ledger.merged += 1;
@@ -239,7 +245,9 @@ impl<L: Ord + Clone, T> Queues<L, T> {
 
     /// Drops the tasks that match, but never one of which a job runs. Returns how many.
     pub fn drop_waiting(&mut self, lane: &L, mut matches: impl FnMut(&T) -> bool) -> usize {
-        let Some(tasks) = self.lanes.get_mut(lane) else { return 0 };
+        let Some(tasks) = self.lanes.get_mut(lane) else {
+            return 0;
+        };
         let before = tasks.len();
         tasks.retain(|entry| entry.state == State::Running || !matches(&entry.task));
         let dropped = before - tasks.len();

@@ -3,22 +3,27 @@
 //! Every change is first a proposal, worked out without touching anything, and then committed whole or not at all. Must
 //! never hold values that cannot be computed: a layer that would lead there is refused when it comes.
 
+mod document;
 pub mod merge;
 pub mod patch;
+mod proposal;
 pub mod section;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::name::{GLOBAL_KEY, Owner};
+use crate::name::Owner;
 use crate::number;
+
+pub use document::HookDocument;
+pub use proposal::{Change, Proposal, Stale};
+
 use merge::{TooDeep, merge};
-use patch::{DoesNotApply, FlagOp, Operations, Patch, PatchFile, Unacceptable};
+use patch::{DoesNotApply, Operations, Patch, PatchFile, Unacceptable};
 
 /// Counts the changes of one owner's layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -144,100 +149,6 @@ fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
     }
 }
 
-/// A document as hooks read it: the global section and, for a module, its own, shared and not copied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HookDocument {
-    global: Arc<Value>,
-    own: Option<(String, Arc<Value>)>,
-}
-
-impl HookDocument {
-    /// The document in one piece.
-    pub fn to_value(&self) -> Value {
-        let mut map = Map::from_iter([(GLOBAL_KEY.to_owned(), Value::clone(&self.global))]);
-        if let Some((key, section)) = &self.own {
-            map.insert(key.clone(), Value::clone(section));
-        }
-        Value::Object(map)
-    }
-}
-
-impl Serialize for HookDocument {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut sections = BTreeMap::from([(GLOBAL_KEY, &*self.global)]);
-        if let Some((key, section)) = &self.own {
-            sections.insert(key, section);
-        }
-        let mut map = serializer.serialize_map(Some(sections.len()))?;
-        for (key, section) in sections {
-            map.serialize_entry(key, section)?;
-        }
-        map.end()
-    }
-}
-
-/// A hook's patches, worked out against one version of the values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
-    owner: Owner,
-    base: Version,
-    /// The new section, if it differs.
-    config: Option<Arc<Value>>,
-    /// The new accumulated patches, if the values patch changed anything.
-    patches: Option<Arc<Operations>>,
-    effective: Arc<Value>,
-    values_changed: bool,
-    flags: Vec<FlagOp>,
-}
-
-impl Proposal {
-    /// Whose values it changes.
-    pub fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    /// The version it was made on.
-    pub fn base(&self) -> Version {
-        self.base
-    }
-
-    /// Whether it still fits what the store holds; if not, it is to be made anew.
-    pub fn is_current(&self, store: &Store) -> bool {
-        store.version(&self.owner) == self.base
-    }
-
-    /// The whole new section that must be in the `ConfigMap` before the commit.
-    pub fn config_section(&self) -> Option<&Arc<Value>> {
-        self.config.as_ref()
-    }
-
-    /// Whether the effective values will differ.
-    pub fn values_changed(&self) -> bool {
-        self.values_changed
-    }
-
-    /// What it says about modules.
-    pub fn flags(&self) -> &[FlagOp] {
-        &self.flags
-    }
-}
-
-/// The store changed since the proposal was made.
-#[derive(Debug, Clone, PartialEq, Error)]
-#[error("values of {} changed since the patch was worked out", .0.owner)]
-pub struct Stale(pub Box<Proposal>);
-
-/// What a commit changed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Whether the effective values differ.
-    pub values_changed: bool,
-    /// The new section, if the config patch changed it.
-    pub config_section: Option<Arc<Value>>,
-    /// Opinions on modules.
-    pub flags: Vec<FlagOp>,
-}
-
 /// The values of all owners.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
@@ -282,20 +193,14 @@ impl Store {
     /// What a hook of the owner reads as values.
     pub fn hook_values(&self, owner: &Owner) -> HookDocument {
         let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
-        HookDocument {
-            global: self.effective(&Owner::Global),
-            own,
-        }
+        HookDocument::new(self.effective(&Owner::Global), own)
     }
 
     /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
     pub fn config_values(&self, owner: &Owner) -> HookDocument {
         let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
         let own = owner.module().map(|name| (name.values_key(), section(owner)));
-        HookDocument {
-            global: section(&Owner::Global),
-            own,
-        }
+        HookDocument::new(section(&Owner::Global), own)
     }
 
     /// Replaces the values of files. Says whether the effective values changed.
@@ -328,11 +233,13 @@ impl Store {
     }
 
     /// Forgets what an owner's hooks patched. Says whether the effective values changed.
-    pub fn forget_patches(&mut self, owner: &Owner) -> Result<bool, Rejected> {
-        self.set_layer(owner, Attempt::Files, |layers, _| {
+    pub fn forget_patches(&mut self, owner: &Owner) -> bool {
+        let forget = |layers: &mut Layers, _: &str| {
             layers.patches = Arc::default();
             Ok(())
-        })
+        };
+        self.set_layer(owner, Attempt::Files, forget)
+            .expect("the layers below patches are sections that merge")
     }
 
     fn set_layer(
@@ -344,7 +251,7 @@ impl Store {
         let before = self.layers(owner);
         let mut layers = before.clone();
         let key = owner.values_key();
-        let mut apply = || {
+        let apply = || {
             change(&mut layers, &key)?;
             let sum = Layers::sum(&key, &layers.files, layers.config.as_deref(), &layers.patches)?;
             if sum != *before.effective {

@@ -1,1 +1,46 @@
-//! x
+//! A real control plane on loopback, for tests, demo and bench.
+//!
+//! [`plane::ControlPlane::start`] gives one of your own, [`shared::plane`] the one of this test run, and
+//! [`plane::ControlPlane::namespace`] a place in it that belongs to one test.
+//! Nothing here is imitated: the programs are etcd, Kubernetes and helm, found on the machine or built from pinned
+//! Go modules. The crate knows nothing of the operator under test, leaves no process behind however its owner ends,
+//! and listens on no address but 127.0.0.1.
+//!
+//! ```no_run
+//! use testbed::plane::User;
+//!
+//! let plane = testbed::shared::plane();
+//! let namespace = plane.namespace("example")?;
+//! let mark = plane.audit().mark()?;
+//! // Here the program under test would run, with `namespace.kubeconfig(User::Operator)`.
+//! namespace.kubectl_as(User::Operator).run(["create", "configmap", "made-by-the-operator"])?;
+//! let writes = plane.audit().since(mark)?.of(User::Operator).within(namespace.name()).mutating();
+//! assert_eq!(writes.len(), 1, "{writes}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod shared;
+
+pub mod plane;
+
+pub mod namespace;
+
+pub mod audit;
+
+pub mod wait;
+
+pub mod kubectl;
+
+pub mod find;
+
+pub mod part;
+
+mod build;
+
+mod folder;
+
+mod environment;
+
+pub mod process;
+
+pub mod report;

@@ -53,12 +53,24 @@ pub struct Opinions {
 impl Opinions {
     /// What they amount to, before a script is asked.
     pub fn verdict(self) -> Verdict {
-        let spoken = [(self.fixed, Source::Static), (self.dynamic, Source::Dynamic), (self.config, Source::Config)];
+        let spoken = [
+            (self.fixed, Source::Static),
+            (self.dynamic, Source::Dynamic),
+            (self.config, Source::Config),
+        ];
         spoken
             .into_iter()
             .rev()
-            .find_map(|(opinion, source)| Some(Verdict { enabled: opinion?, source }))
-            .unwrap_or(Verdict { enabled: false, source: Source::Default })
+            .find_map(|(opinion, source)| {
+                Some(Verdict {
+                    enabled: opinion?,
+                    source,
+                })
+            })
+            .unwrap_or(Verdict {
+                enabled: false,
+                source: Source::Default,
+            })
     }
 }
 
@@ -66,7 +78,14 @@ impl Verdict {
     /// The verdict after the script spoke: its yes changes nothing.
     #[must_use]
     pub fn after_script(self, enabled: bool, reason: Option<String>) -> Self {
-        if enabled { self } else { Self { enabled: false, source: Source::Script(reason) } }
+        if enabled {
+            self
+        } else {
+            Self {
+                enabled: false,
+                source: Source::Script(reason),
+            }
+        }
     }
 
     /// It says no, and somebody really said so: only then may a release be removed. `sources_complete` tells that
@@ -90,16 +109,22 @@ mod tests {
             (Some(true), None, Some(false), false, Source::Config),
         ];
         for (fixed, dynamic, config, enabled, source) in table {
-            assert_eq!(Opinions { fixed, dynamic, config }.verdict(), Verdict { enabled, source });
+            assert_eq!(
+                Opinions { fixed, dynamic, config }.verdict(),
+                Verdict { enabled, source }
+            );
         }
     }
 
     #[test]
     fn a_script_can_only_say_no() {
-        let on = Verdict { enabled: true, source: Source::Static };
+        let on = Verdict {
+            enabled: true,
+            source: Source::Static,
+        };
         assert_eq!(on.clone().after_script(true, None), on);
         let off = on.after_script(false, Some("no nodes".to_owned()));
-        assert_eq!(off.to_owned().source.to_string(), "enabled script: no nodes");
+        assert_eq!(off.source.to_string(), "enabled script: no nodes");
         assert!(off.is_positive_no(false));
     }
 

@@ -56,7 +56,10 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     for (name, level) in level {
         groups.entry(level).or_default().push(name.clone());
     }
-    Plan { groups: groups.into_values().collect(), blocked }
+    Plan {
+        groups: groups.into_values().collect(),
+        blocked,
+    }
 }
 
 /// The number at which a module runs: its own, or a higher one of what it needs.
@@ -139,7 +142,10 @@ mod tests {
     }
 
     fn shown(plan: &Plan) -> Vec<Vec<&str>> {
-        plan.groups.iter().map(|group| group.iter().map(ModuleName::as_str).collect()).collect()
+        plan.groups
+            .iter()
+            .map(|group| group.iter().map(ModuleName::as_str).collect())
+            .collect()
     }
 
     #[test]
@@ -157,7 +163,12 @@ mod tests {
 
     #[test]
     fn a_cycle_is_told_with_its_path_and_blocks_who_needs_it() {
-        let plan = plan(&nodes(&[("a", 1, &["b"]), ("b", 1, &["a"]), ("c", 1, &["b"]), ("d", 1, &[])]));
+        let plan = plan(&nodes(&[
+            ("a", 1, &["b"]),
+            ("b", 1, &["a"]),
+            ("c", 1, &["b"]),
+            ("d", 1, &[]),
+        ]));
         assert_eq!(shown(&plan), [vec!["d"]]);
         let text = |name: &str| plan.blocked[&ModuleName::parse(name).unwrap()].to_string();
         assert_eq!(text("a"), "dependsOn goes round in a circle: a → b → a");
@@ -169,7 +180,13 @@ mod tests {
     fn a_missing_name_is_told() {
         let plan = plan(&nodes(&[("a", 1, &["nowhere"]), ("b", 1, &["a"])]));
         assert!(plan.groups.is_empty());
-        assert!(matches!(plan.blocked[&ModuleName::parse("a").unwrap()], Blocked::Missing(_)));
-        assert!(matches!(plan.blocked[&ModuleName::parse("b").unwrap()], Blocked::Needs(_)));
+        assert!(matches!(
+            plan.blocked[&ModuleName::parse("a").unwrap()],
+            Blocked::Missing(_)
+        ));
+        assert!(matches!(
+            plan.blocked[&ModuleName::parse("b").unwrap()],
+            Blocked::Needs(_)
+        ));
     }
 }

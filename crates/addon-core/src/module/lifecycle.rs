@@ -1,5 +1,6 @@
 //! The states of one module. A state owns what it needs; what comes next follows from the state alone.
 
+use crate::hook::config::Stage;
 use crate::name::HookName;
 use crate::values::Version;
 
@@ -65,8 +66,8 @@ pub struct HookOrder {
 pub enum Step {
     /// Ask the hooks for their configuration.
     Configure,
-    /// Run this hook for this binding.
-    Hook(&'static str, HookName),
+    /// Run this hook for this stage.
+    Hook(Stage, HookName),
     /// Bring the release up to date.
     Release,
     /// Uninstall the release.
@@ -80,7 +81,7 @@ impl Step {
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Configure => "ask its hooks for their configuration",
-            Self::Hook(binding, _) => binding,
+            Self::Hook(stage, _) => stage.key(),
             Self::Release => "bring its release up to date",
             Self::Uninstall => "uninstall its release",
             Self::Done => "nothing",
@@ -116,7 +117,10 @@ impl Lifecycle {
 
     /// Its schedules may fire: start-up is over and nobody removes it.
     pub fn takes_events(&self) -> bool {
-        matches!(self, Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. })
+        matches!(
+            self,
+            Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. }
+        )
     }
 
     /// A run begins, or begins again after a failure: start-up is never repeated, the rest starts over.
@@ -150,34 +154,38 @@ impl Lifecycle {
         loop {
             let hook = |list: &[HookName], next: usize| list.get(next).cloned();
             match self {
-                Self::Disabled => return Step::Done,
-                Self::Configuring | Self::Deleting(Deletion::Configuring) => return Step::Configure,
+                Self::Disabled | Self::Ready { .. } => return Step::Done,
+                Self::Configuring => return Step::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
-                    Some(name) => return Step::Hook("onStartup", name),
+                    Some(name) => return Step::Hook(Stage::OnStartup, name),
                     None => *self = Self::BeforeHelm(0),
                 },
                 Self::BeforeHelm(next) => match hook(&hooks.before_helm, *next) {
-                    Some(name) => return Step::Hook("beforeHelm", name),
+                    Some(name) => return Step::Hook(Stage::BeforeHelm, name),
                     None => *self = Self::Releasing,
                 },
                 Self::Releasing if facts.has_chart => return Step::Release,
-                Self::Releasing => *self = Self::AfterHelm { released: facts.version, next: 0 },
+                Self::Releasing => {
+                    *self = Self::AfterHelm {
+                        released: facts.version,
+                        next: 0,
+                    }
+                }
                 Self::AfterHelm { released, next } => match hook(&hooks.after_helm, *next) {
-                    Some(name) => return Step::Hook("afterHelm", name),
+                    Some(name) => return Step::Hook(Stage::AfterHelm, name),
                     None => *self = Self::Ready { released: *released },
                 },
-                Self::Ready { .. } => return Step::Done,
                 Self::Deleting(stage) => match stage {
                     Deletion::Configuring => return Step::Configure,
                     Deletion::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
-                        Some(name) => return Step::Hook("beforeDeleteHelm", name),
+                        Some(name) => return Step::Hook(Stage::BeforeDeleteHelm, name),
                         None => *stage = Deletion::Uninstalling,
                     },
                     Deletion::BeforeDelete(_) => *stage = Deletion::Uninstalling,
                     Deletion::Uninstalling if facts.has_release => return Step::Uninstall,
                     Deletion::Uninstalling => *stage = Deletion::AfterDelete(0),
                     Deletion::AfterDelete(next) => match hook(&hooks.after_delete, *next) {
-                        Some(name) => return Step::Hook("afterDeleteHelm", name),
+                        Some(name) => return Step::Hook(Stage::AfterDeleteHelm, name),
                         None => *self = Self::Disabled,
                     },
                 },
@@ -190,7 +198,12 @@ impl Lifecycle {
         match self {
             Self::Configuring => *self = Self::Starting(0),
             Self::Starting(next) | Self::BeforeHelm(next) | Self::AfterHelm { next, .. } => *next += 1,
-            Self::Releasing => *self = Self::AfterHelm { released: version, next: 0 },
+            Self::Releasing => {
+                *self = Self::AfterHelm {
+                    released: version,
+                    next: 0,
+                }
+            }
             Self::Deleting(stage) => match stage {
                 Deletion::Configuring => *stage = Deletion::BeforeDelete(0),
                 Deletion::BeforeDelete(next) | Deletion::AfterDelete(next) => *next += 1,
@@ -232,21 +245,33 @@ mod tests {
     }
 
     fn chart() -> Facts {
-        Facts { has_chart: true, has_release: true, version: Version::default() }
+        Facts {
+            has_chart: true,
+            has_release: true,
+            version: Version::default(),
+        }
     }
 
     fn ready() -> Lifecycle {
-        Lifecycle::Ready { released: Version::default() }
+        Lifecycle::Ready {
+            released: Version::default(),
+        }
     }
 
     #[test]
     fn a_first_run_does_everything_and_a_second_leaves_out_start_up() {
         let mut state = Lifecycle::Disabled;
         state.begin_run();
-        let before = [Step::Hook("beforeHelm", name("b1")), Step::Hook("beforeHelm", name("b2"))];
-        let after = [Step::Release, Step::Hook("afterHelm", name("a"))];
-        let start = [Step::Configure, Step::Hook("onStartup", name("s"))];
-        assert_eq!(drive(&mut state, &order(), chart()), [&start[..], &before, &after].concat());
+        let before = [
+            Step::Hook(Stage::BeforeHelm, name("b1")),
+            Step::Hook(Stage::BeforeHelm, name("b2")),
+        ];
+        let after = [Step::Release, Step::Hook(Stage::AfterHelm, name("a"))];
+        let start = [Step::Configure, Step::Hook(Stage::OnStartup, name("s"))];
+        assert_eq!(
+            drive(&mut state, &order(), chart()),
+            [&start[..], &before, &after].concat()
+        );
         assert_eq!(state, ready());
         state.begin_run();
         assert_eq!(drive(&mut state, &order(), chart()), [&before[..], &after].concat());
@@ -255,26 +280,50 @@ mod tests {
     #[test]
     fn a_module_without_chart_and_hooks_is_ready_at_once() {
         let mut state = Lifecycle::Starting(0);
-        assert_eq!(drive(&mut state, &HookOrder::default(), Facts { has_chart: false, ..chart() }), []);
+        assert_eq!(
+            drive(
+                &mut state,
+                &HookOrder::default(),
+                Facts {
+                    has_chart: false,
+                    ..chart()
+                }
+            ),
+            []
+        );
         assert_eq!(state, ready());
     }
 
     #[test]
     fn a_failure_after_the_release_goes_back_before_it() {
-        let mut state = Lifecycle::AfterHelm { released: Version::default(), next: 0 };
+        let mut state = Lifecycle::AfterHelm {
+            released: Version::default(),
+            next: 0,
+        };
         state.begin_run();
         assert_eq!(state, Lifecycle::BeforeHelm(0));
         let mut state = Lifecycle::Starting(1);
         state.begin_run();
-        assert_eq!(state, Lifecycle::Starting(1), "start-up hooks that succeeded are not run again");
+        assert_eq!(
+            state,
+            Lifecycle::Starting(1),
+            "start-up hooks that succeeded are not run again"
+        );
     }
 
     #[test]
     fn a_removal_without_a_release_runs_only_the_hooks_after_it() {
         let mut state = ready();
         state.begin_delete(true);
-        let steps = drive(&mut state, &order(), Facts { has_release: false, ..chart() });
-        assert_eq!(steps, [Step::Hook("afterDeleteHelm", name("ad"))]);
+        let steps = drive(
+            &mut state,
+            &order(),
+            Facts {
+                has_release: false,
+                ..chart()
+            },
+        );
+        assert_eq!(steps, [Step::Hook(Stage::AfterDeleteHelm, name("ad"))]);
         assert_eq!(state, Lifecycle::Disabled);
     }
 
@@ -287,9 +336,9 @@ mod tests {
             steps,
             [
                 Step::Configure,
-                Step::Hook("beforeDeleteHelm", name("bd")),
+                Step::Hook(Stage::BeforeDeleteHelm, name("bd")),
                 Step::Uninstall,
-                Step::Hook("afterDeleteHelm", name("ad")),
+                Step::Hook(Stage::AfterDeleteHelm, name("ad")),
             ]
         );
     }

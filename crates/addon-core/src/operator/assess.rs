@@ -36,7 +36,11 @@ enum Stage {
     #[default]
     Stale,
     /// These modules have still to be looked at; a script of the first may be running.
-    Asking { left: VecDeque<ModuleName>, asked: bool, undecided: BTreeSet<ModuleName> },
+    Asking {
+        left: VecDeque<ModuleName>,
+        asked: bool,
+        undecided: BTreeSet<ModuleName>,
+    },
     /// Every module has a verdict, except these, whose scripts failed.
     Known { undecided: BTreeSet<ModuleName> },
 }
@@ -85,7 +89,11 @@ impl Operator {
     pub(super) fn begin_assessment(&mut self) {
         self.assessment.round += 1;
         let left = self.modules_in_order().into();
-        self.assessment.stage = Stage::Asking { left, asked: false, undecided: BTreeSet::new() };
+        self.assessment.stage = Stage::Asking {
+            left,
+            asked: false,
+            undecided: BTreeSet::new(),
+        };
     }
 
     /// Goes through the modules as far as possible. True if something changed.
@@ -96,7 +104,9 @@ impl Operator {
         }
         let mut progress = false;
         loop {
-            let Stage::Asking { left, asked, .. } = &self.assessment.stage else { return progress };
+            let Stage::Asking { left, asked, .. } = &self.assessment.stage else {
+                return progress;
+            };
             if *asked {
                 return progress;
             }
@@ -105,7 +115,10 @@ impl Operator {
                 return true;
             };
             let verdict = self.opinions(&name).verdict();
-            let has_script = self.modules.get(&name).is_some_and(|unit| unit.found.has_enabled_script);
+            let has_script = self
+                .modules
+                .get(&name)
+                .is_some_and(|unit| unit.found.has_enabled_script);
             if verdict.enabled && has_script {
                 if !self.jobs.hook_slot(&self.policy) {
                     return progress;
@@ -119,8 +132,14 @@ impl Operator {
     }
 
     fn opinions(&self, name: &ModuleName) -> Opinions {
-        let Some(unit) = self.modules.get(name) else { return Opinions::default() };
-        Opinions { fixed: unit.found.enabled, dynamic: unit.dynamic, config: self.config.flag(name) }
+        let Some(unit) = self.modules.get(name) else {
+            return Opinions::default();
+        };
+        Opinions {
+            fixed: unit.found.enabled,
+            dynamic: unit.dynamic,
+            config: self.config.flag(name),
+        }
     }
 
     fn ask_script(&mut self, module: ModuleName) {
@@ -128,37 +147,68 @@ impl Operator {
         let enabled: Vec<_> = self.enabled_before(&module);
         let mut values = self.values.hook_values(&owner).to_value();
         if let Some(global) = values.get_mut("global").and_then(serde_json::Value::as_object_mut) {
-            global.insert("enabledModules".to_owned(), enabled.iter().map(ModuleName::as_str).collect());
+            global.insert(
+                "enabledModules".to_owned(),
+                enabled.iter().map(ModuleName::as_str).collect(),
+            );
         }
         let config_values = self.values.config_values(&owner);
         if let Stage::Asking { asked, .. } = &mut self.assessment.stage {
             *asked = true;
         }
-        let job = Job::RunEnabledScript { module: module.clone(), values: Arc::new(values), config_values };
-        self.start_job(job, Purpose::Script { module, round: self.assessment.round });
+        let job = Job::RunEnabledScript {
+            module: module.clone(),
+            values: Arc::new(values),
+            config_values,
+        };
+        self.start_job(
+            job,
+            Purpose::Script {
+                module,
+                round: self.assessment.round,
+            },
+        );
     }
 
     /// The modules before this one that were found enabled in this round.
     fn enabled_before(&self, module: &ModuleName) -> Vec<ModuleName> {
         let enabled = |name: &ModuleName| {
-            self.modules.get(name).and_then(|unit| unit.verdict.as_ref()).is_some_and(|verdict| verdict.enabled)
+            self.modules
+                .get(name)
+                .and_then(|unit| unit.verdict.as_ref())
+                .is_some_and(|verdict| verdict.enabled)
         };
-        self.modules_in_order().into_iter().take_while(|name| name != module).filter(enabled).collect()
+        self.modules_in_order()
+            .into_iter()
+            .take_while(|name| name != module)
+            .filter(enabled)
+            .collect()
     }
 
     pub(super) fn script_finished(&mut self, module: &ModuleName, round: u64, result: Result<Done, Failure>) {
-        let Stage::Asking { asked, .. } = &mut self.assessment.stage else { return };
+        let Stage::Asking { asked, .. } = &mut self.assessment.stage else {
+            return;
+        };
         if round != self.assessment.round {
             return;
         }
         *asked = false;
         match result {
             Ok(Done::ScriptAnswered(answer)) => {
-                self.tell(Notice::ScriptAnswered { module: module.clone(), usage: answer.usage });
-                let verdict = self.opinions(module).verdict().after_script(answer.enabled, answer.reason);
+                self.tell(Notice::ScriptAnswered {
+                    module: module.clone(),
+                    usage: answer.usage,
+                });
+                let verdict = self
+                    .opinions(module)
+                    .verdict()
+                    .after_script(answer.enabled, answer.reason);
                 self.decided(module, Some(verdict));
             }
-            Ok(_) => self.script_failed(module, Failure::defect("a script job ended with another kind's outcome")),
+            Ok(_) => self.script_failed(
+                module,
+                Failure::defect("a script job ended with another kind's outcome"),
+            ),
             Err(failure) => self.script_failed(module, failure),
         }
     }
@@ -166,15 +216,23 @@ impl Operator {
     fn script_failed(&mut self, module: &ModuleName, failure: Failure) {
         let retry_in = Backoff::delay(self.assessment.failures, self.jitter.draw());
         self.assessment.retry = Some(self.now.tick + retry_in);
-        self.tell(Notice::ScriptFailed { module: module.clone(), failure, retry_in });
+        self.tell(Notice::ScriptFailed {
+            module: module.clone(),
+            failure,
+            retry_in,
+        });
         self.decided(module, None);
     }
 
     /// The module at the front of the round has its verdict, or its script failed and it keeps the one it had.
     fn decided(&mut self, module: &ModuleName, verdict: Option<Verdict>) {
-        let Stage::Asking { left, undecided, .. } = &mut self.assessment.stage else { return };
+        let Stage::Asking { left, undecided, .. } = &mut self.assessment.stage else {
+            return;
+        };
         left.pop_front();
-        let Some(unit) = self.modules.get_mut(module) else { return };
+        let Some(unit) = self.modules.get_mut(module) else {
+            return;
+        };
         match verdict {
             None => {
                 undecided.insert(module.clone());
@@ -197,7 +255,9 @@ impl Operator {
 
     /// Every module was looked at: does what runs have to change?
     fn assessment_over(&mut self) {
-        let Stage::Asking { undecided, .. } = std::mem::take(&mut self.assessment.stage) else { return };
+        let Stage::Asking { undecided, .. } = std::mem::take(&mut self.assessment.stage) else {
+            return;
+        };
         if undecided.is_empty() {
             self.assessment.failures = 0;
             self.assessment.retry = None;
@@ -221,13 +281,20 @@ impl Operator {
 
     /// The modules that are to run by their verdicts. One that was never decided stays as it is.
     pub(super) fn wanted(&self) -> BTreeSet<ModuleName> {
-        let wanted = self.modules.values().filter(|unit| unit.verdict.as_ref().is_some_and(|v| v.enabled));
+        let wanted = self
+            .modules
+            .values()
+            .filter(|unit| unit.verdict.as_ref().is_some_and(|v| v.enabled));
         wanted.map(|unit| unit.found.name.clone()).collect()
     }
 
     /// The modules that the last converge took up.
     pub(super) fn taken_up(&self) -> BTreeSet<ModuleName> {
-        self.modules.values().filter(|unit| unit.enabled).map(|unit| unit.found.name.clone()).collect()
+        self.modules
+            .values()
+            .filter(|unit| unit.enabled)
+            .map(|unit| unit.found.name.clone())
+            .collect()
     }
 
     pub(super) fn assessment_timeout(&self) -> Option<(Tick, Waiting)> {

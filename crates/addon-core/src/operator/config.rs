@@ -56,6 +56,11 @@ impl Config {
         self.kept = std::mem::take(&mut self.keeping);
     }
 
+    /// Its version when it was last read or written.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// The text that the cluster holds under a key.
     pub(super) fn raw(&self, key: &str) -> Option<&String> {
         self.raw.get(key)
@@ -78,7 +83,8 @@ impl Config {
     /// Why a section must not be overwritten now.
     pub(super) fn save_obstacle(&self, key: &str) -> Option<Failure> {
         if let Some(problem) = self.problems.get(key) {
-            let report = format!("config values cannot be saved over the broken section '{key}' of the ConfigMap: {problem}");
+            let report =
+                format!("config values cannot be saved over the broken section '{key}' of the ConfigMap: {problem}");
             return Some(Failure::new(Class::Invalid, report).hint(format!("mend the key '{key}' of the ConfigMap")));
         }
         if !self.present && !self.good.is_empty() {
@@ -145,17 +151,30 @@ impl Operator {
     /// The keys that can be used, and for those that cannot their last good texts.
     fn sift(&mut self, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let document = ConfigDocument::parse(data);
-        let problems: BTreeMap<_, _> =
-            document.problems.into_iter().map(|problem| (problem.key, problem.message)).collect();
+        let problems: BTreeMap<_, _> = document
+            .problems
+            .into_iter()
+            .map(|problem| (problem.key, problem.message))
+            .collect();
         for (key, message) in &problems {
             if self.config.problems.get(key) != Some(message) {
-                self.tell(Notice::ConfigRejected { key: key.clone(), message: message.clone() });
+                self.tell(Notice::ConfigRejected {
+                    key: key.clone(),
+                    message: message.clone(),
+                });
             }
         }
         let last = &self.config.good;
         let sound = data.iter().filter_map(|(key, text)| {
-            let text = if problems.contains_key(key) { last.get(key)? } else { text };
-            let kept = last.get(key).filter(|kept| means_the_same(key, kept, text)).unwrap_or(text);
+            let text = if problems.contains_key(key) {
+                last.get(key)?
+            } else {
+                text
+            };
+            let kept = last
+                .get(key)
+                .filter(|kept| means_the_same(key, kept, text))
+                .unwrap_or(text);
             Some((key.clone(), kept.clone()))
         });
         let good = sound.collect();
@@ -226,7 +245,10 @@ impl Operator {
 
     fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {
         let unknown = |document: &ConfigDocument| -> Vec<String> {
-            let names = document.sections.keys().filter(|name| !self.modules.contains_key(*name));
+            let names = document
+                .sections
+                .keys()
+                .filter(|name| !self.modules.contains_key(*name));
             names.map(ModuleName::values_key).collect()
         };
         let keys = unknown(new);

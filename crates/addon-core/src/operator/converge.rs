@@ -3,13 +3,12 @@
 //! It is one task of the global lane. A restart never interrupts what runs; it begins once that has ended.
 
 use super::Operator;
-use super::effect::{HookLabels, Notice};
-use super::hooks::Kind;
+use super::effect::Notice;
 use super::modules::Turn;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
-use crate::hook::context::BindingContext;
-use crate::name::{HookId, Owner};
+use crate::hook::config::Stage;
+use crate::name::Owner;
 use crate::queue::State;
 use crate::time::Tick;
 use crate::values::Version;
@@ -31,13 +30,13 @@ pub(super) struct Converge {
 pub(super) struct Active {
     pub(super) reason: Reason,
     began: Tick,
-    pub(super) stage: Stage,
+    pub(super) phase: Phase,
     restart: Option<Reason>,
 }
 
 /// How far it has come.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum Phase {
     /// Runs of the one before are still under way.
     Settling,
     /// Hooks before all modules; this one is next.
@@ -57,7 +56,7 @@ pub(super) enum Stage {
 
 /// What one look at a converge led to.
 enum Look {
-    /// Its stage changed; look again.
+    /// Its phase changed; look again.
     Moved,
     /// A job of it runs.
     Started,
@@ -72,8 +71,10 @@ enum Look {
 impl Converge {
     /// A converge has yet to come to the point where it looks at what is enabled, so nobody else need do that.
     pub(super) fn assesses_by_itself(&self) -> bool {
-        let Some(active) = &self.active else { return !self.taken_up_once };
-        let before = matches!(active.stage, Stage::Settling | Stage::BeforeAll(_) | Stage::Enabling);
+        let Some(active) = &self.active else {
+            return !self.taken_up_once;
+        };
+        let before = matches!(active.phase, Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling);
         active.restart.is_some() || before
     }
 
@@ -98,13 +99,20 @@ impl Operator {
     pub(super) fn request_converge(&mut self, reason: Reason, restart: bool) {
         if restart && let Some(active) = &mut self.converge.active {
             active.restart = Some(reason);
-            if self.queues.head(&Lane::Global).is_some_and(|head| matches!(head.state(), State::Backoff(_))) {
+            if self
+                .queues
+                .head(&Lane::Global)
+                .is_some_and(|head| matches!(head.state(), State::Backoff(_)))
+            {
                 self.queues.resume(&Lane::Global);
             }
             return;
         }
         let waiting = |task: &Task| matches!(task, Task::Converge(waiting) if *waiting != Reason::Recovered);
-        let head_waits = self.queues.head(&Lane::Global).is_some_and(|head| !head.begun && waiting(&head.task));
+        let head_waits = self
+            .queues
+            .head(&Lane::Global)
+            .is_some_and(|head| !head.begun && waiting(&head.task));
         if !head_waits && !self.queues.behind_head(&Lane::Global).any(|entry| waiting(&entry.task)) {
             self.queues.push(Lane::Global, Task::Converge(reason), self.now.tick);
         }
@@ -112,9 +120,8 @@ impl Operator {
 
     /// A converge that waits for others looks again.
     pub(super) fn wake_converge(&mut self) {
-        let parked = |head: &crate::queue::Entry<Task>| {
-            matches!(head.task, Task::Converge(_)) && head.state() == State::Parked
-        };
+        let parked =
+            |head: &crate::queue::Entry<Task>| matches!(head.task, Task::Converge(_)) && head.state() == State::Parked;
         if self.queues.head(&Lane::Global).is_some_and(parked) {
             self.queues.resume(&Lane::Global);
         }
@@ -140,10 +147,12 @@ impl Operator {
     }
 
     fn open_converge(&mut self) {
-        let Some(Task::Converge(reason)) = self.queues.head(&Lane::Global).map(|head| &head.task) else { return };
+        let Some(Task::Converge(reason)) = self.queues.head(&Lane::Global).map(|head| &head.task) else {
+            return;
+        };
         let reason = *reason;
-        let stage = match reason {
-            Reason::Recovered => self.after_all_stage(),
+        let phase = match reason {
+            Reason::Recovered => self.after_all_phase(),
             Reason::Startup
             | Reason::ConfigChanged
             | Reason::DynamicUpdate
@@ -151,44 +160,58 @@ impl Operator {
             | Reason::AfterAllChange
             | Reason::ScriptAnswered => {
                 self.drop_waiting_runs();
-                Stage::Settling
+                Phase::Settling
             }
         };
-        self.converge.active = Some(Active { reason, began: self.now.tick, stage, restart: None });
-        self.tell(Notice::ConvergeStarted { reason: reason.to_string() });
+        self.converge.active = Some(Active {
+            reason,
+            began: self.now.tick,
+            phase,
+            restart: None,
+        });
+        self.tell(Notice::ConvergeStarted {
+            reason: reason.to_string(),
+        });
     }
 
-    fn after_all_stage(&self) -> Stage {
-        Stage::AfterAll { next: 0, before: self.values.version(&Owner::Global) }
+    fn after_all_phase(&self) -> Phase {
+        Phase::AfterAll {
+            next: 0,
+            before: self.values.version(&Owner::Global),
+        }
     }
 
     fn look_at_converge(&mut self) -> Look {
-        let Some(active) = &mut self.converge.active else { return Look::Over };
+        let Some(active) = &mut self.converge.active else {
+            return Look::Over;
+        };
         if let Some(reason) = active.restart.take() {
             active.reason = reason;
-            active.stage = Stage::Settling;
+            active.phase = Phase::Settling;
             self.drop_waiting_runs();
-            self.tell(Notice::ConvergeStarted { reason: reason.to_string() });
+            self.tell(Notice::ConvergeStarted {
+                reason: reason.to_string(),
+            });
             return Look::Moved;
         }
-        match &active.stage {
-            Stage::Settling => self.settle(),
-            Stage::BeforeAll(next) => {
+        match &active.phase {
+            Phase::Settling => self.settle(),
+            Phase::BeforeAll(next) => {
                 let next = *next;
-                self.run_all_hook(Kind::BeforeAll, next)
+                self.run_all_hook(Stage::BeforeAll, next)
             }
-            Stage::Enabling => self.enable(),
-            Stage::Modules(_) => self.advance_wave_stage(),
-            Stage::AfterAll { next, .. } => {
+            Phase::Enabling => self.enable(),
+            Phase::Modules(_) => self.advance_wave_phase(),
+            Phase::AfterAll { next, .. } => {
                 let next = *next;
-                self.run_all_hook(Kind::AfterAll, next)
+                self.run_all_hook(Stage::AfterAll, next)
             }
         }
     }
 
-    fn enter(&mut self, stage: Stage) -> Look {
+    fn enter(&mut self, phase: Phase) -> Look {
         if let Some(active) = &mut self.converge.active {
-            active.stage = stage;
+            active.phase = phase;
         }
         Look::Moved
     }
@@ -205,7 +228,7 @@ impl Operator {
             return Look::Waits;
         }
         self.drop_waiting_runs();
-        self.enter(Stage::BeforeAll(0))
+        self.enter(Phase::BeforeAll(0))
     }
 
     /// The runs and removals that have not begun will be decided anew.
@@ -219,41 +242,36 @@ impl Operator {
         }
         if count > 0 {
             let reason = "a converge starts over";
-            self.tell(Notice::TasksDropped { queue: Lane::Global.queue(), count, reason });
+            self.tell(Notice::TasksDropped {
+                queue: Lane::Global.queue(),
+                count,
+                reason,
+            });
         }
     }
 
     /// Starts the hook at this place of the list, or passes on to what comes after the list.
-    fn run_all_hook(&mut self, kind: Kind, next: usize) -> Look {
-        let hooks = self.global_hooks(kind);
+    fn run_all_hook(&mut self, stage: Stage, next: usize) -> Look {
+        let hooks = self.global_hooks(stage);
         let Some(hook) = hooks.get(next) else {
-            return match kind {
-                Kind::AfterAll => self.close_converge(),
-                _ => self.enter(Stage::Enabling),
+            return match stage {
+                Stage::AfterAll => self.close_converge(),
+                _ => self.enter(Phase::Enabling),
             };
         };
         if !self.jobs.hook_slot(&self.policy) {
             return Look::NoSlot;
         }
-        self.start_all_hook(kind, hook.clone());
+        self.start_stage_hook(&Lane::Global, stage, hook.clone());
         Look::Started
-    }
-
-    fn start_all_hook(&mut self, kind: Kind, hook: HookId) {
-        let labels = HookLabels {
-            binding: kind.binding(),
-            binding_name: kind.binding().to_owned(),
-            queue: "main".to_owned(),
-            activation: self.converge.activation(),
-        };
-        let contexts = vec![BindingContext::lifecycle(kind.binding())];
-        self.start_hook(&Lane::Global, hook, contexts, labels, false);
     }
 
     /// A hook before or after all modules succeeded.
     pub(super) fn all_hook_succeeded(&mut self) {
-        if let Some(Active { stage: Stage::BeforeAll(next) | Stage::AfterAll { next, .. }, .. }) =
-            &mut self.converge.active
+        if let Some(Active {
+            phase: Phase::BeforeAll(next) | Phase::AfterAll { next, .. },
+            ..
+        }) = &mut self.converge.active
         {
             *next += 1;
         }
@@ -274,41 +292,60 @@ impl Operator {
         let undecided = self.assessment.undecided();
         if self.policy.strict_order && !undecided.is_empty() {
             let names: Vec<_> = undecided.iter().map(|name| format!("'{name}'")).collect();
-            let error = format!("couldn't recalculate graph: the enabled script of {} failed", names.join(", "));
+            let error = format!(
+                "couldn't recalculate graph: the enabled script of {} failed",
+                names.join(", ")
+            );
             self.assessment.forget();
             self.back_off(&Lane::Global, error);
             return Look::Over;
         }
         self.converge.taken_up_once = true;
         let wave = self.take_up();
-        self.enter(Stage::Modules(wave))
+        self.enter(Phase::Modules(wave))
     }
 
-    fn advance_wave_stage(&mut self) -> Look {
-        let Some(active) = &mut self.converge.active else { return Look::Over };
-        let Stage::Modules(wave) = &mut active.stage else { return Look::Over };
+    fn advance_wave_phase(&mut self) -> Look {
+        let Some(active) = &mut self.converge.active else {
+            return Look::Over;
+        };
+        let Phase::Modules(wave) = &mut active.phase else {
+            return Look::Over;
+        };
         let mut wave = std::mem::take(wave);
         let over = self.advance_wave(&mut wave);
         if over {
-            let stage = self.after_all_stage();
-            return self.enter(stage);
+            let phase = self.after_all_phase();
+            return self.enter(phase);
         }
-        self.enter(Stage::Modules(wave));
+        self.enter(Phase::Modules(wave));
         Look::Waits
     }
 
     /// The hooks after all modules are through.
     fn close_converge(&mut self) -> Look {
-        let Some(active) = self.converge.active.take() else { return Look::Over };
-        let Stage::AfterAll { before, .. } = active.stage else { return Look::Over };
+        let Some(active) = self.converge.active.take() else {
+            return Look::Over;
+        };
+        let Phase::AfterAll { before, .. } = active.phase else {
+            return Look::Over;
+        };
         self.queues.succeeded(&Lane::Global);
         self.queues.finish(&Lane::Global);
-        let lacking = self.modules.values().filter(|unit| unit.enabled && unit.turn.is_lacking());
+        let lacking = self
+            .modules
+            .values()
+            .filter(|unit| unit.enabled && unit.turn.is_lacking());
         let failing: Vec<_> = lacking.map(|unit| unit.found.name.clone()).collect();
         self.converge.lacking_at_end = !failing.is_empty();
         let first = !std::mem::replace(&mut self.converge.first_done, true);
         let took = self.now.tick - active.began;
-        self.tell(Notice::ConvergeFinished { reason: active.reason.to_string(), took, first, failing });
+        self.tell(Notice::ConvergeFinished {
+            reason: active.reason.to_string(),
+            took,
+            first,
+            failing,
+        });
         if self.values.version(&Owner::Global) != before {
             self.request_converge(Reason::AfterAllChange, false);
         }
@@ -320,13 +357,17 @@ impl Operator {
 
     /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
     pub(super) fn recovered(&mut self) {
-        let lacking = self.modules.values().any(|unit| unit.enabled && unit.turn != Turn::Passed);
+        let lacking = self
+            .modules
+            .values()
+            .any(|unit| unit.enabled && unit.turn != Turn::Passed);
         if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
             self.converge.lacking_at_end = false;
             let queued = |task: &Task| matches!(task, Task::Converge(_));
             let head = self.queues.head(&Lane::Global).is_some_and(|head| queued(&head.task));
             if !head && !self.queues.behind_head(&Lane::Global).any(|entry| queued(&entry.task)) {
-                self.queues.push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
+                self.queues
+                    .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::Operator;
-use super::converge::Stage;
+use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
@@ -22,15 +24,26 @@ impl Operator {
             }),
             Query::ConfigValues { module, with_global } => {
                 self.document(module.as_ref(), *with_global, |operator, owner| {
-                    operator.values.config_section(owner).map_or(Value::Null, |section| Value::clone(&section))
+                    operator
+                        .values
+                        .config_section(owner)
+                        .map_or(Value::Null, |section| Value::clone(&section))
                 })
             }
             Query::Patches { module } => self.document(module.as_ref(), false, |operator, owner| {
                 let patches = operator.values.patches(owner);
-                if patches.is_empty() { Value::Null } else { json!(patches) }
+                if patches.is_empty() {
+                    Value::Null
+                } else {
+                    json!(patches)
+                }
             }),
             Query::GlobalHooks => {
-                let names = self.hooks.keys().filter(|id| id.owner == Owner::Global).map(|id| id.name.as_str());
+                let names = self
+                    .hooks
+                    .keys()
+                    .filter(|id| id.owner == Owner::Global)
+                    .map(|id| id.name.as_str());
                 Answer::Document(names.collect())
             }
         }
@@ -69,9 +82,9 @@ impl Operator {
     fn converge_tasks(&self) -> usize {
         let Some(active) = &self.converge.active else { return 0 };
         let pending = |unit: &&Unit| matches!(unit.turn, Turn::Waiting | Turn::Running);
-        let modules = match active.stage {
-            Stage::Modules(_) => self.modules.values().filter(pending).count(),
-            Stage::Settling | Stage::BeforeAll(_) | Stage::Enabling | Stage::AfterAll { .. } => 0,
+        let modules = match active.phase {
+            Phase::Modules(_) => self.modules.values().filter(pending).count(),
+            Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::AfterAll { .. } => 0,
         };
         modules + 1
     }
@@ -84,7 +97,10 @@ impl Operator {
         });
         let named = named.map(|(name, lane, tasks)| QueueReport {
             name: name.to_string(),
-            status: tasks.front().map(|head| self.head_status(lane, head)).unwrap_or_default(),
+            status: tasks
+                .front()
+                .map(|head| self.head_status(lane, head))
+                .unwrap_or_default(),
             tasks: tasks.iter().map(|entry| self.task_report(entry, name)).collect(),
         });
         std::iter::once(self.main_report()).chain(named).collect()
@@ -104,7 +120,10 @@ impl Operator {
             entries.extend(tasks.iter().map(|entry| (lane, entry)));
         }
         entries.sort_by_key(|(lane, _)| position(lane));
-        let mut tasks: Vec<_> = entries.iter().map(|(_, entry)| self.task_report(entry, &main)).collect();
+        let mut tasks: Vec<_> = entries
+            .iter()
+            .map(|(_, entry)| self.task_report(entry, &main))
+            .collect();
         tasks.extend(self.waiting_turns(&main));
         let global = self.queues.lanes().find(|(lane, _)| **lane == Lane::Global);
         let converging = self.converge.active.is_some();
@@ -116,27 +135,41 @@ impl Operator {
                 tasks.splice(0..0, reports);
             }
         }
-        QueueReport { name: main.to_string(), status: self.main_status(&entries), tasks }
+        QueueReport {
+            name: main.to_string(),
+            status: self.main_status(&entries),
+            tasks,
+        }
     }
 
     /// The original has one head in `main`; of ours the most telling one is shown.
     fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
         let global = self.queues.head(&Lane::Global).map(|head| (&Lane::Global, head));
         let heads = entries.iter().copied().chain(global);
-        let heads: Vec<_> =
-            heads.filter(|(lane, entry)| self.queues.head(lane).is_some_and(|head| std::ptr::eq(head, *entry))).collect();
+        let heads: Vec<_> = heads
+            .filter(|(lane, entry)| self.queues.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
+            .collect();
         let failing = heads.iter().find(|(_, head)| matches!(head.state(), State::Backoff(_)));
         let shown = failing.or_else(|| heads.first());
-        shown.map(|(lane, head)| self.head_status(lane, head)).unwrap_or_default()
+        shown
+            .map(|(lane, head)| self.head_status(lane, head))
+            .unwrap_or_default()
     }
 
     fn waiting_turns(&self, queue: &QueueName) -> Vec<TaskReport> {
-        let reason = if self.converge.first_done { RunReason::Converge } else { RunReason::Startup };
+        let reason = if self.converge.first_done {
+            RunReason::Converge
+        } else {
+            RunReason::Startup
+        };
         let waiting = self.modules_in_order().into_iter().filter(|name| {
             self.converge.active.is_some() && self.modules.get(name).is_some_and(|unit| unit.turn == Turn::Waiting)
         });
         let report = |name: ModuleName| {
-            let task = Task::ModuleRun { module: name.clone(), reason };
+            let task = Task::ModuleRun {
+                module: name.clone(),
+                reason,
+            };
             TaskReport {
                 kind: task.kind(),
                 module: name.to_string(),
@@ -150,7 +183,8 @@ impl Operator {
     fn task_report(&self, entry: &Entry<Task>, queue: &QueueName) -> TaskReport {
         let mut description = self.describe(&entry.task, queue);
         if entry.failures > 0 {
-            description.push_str(&format!(":failures {}:{}", entry.failures, entry.error.as_deref().unwrap_or_default()));
+            let error = entry.error.as_deref().unwrap_or_default();
+            let _ = write!(description, ":failures {}:{error}", entry.failures);
         }
         TaskReport {
             kind: entry.task.kind(),
@@ -165,7 +199,10 @@ impl Operator {
             Task::ModuleRun { module, reason } => {
                 let unit = self.modules.get(module);
                 let starting = |life: &Lifecycle| {
-                    matches!(life, Lifecycle::Disabled | Lifecycle::Configuring | Lifecycle::Starting(_))
+                    matches!(
+                        life,
+                        Lifecycle::Disabled | Lifecycle::Configuring | Lifecycle::Starting(_)
+                    )
                 };
                 let first = unit.is_some_and(|unit| starting(&unit.life)) || *reason == RunReason::Startup;
                 let startup = if first { ":doStartup" } else { "" };
@@ -190,7 +227,10 @@ impl Operator {
     }
 
     fn module_reports(&self) -> Vec<ModuleReport> {
-        let units = self.modules_in_order().into_iter().filter_map(|name| self.modules.get(&name));
+        let units = self
+            .modules_in_order()
+            .into_iter()
+            .filter_map(|name| self.modules.get(&name));
         units.map(|unit| self.module_report(unit)).collect()
     }
 

@@ -5,50 +5,11 @@ use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::Usage;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
-use crate::hook::config::HookConfig;
+use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
 use crate::values::Change;
-
-/// What a hook is bound to, as far as order numbers matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Startup,
-    BeforeAll,
-    AfterAll,
-    BeforeHelm,
-    AfterHelm,
-    BeforeDelete,
-    AfterDelete,
-}
-
-impl Kind {
-    /// The key of a hook's configuration.
-    pub(super) fn binding(self) -> &'static str {
-        match self {
-            Self::Startup => "onStartup",
-            Self::BeforeAll => "beforeAll",
-            Self::AfterAll => "afterAll",
-            Self::BeforeHelm => "beforeHelm",
-            Self::AfterHelm => "afterHelm",
-            Self::BeforeDelete => "beforeDeleteHelm",
-            Self::AfterDelete => "afterDeleteHelm",
-        }
-    }
-
-    /// The order number that a configuration gives for it; `None` if it is not bound.
-    pub(super) fn order(self, config: &HookConfig) -> Option<f64> {
-        match self {
-            Self::Startup => config.on_startup,
-            Self::BeforeAll => config.before_all,
-            Self::AfterAll => config.after_all,
-            Self::BeforeHelm => config.before_helm,
-            Self::AfterHelm => config.after_helm,
-            Self::BeforeDelete => config.before_delete_helm,
-            Self::AfterDelete => config.after_delete_helm,
-        }
-    }
-}
+use crate::values::patch::FlagOp;
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -70,7 +31,7 @@ impl Operator {
         }
         self.begin_head(lane);
         let task = self.combine(lane, task);
-        self.start_hook(lane, task.hook, task.contexts, task.labels, task.allow_failure);
+        self.start_hook(lane, task);
         true
     }
 
@@ -78,9 +39,10 @@ impl Operator {
     fn is_wanted(&self, hook: &HookId) -> bool {
         match &hook.owner {
             Owner::Global => true,
-            Owner::Module(name) => {
-                self.modules.get(name).is_some_and(|unit| unit.enabled && unit.life.takes_events())
-            }
+            Owner::Module(name) => self
+                .modules
+                .get(name)
+                .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
         }
     }
 
@@ -95,24 +57,50 @@ impl Operator {
                 task.contexts.extend(merged.contexts);
             }
         }
-        task.contexts = context::compact_groups(task.contexts);
+        task.contexts = context::combined(task.contexts);
         if let Some(head) = self.queues.head_mut(lane) {
             head.task = Task::Hook(task.clone());
         }
         task
     }
 
+    /// A hook at its place in the life of the operator or of a module.
+    pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
+        let context = self.hooks.get(&hook).map(|config| BindingContext::stage(stage, config));
+        HookTask {
+            labels: HookLabels {
+                binding: stage.key(),
+                binding_name: stage.key().to_owned(),
+                queue: "main".to_owned(),
+                activation: self.converge.activation(),
+            },
+            contexts: context.into_iter().collect(),
+            allow_failure: false,
+            hook,
+        }
+    }
+
+    /// Starts a hook that is a step of the head of a lane.
+    pub(super) fn start_stage_hook(&mut self, lane: &Lane, stage: Stage, hook: HookId) {
+        let task = self.stage_task(stage, hook);
+        self.start_hook(lane, task);
+    }
+
     /// Starts a hook as a job of the head of a lane.
-    pub(super) fn start_hook(
-        &mut self,
-        lane: &Lane,
-        hook: HookId,
-        contexts: Vec<BindingContext>,
-        labels: HookLabels,
-        allow_failure: bool,
-    ) {
-        self.tell(Notice::HookStarted { hook: hook.clone(), labels: labels.clone() });
+    fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+        let HookTask {
+            hook,
+            labels,
+            contexts,
+            allow_failure,
+        } = task;
+        self.tell(Notice::HookStarted {
+            hook: hook.clone(),
+            labels: labels.clone(),
+        });
+        let version = self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version);
         let run = HookRun {
+            version,
             contexts,
             values: self.values.hook_values(&hook.owner),
             config_values: self.values.config_values(&hook.owner),
@@ -120,23 +108,32 @@ impl Operator {
             labels: labels.clone(),
             hook: hook.clone(),
         };
-        self.doing.insert(lane.clone(), Doing { hook, labels, allow_failure });
+        let doing = Doing {
+            hook,
+            labels,
+            allow_failure,
+        };
+        self.doing.insert(lane.clone(), doing);
         self.start_lane_job(lane, Job::RunHook(run));
     }
 
     /// A hook ran and what it patched is in force.
-    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: Change) {
+    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
         let Some(doing) = self.doing.remove(lane) else { return };
-        self.tell(Notice::HookSucceeded { hook: doing.hook.clone(), labels: doing.labels, usage });
+        self.tell(Notice::HookSucceeded {
+            hook: doing.hook.clone(),
+            labels: doing.labels,
+            usage,
+        });
         self.queues.succeeded(lane);
-        self.take_flags(&change);
+        self.take_flags(&change.flags);
         self.hook_over(lane, &doing.hook, change.values_changed);
     }
 
     /// What a hook said about modules' flags counts from now on.
-    fn take_flags(&mut self, change: &Change) {
+    fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = false;
-        for flag in &change.flags {
+        for flag in flags {
             if let Some(unit) = self.modules.get_mut(&flag.module)
                 && unit.dynamic != flag.opinion
             {
@@ -176,11 +173,29 @@ impl Operator {
 
     /// A hook failed, or what it patched was refused.
     pub(super) fn hook_failed(&mut self, lane: &Lane, mut failure: Failure) {
-        let Some(Doing { hook, labels, allow_failure }) = self.doing.remove(lane) else { return };
-        let whose = if hook.owner == Owner::Global { "global" } else { "module" };
+        let Some(Doing {
+            hook,
+            labels,
+            allow_failure,
+        }) = self.doing.remove(lane)
+        else {
+            return;
+        };
+        let whose = if hook.owner == Owner::Global {
+            "global"
+        } else {
+            "module"
+        };
         failure.report = format!("{whose} hook '{}' failed: {}", hook.name, failure.report);
         if failure.class != Class::Defect && allow_failure {
-            let notice = Notice::HookFailed { hook: hook.clone(), labels, failure, allowed: true, attempts: 1, retry_in: None };
+            let notice = Notice::HookFailed {
+                hook: hook.clone(),
+                labels,
+                failure,
+                allowed: true,
+                attempts: 1,
+                retry_in: None,
+            };
             self.tell(notice);
             self.hook_over(lane, &hook, false);
             return;
@@ -205,6 +220,13 @@ impl Operator {
             }
         };
         let retry_in = Some(retry_in);
-        self.tell(Notice::HookFailed { hook, labels, failure, allowed: false, attempts, retry_in });
+        self.tell(Notice::HookFailed {
+            hook,
+            labels,
+            failure,
+            allowed: false,
+            attempts,
+            retry_in,
+        });
     }
 }

@@ -95,7 +95,14 @@ impl Jobs {
             Slot::Helm => self.helms += 1,
             Slot::None => {}
         }
-        self.running.insert(id, Running { purpose, slot, started: now });
+        self.running.insert(
+            id,
+            Running {
+                purpose,
+                slot,
+                started: now,
+            },
+        );
         id
     }
 

@@ -2,8 +2,7 @@
 
 use super::Operator;
 use super::event::SyncAction;
-use super::hooks::Kind;
-use crate::hook::config::HookConfig;
+use crate::hook::config::Stage;
 use crate::module::Module;
 use crate::module::enabling::Verdict;
 use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
@@ -91,12 +90,20 @@ impl Operator {
     pub(super) fn facts(&self, module: &ModuleName) -> Facts {
         let has_chart = self.modules.get(module).is_some_and(|unit| unit.found.has_chart);
         let has_release = self.removal.is_ours(module.as_str());
-        Facts { has_chart, has_release, version: self.values.version(&Owner::Module(module.clone())) }
+        Facts {
+            has_chart,
+            has_release,
+            version: self.values.version(&Owner::Module(module.clone())),
+        }
     }
 
     /// All module names by order number and name.
     pub(super) fn modules_in_order(&self) -> Vec<ModuleName> {
-        let mut names: Vec<_> = self.modules.values().map(|unit| (unit.found.order, &unit.found.name)).collect();
+        let mut names: Vec<_> = self
+            .modules
+            .values()
+            .map(|unit| (unit.found.order, &unit.found.name))
+            .collect();
         names.sort();
         names.into_iter().map(|(_, name)| name.clone()).collect()
     }
@@ -105,11 +112,11 @@ impl Operator {
     pub(super) fn order_hooks(&mut self, owner: &Owner) {
         let Owner::Module(name) = owner else { return };
         let order = HookOrder {
-            startup: self.bound(owner, Kind::Startup),
-            before_helm: self.bound(owner, Kind::BeforeHelm),
-            after_helm: self.bound(owner, Kind::AfterHelm),
-            before_delete: self.bound(owner, Kind::BeforeDelete),
-            after_delete: self.bound(owner, Kind::AfterDelete),
+            startup: self.bound(owner, Stage::OnStartup),
+            before_helm: self.bound(owner, Stage::BeforeHelm),
+            after_helm: self.bound(owner, Stage::AfterHelm),
+            before_delete: self.bound(owner, Stage::BeforeDeleteHelm),
+            after_delete: self.bound(owner, Stage::AfterDeleteHelm),
         };
         if let Some(unit) = self.modules.get_mut(name) {
             unit.order = order;
@@ -118,16 +125,23 @@ impl Operator {
     }
 
     /// The global hooks with a binding of this kind, by order number and then path.
-    pub(super) fn global_hooks(&self, kind: Kind) -> Vec<HookId> {
+    pub(super) fn global_hooks(&self, stage: Stage) -> Vec<HookId> {
         let owner = Owner::Global;
-        self.bound(&owner, kind).into_iter().map(|name| HookId { owner: owner.clone(), name }).collect()
+        self.bound(&owner, stage)
+            .into_iter()
+            .map(|name| HookId {
+                owner: owner.clone(),
+                name,
+            })
+            .collect()
     }
 
-    fn bound(&self, owner: &Owner, kind: Kind) -> Vec<HookName> {
+    fn bound(&self, owner: &Owner, stage: Stage) -> Vec<HookName> {
         let of_owner = self.hooks.iter().filter(|(id, _)| id.owner == *owner);
-        let mut hooks: Vec<_> =
-            of_owner.filter_map(|(id, config): (_, &HookConfig)| Some((kind.order(config)?, &id.name))).collect();
-        hooks.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        let mut hooks: Vec<_> = of_owner
+            .filter_map(|(id, config)| Some((config.order(stage)?, &id.name)))
+            .collect();
+        hooks.sort();
         hooks.into_iter().map(|(_, name)| name.clone()).collect()
     }
 }

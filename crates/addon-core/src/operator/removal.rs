@@ -25,7 +25,12 @@ pub(super) struct Removal {
 
 impl Removal {
     pub(super) fn listed(&mut self, releases: Vec<ReleaseSummary>) {
-        self.releases = Some(releases.into_iter().map(|release| (release.name, release.ours)).collect());
+        self.releases = Some(
+            releases
+                .into_iter()
+                .map(|release| (release.name, release.ours))
+                .collect(),
+        );
     }
 
     pub(super) fn is_listed(&self) -> bool {
@@ -34,7 +39,11 @@ impl Removal {
 
     /// A release of that name exists and is ours.
     pub(super) fn is_ours(&self, name: &str) -> bool {
-        self.releases.as_ref().and_then(|releases| releases.get(name)).copied().unwrap_or(false)
+        self.releases
+            .as_ref()
+            .and_then(|releases| releases.get(name))
+            .copied()
+            .unwrap_or(false)
     }
 
     /// A release of ours exists now.
@@ -75,12 +84,17 @@ impl Operator {
                     self.step_succeeded(name);
                 }
                 Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(binding, hook) => return self.start_step_hook(lane, name, binding, hook),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
                 Step::Uninstall => {
                     if !self.jobs.helm_slot(&self.policy) {
                         return false;
                     }
-                    self.start_lane_job(lane, Job::DeleteRelease { release: name.to_string() });
+                    self.start_lane_job(
+                        lane,
+                        Job::DeleteRelease {
+                            release: name.to_string(),
+                        },
+                    );
                     return true;
                 }
                 Step::Release => {
@@ -117,7 +131,11 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.last_failure = Some(failure.report.clone());
         }
-        self.tell(Notice::ModuleDeleteFailed { module: name.clone(), failure, retry_in });
+        self.tell(Notice::ModuleDeleteFailed {
+            module: name.clone(),
+            failure,
+            retry_in,
+        });
     }
 
     /// helm uninstalled the release at the head of a lane.
@@ -138,8 +156,11 @@ impl Operator {
         let ours = self.removal.ours();
         let ignored = self.policy.ignore_release.as_deref();
         let known = |release: &String| self.modules.keys().any(|name| name.as_str() == release);
-        let orphans: Vec<String> =
-            ours.iter().filter(|release| !known(release) && Some(release.as_str()) != ignored).cloned().collect();
+        let orphans: Vec<String> = ours
+            .iter()
+            .filter(|release| !known(release) && Some(release.as_str()) != ignored)
+            .cloned()
+            .collect();
         if orphans.is_empty() {
             return;
         }
@@ -155,7 +176,10 @@ impl Operator {
             return;
         };
         self.removal.held.clone_from(&orphans);
-        self.tell(Notice::PurgeHeld { releases: orphans, reason: why.to_owned() });
+        self.tell(Notice::PurgeHeld {
+            releases: orphans,
+            reason: why.to_owned(),
+        });
     }
 
     pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {
@@ -169,6 +193,10 @@ impl Operator {
 
     pub(super) fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
         let (_, retry_in) = self.back_off(lane, failure.report.clone());
-        self.tell(Notice::PurgeFailed { release, failure, retry_in });
+        self.tell(Notice::PurgeFailed {
+            release,
+            failure,
+            retry_in,
+        });
     }
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::Operator;
-use super::effect::{HookLabels, Job, Notice};
+use super::effect::{Job, Notice};
 use super::event::Synced;
 use super::modules::Turn;
 use super::task::{Lane, RunReason, Task};
 use crate::failure::Failure;
-use crate::hook::config::HookConfig;
-use crate::hook::context::BindingContext;
+use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 
@@ -34,7 +33,7 @@ impl Operator {
                     self.step_succeeded(name);
                 }
                 Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(binding, hook) => return self.start_step_hook(lane, name, binding, hook),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
                 Step::Release => return self.start_release(lane, name),
                 Step::Uninstall => {
                     let failure = Failure::defect("a run of a module came to a step of its removal");
@@ -56,7 +55,9 @@ impl Operator {
     /// Passes over what has nothing to do and names the module's next step.
     pub(super) fn next_step(&mut self, name: &ModuleName) -> Step {
         let facts = self.facts(name);
-        self.modules.get_mut(name).map_or(Step::Done, |unit| unit.life.step(&unit.order, facts))
+        self.modules
+            .get_mut(name)
+            .map_or(Step::Done, |unit| unit.life.step(&unit.order, facts))
     }
 
     /// The module's step went well; the next one may come.
@@ -75,25 +76,15 @@ impl Operator {
     }
 
     /// Starts a hook that is a step of a run or of a removal.
-    pub(super) fn start_step_hook(
-        &mut self,
-        lane: &Lane,
-        name: &ModuleName,
-        binding: &'static str,
-        hook: HookName,
-    ) -> bool {
+    pub(super) fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }
-        let labels = HookLabels {
-            binding,
-            binding_name: binding.to_owned(),
-            queue: "main".to_owned(),
-            activation: self.converge.activation(),
+        let id = HookId {
+            owner: Owner::Module(name.clone()),
+            name: hook,
         };
-        let id = HookId { owner: Owner::Module(name.clone()), name: hook };
-        let contexts = vec![BindingContext::lifecycle(binding)];
-        self.start_hook(lane, id, contexts, labels, false);
+        self.start_stage_hook(lane, stage, id);
         true
     }
 
@@ -107,7 +98,13 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.releasing = version;
         }
-        self.start_lane_job(lane, Job::SyncRelease { module: name.clone(), values });
+        self.start_lane_job(
+            lane,
+            Job::SyncRelease {
+                module: name.clone(),
+                values,
+            },
+        );
         true
     }
 
@@ -134,7 +131,12 @@ impl Operator {
         }
         let activation = self.converge.activation();
         let action = synced.action;
-        self.tell(Notice::HelmFinished { module: name.clone(), action, took, activation });
+        self.tell(Notice::HelmFinished {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.last_action = Some(action);
         }
@@ -154,7 +156,12 @@ impl Operator {
         let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
         let action = unit.last_action.take();
         let took = now - unit.run_began;
-        self.tell(Notice::ModuleReady { module: name.clone(), action, took, activation });
+        self.tell(Notice::ModuleReady {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
         if changed {
             self.rerun(name, RunReason::AfterHelmChange);
         }
@@ -171,6 +178,12 @@ impl Operator {
             unit.turn = Turn::Failed;
             unit.last_failure = Some(failure.report.clone());
         }
-        self.tell(Notice::ModuleFailed { module: name.clone(), step, failure, attempts, retry_in });
+        self.tell(Notice::ModuleFailed {
+            module: name.clone(),
+            step,
+            failure,
+            attempts,
+            retry_in,
+        });
     }
 }

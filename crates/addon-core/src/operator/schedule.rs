@@ -10,6 +10,7 @@ use super::policy::Policy;
 use super::query::Waiting;
 use super::task::{HookTask, Lane, Task};
 use crate::hook::config::HookConfig;
+use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
 use crate::name::{HookId, Owner, QueueName};
 use crate::time::Tick;
@@ -40,7 +41,11 @@ impl Schedules {
                     let kept = old.remove(&text).map(|timer| timer.next);
                     let crontab = binding.crontab.clone();
                     let next = kept.unwrap_or_else(|| crontab.next_after(wall, &policy.time_zone));
-                    Timer { crontab, next, users: Vec::new() }
+                    Timer {
+                        crontab,
+                        next,
+                        users: Vec::new(),
+                    }
                 });
                 timer.users.push((id.clone(), index));
             }
@@ -72,14 +77,17 @@ impl Operator {
         self.converge.first_done
             && match &hook.owner {
                 Owner::Global => true,
-                Owner::Module(name) => {
-                    self.modules.get(name).is_some_and(|unit| unit.enabled && unit.life.takes_events())
-                }
+                Owner::Module(name) => self
+                    .modules
+                    .get(name)
+                    .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
             }
     }
 
     fn fire(&mut self, hook: HookId, index: usize) {
-        let Some(binding) = self.hooks.get(&hook).and_then(|config| config.schedules.get(index)) else { return };
+        let Some(binding) = self.hooks.get(&hook).and_then(|config| config.schedules.get(index)) else {
+            return;
+        };
         let lane = match &hook.owner {
             _ if binding.queue != QueueName::main() => Lane::Named(binding.queue.clone()),
             Owner::Global => Lane::Global,
@@ -91,15 +99,27 @@ impl Operator {
             queue: binding.queue.to_string(),
             activation: self.converge.activation(),
         };
-        let contexts = vec![binding.context()];
-        let task = HookTask { hook, labels, contexts, allow_failure: binding.allow_failure };
+        let contexts = vec![BindingContext::schedule(binding)];
+        let task = HookTask {
+            hook,
+            labels,
+            contexts,
+            allow_failure: binding.allow_failure,
+        };
         self.queues.push(lane, Task::Hook(task), self.now.tick);
     }
 
     pub(super) fn schedule_timeout(&self) -> Option<(Tick, Waiting)> {
         let timers = self.schedules.timers.iter();
-        let (crontab, next) = timers.filter_map(|(text, timer)| Some((text, timer.next?))).min_by_key(|(_, next)| *next)?;
+        let (crontab, next) = timers
+            .filter_map(|(text, timer)| Some((text, timer.next?)))
+            .min_by_key(|(_, next)| *next)?;
         let wait = std::time::Duration::try_from(next.duration_since(self.now.wall)).unwrap_or_default();
-        Some((self.now.tick + wait, Waiting::Schedule { crontab: crontab.clone() }))
+        Some((
+            self.now.tick + wait,
+            Waiting::Schedule {
+                crontab: crontab.clone(),
+            },
+        ))
     }
 }

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Operator;
-use super::effect::{HookLabels, Job, Notice};
+use super::effect::{Job, Notice};
 use super::event::{ConfigRead, Done, SavedState};
-use super::hooks::Kind;
 use super::jobs::{Chore, Purpose};
 use super::modules::Unit;
 use super::query::Waiting;
-use super::task::{HookTask, Lane, Reason, Task};
+use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
-use crate::hook::config::HookConfig;
-use crate::hook::context::BindingContext;
+use crate::hook::config::{HookConfig, Stage};
 use crate::module::Inventory;
 use crate::name::{HookId, HookName, Owner};
 use crate::time::{Backoff, Tick};
@@ -44,10 +42,6 @@ enum Progress {
 impl Startup {
     pub(super) fn is_done(&self, chore: Chore) -> bool {
         matches!(self.chores.get(&chore), Some(Progress::Done))
-    }
-
-    pub(super) fn is_running(&self, chore: Chore) -> bool {
-        matches!(self.chores.get(&chore), Some(Progress::Running { .. } | Progress::Backoff { .. }))
     }
 
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
@@ -94,7 +88,11 @@ impl Operator {
         if let Err(rejected) = self.values.set_static(&Owner::Global, inventory.global_values) {
             self.startup.inventory_complete = false;
             let failure = Failure::of(Class::Invalid, &rejected);
-            self.tell(Notice::StepFailed { step: "take over the global values of files".to_owned(), failure, retry_in: Duration::MAX });
+            self.tell(Notice::StepFailed {
+                step: "take over the global values of files".to_owned(),
+                failure,
+                retry_in: Duration::MAX,
+            });
         }
         for mut module in inventory.modules {
             let owner = Owner::Module(module.name.clone());
@@ -130,10 +128,11 @@ impl Operator {
             return;
         }
         let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
-        if !configured || self.startup.state.is_none() {
+        if !configured || self.startup.first_read.is_none() {
             return;
         }
-        if let (Some(read), Some(state)) = (self.startup.first_read.take(), self.startup.state.take()) {
+        let Some(state) = self.startup.state.take() else { return };
+        if let Some(read) = self.startup.first_read.take() {
             self.startup.begun = true;
             self.config.restore(state);
             self.config_changed(read);
@@ -143,18 +142,12 @@ impl Operator {
 
     /// Everything is known: the global hooks that run at start, and then the first converge.
     fn begin(&mut self) {
-        for hook in self.global_hooks(Kind::Startup) {
-            let labels = HookLabels {
-                binding: "onStartup",
-                binding_name: "onStartup".to_owned(),
-                queue: "main".to_owned(),
-                activation: "OperatorStartup",
-            };
-            let contexts = vec![BindingContext::OnStartup];
-            let task = HookTask { hook, labels, contexts, allow_failure: false };
+        for hook in self.global_hooks(Stage::OnStartup) {
+            let task = self.stage_task(Stage::OnStartup, hook);
             self.queues.push(Lane::Global, Task::Hook(task), self.now.tick);
         }
-        self.queues.push(Lane::Global, Task::Converge(Reason::Startup), self.now.tick);
+        self.queues
+            .push(Lane::Global, Task::Converge(Reason::Startup), self.now.tick);
     }
 
     /// Starts a chore that has not been done, and one whose delay is over.
@@ -167,7 +160,9 @@ impl Operator {
         };
         let job = match chore {
             Chore::LoadState => Job::LoadState,
-            Chore::SaveState => Job::SaveState { last_good: self.config.begin_save() },
+            Chore::SaveState => Job::SaveState {
+                last_good: self.config.begin_save(),
+            },
             Chore::ListReleases => Job::ListReleases,
             Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
         };
@@ -212,8 +207,19 @@ impl Operator {
         let retry_in = Backoff::delay(failures, self.jitter.draw());
         let until = self.now.tick + retry_in;
         let error = failure.report.clone();
-        self.startup.chores.insert(chore, Progress::Backoff { until, failures: failures + 1, error });
-        self.tell(Notice::StepFailed { step: chore.describe().to_owned(), failure, retry_in });
+        self.startup.chores.insert(
+            chore,
+            Progress::Backoff {
+                until,
+                failures: failures + 1,
+                error,
+            },
+        );
+        self.tell(Notice::StepFailed {
+            step: chore.describe().to_owned(),
+            failure,
+            retry_in,
+        });
     }
 
     /// The hooks of an owner answered; their bindings are known from now on.
@@ -221,12 +227,21 @@ impl Operator {
         self.hooks.retain(|id, _| id.owner != *owner);
         let mut bindings = Vec::new();
         for (name, config) in hooks {
-            let id = HookId { owner: owner.clone(), name };
-            bindings.push((id.clone(), config.binding_count()));
+            let id = HookId {
+                owner: owner.clone(),
+                name,
+            };
+            bindings.push((
+                id.clone(),
+                config.stages.len() + config.schedules.len() + config.kubernetes.len(),
+            ));
             self.hooks.insert(id, config);
         }
         self.order_hooks(owner);
         self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
-        self.tell(Notice::HooksConfigured { owner: owner.clone(), bindings });
+        self.tell(Notice::HooksConfigured {
+            owner: owner.clone(),
+            bindings,
+        });
     }
 }

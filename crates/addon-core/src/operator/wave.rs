@@ -29,11 +29,16 @@ impl Operator {
         let mut removals = VecDeque::new();
         for name in self.modules_in_order() {
             let exists = self.removal.is_ours(name.as_str());
-            let Some(unit) = self.modules.get_mut(&name) else { continue };
+            let Some(unit) = self.modules.get_mut(&name) else {
+                continue;
+            };
             unit.enabled = wanted.contains(&name);
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
             let known = exists || unit.life != Lifecycle::Disabled;
-            let said_no = unit.verdict.as_ref().is_some_and(|verdict| verdict.is_positive_no(complete));
+            let said_no = unit
+                .verdict
+                .as_ref()
+                .is_some_and(|verdict| verdict.is_positive_no(complete));
             if known && said_no {
                 removals.push_front(name);
             }
@@ -48,25 +53,46 @@ impl Operator {
         for (name, failure) in self.broken() {
             self.hold(&name, failure);
         }
-        let groups = plan.groups.into_iter().map(|group| group.into_iter().filter(|name| wanted.contains(name)).collect());
-        Wave { removals, removing: None, groups: groups.collect() }
+        let groups = plan
+            .groups
+            .into_iter()
+            .map(|group| group.into_iter().filter(|name| wanted.contains(name)).collect());
+        Wave {
+            removals,
+            removing: None,
+            groups: groups.collect(),
+        }
     }
 
     fn nodes(&self) -> BTreeMap<ModuleName, Node> {
-        let node = |unit: &super::modules::Unit| Node { order: unit.found.order, needs: unit.found.depends_on.clone() };
-        self.modules.iter().map(|(name, unit)| (name.clone(), node(unit))).collect()
+        let node = |unit: &super::modules::Unit| Node {
+            order: unit.found.order,
+            needs: unit.found.depends_on.clone(),
+        };
+        self.modules
+            .iter()
+            .map(|(name, unit)| (name.clone(), node(unit)))
+            .collect()
     }
 
     fn broken(&self) -> Vec<(ModuleName, Failure)> {
-        let broken = self.modules.values().filter_map(|unit| Some((&unit.found.name, unit.found.broken.as_ref()?)));
+        let broken = self
+            .modules
+            .values()
+            .filter_map(|unit| Some((&unit.found.name, unit.found.broken.as_ref()?)));
         broken.map(|(name, failure)| (name.clone(), failure.clone())).collect()
     }
 
     /// An enabled module that cannot run as it is declared.
     fn hold(&mut self, name: &ModuleName, failure: Failure) {
-        let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else { return };
+        let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
+            return;
+        };
         unit.turn = Turn::Held(failure.report.clone());
-        self.tell(Notice::ModuleBlocked { module: name.clone(), failure });
+        self.tell(Notice::ModuleBlocked {
+            module: name.clone(),
+            failure,
+        });
     }
 
     /// What waits for a module that is switched off has no sense any more, in whichever queue.
@@ -81,7 +107,11 @@ impl Operator {
             let count = self.queues.drop_waiting(&lane, of_module);
             if count > 0 {
                 let reason = "their module was switched off";
-                self.tell(Notice::TasksDropped { queue: lane.queue(), count, reason });
+                self.tell(Notice::TasksDropped {
+                    queue: lane.queue(),
+                    count,
+                    reason,
+                });
             }
         }
     }
@@ -118,7 +148,9 @@ impl Operator {
                 }
                 wave.removing = None;
             }
-            let Some(name) = wave.removals.pop_front() else { return true };
+            let Some(name) = wave.removals.pop_front() else {
+                return true;
+            };
             let task = Task::ModuleDelete { module: name.clone() };
             self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
             wave.removing = Some(name);
@@ -127,14 +159,22 @@ impl Operator {
 
     /// A module whose group has come runs as soon as what it needs has succeeded.
     fn give_turn(&mut self, name: &ModuleName) {
-        let Some(unit) = self.modules.get(name).filter(|unit| unit.turn == Turn::Waiting) else { return };
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.turn == Turn::Waiting) else {
+            return;
+        };
         let needs = unit.found.depends_on.clone();
         let turn = match self.lacking_need(&needs) {
             Some(reason) => Turn::Held(reason),
             None if self.all_passed(&needs) => {
-                let reason =
-                    if self.converge.first_done { RunReason::Converge } else { RunReason::Startup };
-                let task = Task::ModuleRun { module: name.clone(), reason };
+                let reason = if self.converge.first_done {
+                    RunReason::Converge
+                } else {
+                    RunReason::Startup
+                };
+                let task = Task::ModuleRun {
+                    module: name.clone(),
+                    reason,
+                };
                 self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
                 Turn::Running
             }
@@ -146,7 +186,11 @@ impl Operator {
     }
 
     fn all_passed(&self, needs: &[ModuleName]) -> bool {
-        needs.iter().all(|need| self.modules.get(need).is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed))
+        needs.iter().all(|need| {
+            self.modules
+                .get(need)
+                .is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
+        })
     }
 
     /// The first needed module that will not succeed soon, in words.
@@ -165,7 +209,12 @@ impl Operator {
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
     pub(super) fn release_held(&mut self) {
         let held = |unit: &&super::modules::Unit| unit.enabled && matches!(unit.turn, Turn::Held(_));
-        let names: Vec<_> = self.modules.values().filter(held).map(|unit| unit.found.name.clone()).collect();
+        let names: Vec<_> = self
+            .modules
+            .values()
+            .filter(held)
+            .map(|unit| unit.found.name.clone())
+            .collect();
         let blocked = graph::plan(&self.nodes()).blocked;
         for name in names.into_iter().filter(|name| !blocked.contains_key(name)) {
             let Some(unit) = self.modules.get(&name) else { continue };
@@ -174,7 +223,10 @@ impl Operator {
                 if let Some(unit) = self.modules.get_mut(&name) {
                     unit.turn = Turn::Running;
                 }
-                let task = Task::ModuleRun { module: name.clone(), reason: RunReason::DependencyReady };
+                let task = Task::ModuleRun {
+                    module: name.clone(),
+                    reason: RunReason::DependencyReady,
+                };
                 self.queues.push(Lane::Module(name), task, self.now.tick);
             }
         }
@@ -182,7 +234,9 @@ impl Operator {
 
     /// Runs a module once more because something of its own changed, unless a run that will see it is waiting already.
     pub(super) fn rerun(&mut self, name: &ModuleName, reason: RunReason) {
-        let Some(unit) = self.modules.get(name).filter(|unit| unit.enabled) else { return };
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.enabled) else {
+            return;
+        };
         if matches!(unit.turn, Turn::Waiting | Turn::Held(_)) {
             return;
         }
@@ -191,13 +245,20 @@ impl Operator {
         if self.queues.behind_head(&lane).any(|entry| is_run(&entry.task)) {
             return;
         }
-        if let Some(head) = self.queues.head(&lane).filter(|head| is_run(&head.task) && !head.is_active()) {
+        if let Some(head) = self
+            .queues
+            .head(&lane)
+            .filter(|head| is_run(&head.task) && !head.is_active())
+        {
             if head.begun {
                 self.queues.resume(&lane);
             }
             return;
         }
-        let task = Task::ModuleRun { module: name.clone(), reason };
+        let task = Task::ModuleRun {
+            module: name.clone(),
+            reason,
+        };
         self.queues.push(lane, task, self.now.tick);
     }
 }

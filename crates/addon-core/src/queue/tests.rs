@@ -17,7 +17,15 @@ fn a_lane_is_first_in_first_out() {
     let mut queues = queues(&[1, 2, 3]);
     let order: Vec<_> = std::iter::from_fn(|| queues.finish(&"a")).collect();
     assert_eq!(order, [1, 2, 3]);
-    assert_eq!(queues.ledger(), Ledger { pushed: 3, done: 3, merged: 0, dropped: 0 });
+    assert_eq!(
+        queues.ledger(),
+        Ledger {
+            pushed: 3,
+            done: 3,
+            merged: 0,
+            dropped: 0
+        }
+    );
 }
 
 #[test]

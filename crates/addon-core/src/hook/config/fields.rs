@@ -1,0 +1,222 @@
+//! Reading a JSON object field by field, with every mistake noted by the path of its field.
+//!
+//! What is read is known; what is left at the end is a mistake too.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+/// The mistakes found so far.
+#[derive(Debug, Default)]
+pub(super) struct Problems(RefCell<Vec<String>>);
+
+impl Problems {
+    pub(super) fn note(&self, problem: String) {
+        self.0.borrow_mut().push(problem);
+    }
+
+    pub(super) fn into_list(self) -> Vec<String> {
+        self.0.into_inner()
+    }
+}
+
+/// An object that is being read.
+pub(super) struct Fields<'v> {
+    path: String,
+    map: Option<&'v Map<String, Value>>,
+    known: BTreeSet<&'static str>,
+    problems: &'v Problems,
+}
+
+impl<'v> Fields<'v> {
+    /// Starts with the root, whose path is empty.
+    pub(super) fn root(value: &'v Value, problems: &'v Problems) -> Self {
+        Self::new(String::new(), value, problems)
+    }
+
+    fn new(path: String, value: &'v Value, problems: &'v Problems) -> Self {
+        let map = value.as_object();
+        if map.is_none() {
+            problems.note(wrong_type(&path, "object", value));
+        }
+        Self {
+            path,
+            map,
+            known: BTreeSet::new(),
+            problems,
+        }
+    }
+
+    /// Notes if there are too few fields, known or not.
+    pub(super) fn require_count(&self, at_least: usize) {
+        if self.map.is_some_and(|map| map.len() < at_least) {
+            self.problems.note(format!(
+                "{} in body should have at least {at_least} properties",
+                self.path
+            ));
+        }
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.is_some_and(|map| map.contains_key(key))
+    }
+
+    /// Path of a field, as it is told to people.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    pub(super) fn note(&self, key: &str, problem: &str) {
+        self.problems.note(format!("{} in body {problem}", self.path_of(key)));
+    }
+
+    fn get(&mut self, key: &'static str) -> Option<&'v Value> {
+        self.known.insert(key);
+        self.map?.get(key)
+    }
+
+    fn typed<T>(&mut self, key: &'static str, kind: &str, read: impl FnOnce(&'v Value) -> Option<T>) -> Option<T> {
+        let value = self.get(key)?;
+        let read = read(value);
+        if read.is_none() {
+            self.problems.note(wrong_type(&self.path_of(key), kind, value));
+        }
+        read
+    }
+
+    pub(super) fn require(&self, key: &str) {
+        if !self.has(key) && self.map.is_some() {
+            self.note(key, "is required");
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Option<&'v str> {
+        self.typed(key, "string", Value::as_str)
+    }
+
+    pub(super) fn required_text(&mut self, key: &'static str) -> &'v str {
+        self.require(key);
+        self.text(key).unwrap_or_default()
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        self.typed(key, "boolean", Value::as_bool).unwrap_or(default)
+    }
+
+    pub(super) fn integer(&mut self, key: &'static str, within: RangeInclusive<i64>) -> Option<i64> {
+        let number = self.typed(key, "integer", Value::as_i64)?;
+        if number < *within.start() {
+            self.note(key, &format!("should be greater than or equal to {}", within.start()));
+        } else if number > *within.end() {
+            self.note(key, &format!("should be less than or equal to {}", within.end()));
+        }
+        Some(number)
+    }
+
+    /// One of a closed list of words.
+    pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(key)?;
+        self.find_word(key, text, words)
+    }
+
+    fn find_word<T: Copy>(&self, key: &str, text: &str, words: &[(&str, T)]) -> Option<T> {
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let allowed = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" ");
+            self.note(key, &format!("should be one of [{allowed}], got '{text}'"));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    fn items(&mut self, key: &'static str, at_least: usize) -> Option<&'v [Value]> {
+        let items = self.typed(key, "array", |value| value.as_array().map(Vec::as_slice))?;
+        if items.len() < at_least {
+            self.note(key, &format!("should have at least {at_least} items"));
+        }
+        Some(items)
+    }
+
+    pub(super) fn texts(&mut self, key: &'static str, at_least: usize) -> Option<Vec<String>> {
+        let items = self.items(key, at_least)?;
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
+            match item.as_str() {
+                Some(text) => texts.push(text.to_owned()),
+                None => self.problems.note(wrong_type(&self.path_of(key), "string", item)),
+            }
+        }
+        Some(texts)
+    }
+
+    pub(super) fn words<T: Copy>(&mut self, key: &'static str, at_least: usize, words: &[(&str, T)]) -> Option<Vec<T>> {
+        let texts = self.texts(key, at_least)?;
+        Some(
+            texts
+                .iter()
+                .filter_map(|text| self.find_word(key, text, words))
+                .collect(),
+        )
+    }
+
+    pub(super) fn object(&mut self, key: &'static str) -> Option<Self> {
+        let value = self.get(key)?;
+        Some(Self::new(self.path_of(key), value, self.problems))
+    }
+
+    /// The objects of a list. Their paths have no index, as people know them.
+    pub(super) fn objects(&mut self, key: &'static str, at_least: usize) -> Vec<Self> {
+        let items = self.items(key, at_least).unwrap_or_default();
+        items
+            .iter()
+            .map(|item| Self::new(self.path_of(key), item, self.problems))
+            .collect()
+    }
+
+    /// A map of texts.
+    pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
+        let map = self.typed(key, "object", Value::as_object)?;
+        let mut texts = BTreeMap::new();
+        for (name, value) in map {
+            match value.as_str() {
+                Some(text) => drop(texts.insert(name.clone(), text.to_owned())),
+                None => self
+                    .problems
+                    .note(wrong_type(&format!("{}.{name}", self.path_of(key)), "string", value)),
+            }
+        }
+        Some(texts)
+    }
+
+    /// Knows a field without reading it.
+    pub(super) fn skip(&mut self, key: &'static str) {
+        self.known.insert(key);
+    }
+
+    /// Notes what nobody asked for.
+    pub(super) fn finish(self) {
+        for key in self.map.into_iter().flat_map(Map::keys) {
+            if !self.known.contains(key.as_str()) {
+                self.problems
+                    .note(format!("{}.{key} in body is a forbidden property", self.path));
+            }
+        }
+    }
+}
+
+fn wrong_type(path: &str, expected: &str, found: &Value) -> String {
+    let found = match found {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("{path} in body must be of type {expected}: \"{found}\"")
+}

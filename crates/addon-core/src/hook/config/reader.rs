@@ -1,0 +1,109 @@
+//! What both forms of a configuration share: the second round of checks, which comes after the form is right.
+
+use super::binding::{LabelRequirement, LabelSelector, Operator};
+use super::fields::{Fields, Problems};
+use super::{ConfigError, HookConfig};
+use crate::hook::crontab::Crontab;
+use crate::name::{BindingName, QueueName};
+
+/// Notes what is of the right form and still means nothing.
+#[derive(Default)]
+pub(super) struct Reader {
+    problems: Vec<String>,
+    /// Which item is being read, as people are told.
+    place: String,
+}
+
+impl Reader {
+    /// What is noted from here on is about this item of a list.
+    pub(super) fn at_item(&mut self, list: &str, index: usize) -> &mut Self {
+        self.place = format!("invalid {list} config [{index}]");
+        self
+    }
+
+    /// What is noted from here on is about this key of the root.
+    pub(super) fn at_key(&mut self, key: &str) -> &mut Self {
+        self.place = format!("invalid {key}");
+        self
+    }
+
+    pub(super) fn note(&mut self, problem: &str) {
+        self.problems.push(format!("{}: {problem}", self.place));
+    }
+
+    fn noted<T, E: std::fmt::Display>(&mut self, read: Result<T, E>, what: &str) -> Option<T> {
+        read.map_err(|error| self.note(&format!("{what} is invalid: {error}")))
+            .ok()
+    }
+
+    pub(super) fn name(&mut self, text: &str) -> Option<BindingName> {
+        self.noted(BindingName::parse(text), "name")
+    }
+
+    pub(super) fn queue(&mut self, text: Option<&str>) -> Option<QueueName> {
+        // An empty text is no name, and always meant the default.
+        text.filter(|text| !text.is_empty()).map_or_else(
+            || Some(QueueName::main()),
+            |text| self.noted(QueueName::parse(text), "queue"),
+        )
+    }
+
+    pub(super) fn crontab(&mut self, text: &str) -> Option<Crontab> {
+        self.noted(Crontab::parse(text), "crontab")
+    }
+
+    /// Hands the configuration out if nothing was wrong with its form, nor with its meaning.
+    pub(super) fn finish(self, config: HookConfig, schema: Problems) -> Result<HookConfig, ConfigError> {
+        let schema = schema.into_list();
+        if !schema.is_empty() {
+            return Err(ConfigError::Schema(schema));
+        }
+        if self.problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError::Meaning(self.problems))
+        }
+    }
+}
+
+const OPERATORS: [(&str, Operator); 4] = [
+    ("In", Operator::In),
+    ("NotIn", Operator::NotIn),
+    ("Exists", Operator::Exists),
+    ("DoesNotExist", Operator::DoesNotExist),
+];
+
+/// A selector by labels.
+pub(super) fn selector(fields: &mut Fields<'_>, key: &'static str, reader: &mut Reader) -> Option<LabelSelector> {
+    let mut selector = fields.object(key)?;
+    selector.require_count(1);
+    let match_labels = selector.text_map("matchLabels").unwrap_or_default();
+    let mut match_expressions = Vec::new();
+    for mut fields in selector.objects("matchExpressions", 0) {
+        let label = fields.required_text("key").to_owned();
+        fields.require("operator");
+        let operator = fields.word("operator", &OPERATORS);
+        let values = fields.texts("values", 0).unwrap_or_default();
+        fields.finish();
+        let Some(operator) = operator else { continue };
+        match (operator, values.is_empty()) {
+            (Operator::In | Operator::NotIn, true) => {
+                reader.note(&format!("{key} is invalid: operator of '{label}' needs values"));
+            }
+            (Operator::Exists | Operator::DoesNotExist, false) => {
+                reader.note(&format!("{key} is invalid: operator of '{label}' takes no values"));
+            }
+            _ => {}
+        }
+        match_expressions.push(LabelRequirement {
+            key: label,
+            operator,
+            values,
+        });
+    }
+    selector.finish();
+    Some(LabelSelector {
+        match_labels,
+        match_expressions,
+    })
+}

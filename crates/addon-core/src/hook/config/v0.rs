@@ -1,0 +1,102 @@
+//! Configurations without a version.
+//!
+//! Their lists are looser: unknown fields of an item are let pass, as they always were.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::fields::{Fields, Problems};
+use super::reader::{Reader, selector};
+use super::{ConfigError, ConfigVersion, HookConfig, HookKind, KubernetesBinding, NamespaceSelector, ScheduleBinding};
+use super::{WatchEvent, stages};
+use crate::name::QueueName;
+
+const EVENTS: [(&str, WatchEvent); 3] = [
+    ("add", WatchEvent::Added),
+    ("update", WatchEvent::Modified),
+    ("delete", WatchEvent::Deleted),
+];
+
+/// Reads the whole configuration.
+pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
+    let schema = Problems::default();
+    let mut root = Fields::root(value, &schema);
+    root.require_count(1);
+    let mut config = HookConfig::empty(ConfigVersion::V0);
+    config.stages = stages(&mut root, kind);
+
+    let mut reader = Reader::default();
+    for (index, fields) in root.objects("schedule", 0).into_iter().enumerate() {
+        config
+            .schedules
+            .extend(schedule(fields, reader.at_item("schedule", index)));
+    }
+    for (index, fields) in root.objects("onKubernetesEvent", 0).into_iter().enumerate() {
+        config
+            .kubernetes
+            .extend(on_kubernetes_event(fields, reader.at_item("onKubernetesEvent", index)));
+    }
+    root.finish();
+    reader.finish(config, schema)
+}
+
+fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
+    let name = reader.name(fields.text("name").unwrap_or("schedule"));
+    let crontab = reader.crontab(fields.required_text("crontab"));
+    Some(ScheduleBinding {
+        allow_failure: fields.flag("allowFailure", false),
+        name: name?,
+        crontab: crontab?,
+        include_snapshots_from: Vec::new(),
+        queue: QueueName::main(),
+        group: None,
+    })
+}
+
+/// Such a hook is never run for the objects that are there at first. It needs the whole object, whose name and kind
+/// its context tells.
+fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
+    let name = reader.name(fields.text("name").unwrap_or("onKubernetesEvent"));
+    let kind = fields.required_text("kind").to_owned();
+    let events = fields.words("event", 0, &EVENTS).unwrap_or_default();
+    let all_events = || EVENTS.iter().map(|(_, event)| *event).collect();
+    let namespaces = fields.object("namespaceSelector").map(|mut selector| {
+        let any = selector.flag("any", false);
+        let names = selector.texts("matchNames", 0).unwrap_or_default();
+        NamespaceSelector {
+            names: if any { Vec::new() } else { names },
+            labels: None,
+        }
+    });
+    Some(KubernetesBinding {
+        api_version: None,
+        kind,
+        events: if events.is_empty() {
+            all_events()
+        } else {
+            BTreeSet::from_iter(events)
+        },
+        run_on_synchronization: false,
+        wait_for_synchronization: true,
+        keep_full_objects: true,
+        jq_filter: fields
+            .text("jqFilter")
+            .filter(|filter| !filter.is_empty())
+            .map(str::to_owned),
+        allow_failure: fields.flag("allowFailure", false),
+        names: fields
+            .text("objectName")
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .into_iter()
+            .collect(),
+        labels: selector(&mut fields, "selector", reader),
+        fields: Vec::new(),
+        namespaces: namespaces.filter(|selector| !selector.names.is_empty()),
+        include_snapshots_from: Vec::new(),
+        queue: QueueName::main(),
+        group: None,
+        name: name?,
+    })
+}

@@ -1,0 +1,331 @@
+//! Configurations of version 1.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
+use super::fields::{Fields, Problems};
+use super::reader::{Reader, selector};
+use super::webhook::{admission, conversion};
+use super::{ConfigError, ConfigVersion, HookConfig, HookKind, RateLimit, stages};
+use crate::hook::crontab::parse_duration;
+use crate::name::BindingName;
+
+const CONVERSION: &str = "kubernetesCustomResourceConversion";
+
+/// Reads the whole configuration.
+pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
+    let schema = Problems::default();
+    let mut root = Fields::root(value, &schema);
+    root.skip("configVersion");
+    root.require_count(2);
+    let mut reader = Reader::default();
+    let mut config = HookConfig::empty(ConfigVersion::V1);
+    config.stages = stages(&mut root, kind);
+    config.rate_limit = rate_limit(&mut root, &mut reader);
+    for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
+        config
+            .schedules
+            .extend(schedule(fields, reader.at_item("schedule", index)));
+    }
+    for (index, fields) in root.objects("kubernetes", 1).into_iter().enumerate() {
+        config
+            .kubernetes
+            .extend(kubernetes(fields, reader.at_item("kubernetes", index)));
+    }
+    for (index, fields) in root.objects("kubernetesValidating", 1).into_iter().enumerate() {
+        config
+            .validating
+            .extend(admission(fields, reader.at_item("kubernetesValidating", index)));
+    }
+    for (index, fields) in root.objects("kubernetesMutating", 1).into_iter().enumerate() {
+        config
+            .mutating
+            .extend(admission(fields, reader.at_item("kubernetesMutating", index)));
+    }
+    for (index, fields) in root.objects(CONVERSION, 1).into_iter().enumerate() {
+        config
+            .conversions
+            .extend(conversion(fields, reader.at_item(CONVERSION, index)));
+    }
+    root.finish();
+    check_snapshots(&config, &mut reader);
+    check_webhook_names(&config, &mut reader);
+    add_group_snapshots(&mut config);
+    reader.finish(config, schema)
+}
+
+fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
+    let mut fields = root.object("settings")?;
+    let interval = fields.required_text("executionMinInterval").to_owned();
+    fields.require("executionBurst");
+    let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
+    fields.finish();
+    let duration = parse_duration(&interval).and_then(|duration| Duration::try_from(duration).ok());
+    if duration.is_none() {
+        reader
+            .at_key("settings")
+            .note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
+    }
+    let burst = burst.and_then(|burst| u32::try_from(burst).ok());
+    Some(RateLimit {
+        min_interval: duration?,
+        burst: burst?,
+    })
+}
+
+fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
+    let name = reader.name(fields.text("name").unwrap_or("schedule"));
+    let crontab = fields.required_text("crontab").to_owned();
+    let queue = reader.queue(fields.text("queue"));
+    let include_snapshots_from = snapshots(&mut fields, reader);
+    let group = group(&mut fields);
+    let allow_failure = fields.flag("allowFailure", false);
+    fields.finish();
+    let crontab = reader.crontab(&crontab);
+    Some(ScheduleBinding {
+        name: name?,
+        crontab: crontab?,
+        allow_failure,
+        include_snapshots_from,
+        queue: queue?,
+        group,
+    })
+}
+
+pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
+    fields
+        .text("group")
+        .filter(|group| !group.is_empty())
+        .map(str::to_owned)
+}
+
+pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
+    let names = fields.texts("includeSnapshotsFrom", 1).unwrap_or_default();
+    names.iter().filter_map(|name| reader.name(name)).collect()
+}
+
+const EVENTS: [(&str, WatchEvent); 3] = [
+    ("Added", WatchEvent::Added),
+    ("Modified", WatchEvent::Modified),
+    ("Deleted", WatchEvent::Deleted),
+];
+
+fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
+    let name = reader.name(fields.text("name").unwrap_or("kubernetes"));
+    let kind = fields.required_text("kind").to_owned();
+    let api_version = fields
+        .text("apiVersion")
+        .filter(|version| !version.is_empty())
+        .map(str::to_owned);
+    if api_version.as_deref().is_some_and(|version| !is_group_version(version)) {
+        reader.note("apiVersion is invalid");
+    }
+    // The deprecated list is checked too, but counts only alone.
+    let deprecated = fields.words("watchEvent", 0, &EVENTS);
+    let events = fields.words("executeHookOnEvent", 0, &EVENTS).or(deprecated);
+    let explicit_queue = fields.has("queue");
+    let wait = fields.flag("waitForSynchronization", true);
+    fields.text("resynchronizationPeriod");
+    let names = names(&mut fields, "nameSelector");
+    let field_requirements = field_selector(&mut fields);
+    if !names.is_empty()
+        && field_requirements
+            .iter()
+            .any(|requirement| requirement.field == "metadata.name")
+    {
+        reader.note("fieldSelector 'metadata.name' and nameSelector.matchNames are mutually exclusive");
+    }
+    let queue = reader.queue(fields.text("queue"));
+    let binding = KubernetesBinding {
+        name: name?,
+        api_version,
+        kind,
+        events: events.map_or_else(|| EVENTS.iter().map(|(_, event)| *event).collect(), BTreeSet::from_iter),
+        run_on_synchronization: fields.flag("executeHookOnSynchronization", true),
+        // In the queue of everybody there is nothing that could go on without waiting.
+        wait_for_synchronization: wait || !explicit_queue,
+        keep_full_objects: fields.flag("keepFullObjectsInMemory", true),
+        jq_filter: fields
+            .text("jqFilter")
+            .filter(|filter| !filter.is_empty())
+            .map(str::to_owned),
+        allow_failure: fields.flag("allowFailure", false),
+        names,
+        labels: selector(&mut fields, "labelSelector", reader),
+        fields: field_requirements,
+        namespaces: namespaces(&mut fields, reader),
+        include_snapshots_from: snapshots(&mut fields, reader),
+        queue: queue?,
+        group: group(&mut fields),
+    };
+    fields.finish();
+    Some(binding)
+}
+
+/// `v1` or `apps/v1`.
+fn is_group_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('/').collect();
+    parts.len() <= 2 && parts.iter().all(|part| !part.is_empty())
+}
+
+fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
+    let Some(mut selector) = fields.object(key) else {
+        return Vec::new();
+    };
+    selector.require("matchNames");
+    let names = selector.texts("matchNames", 0).unwrap_or_default();
+    selector.finish();
+    names
+}
+
+fn field_selector(fields: &mut Fields<'_>) -> Vec<FieldRequirement> {
+    const OPERATORS: [(&str, bool); 5] = [
+        ("=", true),
+        ("==", true),
+        ("Equals", true),
+        ("!=", false),
+        ("NotEquals", false),
+    ];
+    let Some(mut selector) = fields.object("fieldSelector") else {
+        return Vec::new();
+    };
+    selector.require("matchExpressions");
+    let mut requirements = Vec::new();
+    for mut fields in selector.objects("matchExpressions", 0) {
+        fields.require("operator");
+        let field = fields.required_text("field").to_owned();
+        let equals = fields.word("operator", &OPERATORS);
+        let value = fields.required_text("value").to_owned();
+        fields.finish();
+        requirements.extend(equals.map(|equals| FieldRequirement { field, equals, value }));
+    }
+    selector.finish();
+    requirements
+}
+
+fn namespaces(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<NamespaceSelector> {
+    let mut namespace = fields.object("namespace")?;
+    namespace.require_count(1);
+    let found = NamespaceSelector {
+        names: names(&mut namespace, "nameSelector"),
+        labels: selector(&mut namespace, "labelSelector", reader),
+    };
+    namespace.finish();
+    Some(found)
+}
+
+/// A snapshot can be taken from exactly one binding.
+fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
+    let mut bindings: BTreeMap<&BindingName, usize> = BTreeMap::new();
+    for binding in &config.kubernetes {
+        *bindings.entry(&binding.name).or_default() += 1;
+    }
+    let HookConfig {
+        schedules,
+        kubernetes,
+        validating,
+        mutating,
+        conversions,
+        ..
+    } = config;
+    let lists = [
+        (
+            "schedule",
+            schedules
+                .iter()
+                .map(|binding| &binding.include_snapshots_from)
+                .collect::<Vec<_>>(),
+        ),
+        (
+            "kubernetes",
+            kubernetes
+                .iter()
+                .map(|binding| &binding.include_snapshots_from)
+                .collect(),
+        ),
+        (
+            "kubernetesValidating",
+            validating
+                .iter()
+                .map(|binding| &binding.include_snapshots_from)
+                .collect(),
+        ),
+        (
+            "kubernetesMutating",
+            mutating.iter().map(|binding| &binding.include_snapshots_from).collect(),
+        ),
+        (
+            CONVERSION,
+            conversions.iter().map(|b| &b.include_snapshots_from).collect(),
+        ),
+    ];
+    for (list, includes) in lists {
+        for (index, names) in includes.into_iter().enumerate() {
+            for name in names {
+                let problem = match bindings.get(name) {
+                    Some(1) => continue,
+                    None => format!("'{name}' binding name not found"),
+                    Some(several) => format!("there are {several} '{name}' binding names"),
+                };
+                reader
+                    .at_item(list, index)
+                    .note(&format!("includeSnapshotsFrom is invalid: {problem}"));
+            }
+        }
+    }
+}
+
+fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
+    for (list, bindings) in [
+        ("kubernetesValidating", &config.validating),
+        ("kubernetesMutating", &config.mutating),
+    ] {
+        let mut seen = BTreeSet::new();
+        for (index, binding) in bindings.iter().enumerate() {
+            if !seen.insert(&binding.name) {
+                let problem = format!("name is invalid: '{}' is not unique", binding.name);
+                reader.at_item(list, index).note(&problem);
+            }
+        }
+    }
+}
+
+/// A binding of a group brings along the snapshots of all bindings of the group, its own wishes first.
+fn add_group_snapshots(config: &mut HookConfig) {
+    let mut groups: BTreeMap<String, Vec<BindingName>> = BTreeMap::new();
+    for binding in &config.kubernetes {
+        if let Some(group) = &binding.group {
+            groups.entry(group.clone()).or_default().push(binding.name.clone());
+        }
+    }
+    let extend = |group: &Option<String>, snapshots: &mut Vec<BindingName>| {
+        for name in group.iter().filter_map(|group| groups.get(group)).flatten() {
+            if !snapshots.contains(name) {
+                snapshots.push(name.clone());
+            }
+        }
+    };
+    config
+        .schedules
+        .iter_mut()
+        .for_each(|binding| extend(&binding.group, &mut binding.include_snapshots_from));
+    config
+        .kubernetes
+        .iter_mut()
+        .for_each(|binding| extend(&binding.group, &mut binding.include_snapshots_from));
+    config
+        .validating
+        .iter_mut()
+        .for_each(|binding| extend(&binding.group, &mut binding.include_snapshots_from));
+    config
+        .mutating
+        .iter_mut()
+        .for_each(|binding| extend(&binding.group, &mut binding.include_snapshots_from));
+    config
+        .conversions
+        .iter_mut()
+        .for_each(|binding| extend(&binding.group, &mut binding.include_snapshots_from));
+}

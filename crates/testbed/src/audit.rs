@@ -1,0 +1,264 @@
+//! What the API server was asked to do, read from its audit log.
+//!
+//! Tests and campaigns count writes here and not in the metrics of the program under test, which is a party to the
+//! case.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fs_err as fs;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::kubectl::KubectlError;
+use crate::plane::{ControlPlane, User};
+use crate::wait::{TimedOut, wait_until};
+
+/// The audit log of one control plane.
+#[derive(Debug)]
+pub struct Audit<'a> {
+    plane: &'a ControlPlane,
+    file: PathBuf,
+}
+
+/// A moment in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
+
+#[derive(Debug, Error)]
+pub enum AuditError {
+    #[error("cannot read the audit log")]
+    Read(#[from] io::Error),
+    #[error("cannot understand a line of the audit log: {line}")]
+    Parse { line: String, source: serde_json::Error },
+    #[error("cannot leave a trace in the audit log")]
+    Trace(#[from] KubectlError),
+    #[error("cannot find our own trace in the audit log")]
+    Lost(#[from] TimedOut),
+}
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// As in `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    pub user: String,
+    pub user_agent: String,
+    /// Empty for a request that is about no object, as `/readyz`.
+    pub resource: String,
+    /// As in `status`; mostly empty.
+    pub subresource: String,
+    pub group: String,
+    pub namespace: String,
+    pub name: String,
+    pub uri: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// When the request came in, as in `2027-01-31T12:00:00.000000Z`.
+    pub time: String,
+}
+
+impl Record {
+    /// Whether it asked for a change, granted or not.
+    pub fn mutates(&self) -> bool {
+        matches!(
+            self.verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        )
+    }
+
+    /// Whether it asked for something to be gone.
+    pub fn deletes(&self) -> bool {
+        matches!(self.verb.as_str(), "delete" | "deletecollection")
+    }
+
+    pub fn succeeded(&self) -> bool {
+        self.code < 400
+    }
+}
+
+/// The requests of a stretch of time, in the order of their answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records(pub Vec<Record>);
+
+impl Records {
+    #[must_use]
+    pub fn of(self, user: User) -> Self {
+        self.that(|record| record.user == user.name())
+    }
+
+    #[must_use]
+    pub fn within(self, namespace: &str) -> Self {
+        self.that(|record| record.namespace == namespace)
+    }
+
+    #[must_use]
+    pub fn mutating(self) -> Self {
+        self.that(Record::mutates)
+    }
+
+    #[must_use]
+    pub fn deleting(self) -> Self {
+        self.that(Record::deletes)
+    }
+
+    #[must_use]
+    pub fn that(mut self, keep: impl FnMut(&Record) -> bool) -> Self {
+        self.0.retain(keep);
+        self
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// For the text of a failed assertion.
+impl std::fmt::Display for Records {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for Record {
+            time,
+            code,
+            verb,
+            user,
+            uri,
+            ..
+        } in &self.0
+        {
+            writeln!(out, "{time} {code} {verb:<6} {user} {uri}")?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Audit<'a> {
+    pub(crate) fn new(plane: &'a ControlPlane, file: PathBuf) -> Self {
+        Self { plane, file }
+    }
+
+    /// Now. Whatever was answered before this call lies before the mark.
+    pub fn mark(&self) -> Result<Mark, AuditError> {
+        self.settle()?;
+        Ok(Mark(fs::metadata(&self.file)?.len()))
+    }
+
+    /// The beginning of the log.
+    pub fn beginning(&self) -> Mark {
+        Mark(0)
+    }
+
+    /// Everything after the mark, up to and including what was answered before this call.
+    pub fn since(&self, mark: Mark) -> Result<Records, AuditError> {
+        self.settle()?;
+        let records = self.read(mark)?;
+        Ok(records.that(|record| !record.uri.starts_with(TRACE)))
+    }
+
+    /// Makes sure that the log has caught up. The line of a request is written by the thread that answers it, just
+    /// after the answer, and a request of ours takes many times longer than that gap: when its line is there, so are
+    /// those of all requests answered before it was sent.
+    fn settle(&self) -> Result<(), AuditError> {
+        let start = Mark(fs::metadata(&self.file)?.len());
+        let mine = format!("{TRACE}{}-{}", std::process::id(), start.0);
+        self.plane.kubectl(["get", "--raw", &mine])?;
+        wait_until(Duration::from_secs(10), "our own request in the audit log", || {
+            self.read(start)
+                .map(|records| records.0.iter().any(|record| record.uri == mine).then_some(()))
+        })?;
+        Ok(())
+    }
+
+    fn read(&self, mark: Mark) -> Result<Records, AuditError> {
+        let mut file = fs::File::open(&self.file)?;
+        file.seek(SeekFrom::Start(mark.0))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let records = whole.lines().map(|line| {
+            let parsed = serde_json::from_str::<Line>(line);
+            parsed.map_err(|source| AuditError::Parse {
+                line: line.to_owned(),
+                source,
+            })
+        });
+        let answered = records.filter(|line| !matches!(line, Ok(line) if line.stage == "ResponseStarted"));
+        answered
+            .map(|line| line.map(Record::from))
+            .collect::<Result<_, _>>()
+            .map(Records)
+    }
+}
+
+/// A harmless request that can be recognised.
+const TRACE: &str = "/version?trace=";
+
+/// A line of the log, as far as we care.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    stage: String,
+    verb: String,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    user: Asker,
+    #[serde(default)]
+    user_agent: String,
+    #[serde(default)]
+    object_ref: Reference,
+    #[serde(default)]
+    response_status: Status,
+    request_received_timestamp: String,
+}
+
+#[derive(Deserialize)]
+struct Asker {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reference {
+    resource: String,
+    subresource: String,
+    api_group: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+}
+
+impl From<Line> for Record {
+    fn from(line: Line) -> Self {
+        let Reference {
+            resource,
+            subresource,
+            api_group,
+            namespace,
+            name,
+        } = line.object_ref;
+        Self {
+            verb: line.verb,
+            user: line.user.username,
+            user_agent: line.user_agent,
+            resource,
+            subresource,
+            group: api_group,
+            namespace,
+            name,
+            uri: line.request_uri,
+            code: line.response_status.code,
+            time: line.request_received_timestamp,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Builds programs from the pinned Go modules into a cache that all checkouts of the repository share.
+//!
+//! An entry of the cache is named after everything that shapes a binary: the pinned modules, the flags and the Go that
+//! compiled it. Several processes may want the same entry at once: one builds under a lock, the others wait, and a
+//! file appears in an entry only by a rename, complete. It must never write into the repository.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use md5::{Digest, Md5};
+use thiserror::Error;
+
+use crate::find::is_executable;
+use crate::part::{Module, Part};
+use crate::process::{self, Bond, Bound};
+
+#[derive(Debug, Error)]
+pub enum BuildError {
+    #[error("cannot use the cache")]
+    Cache(#[from] io::Error),
+    #[error("cannot lock {file}")]
+    Lock { file: PathBuf, source: io::Error },
+    #[error("cannot run go")]
+    Start(#[source] io::Error),
+    #[error("go build failed; the end of what it said:\n{said}")]
+    Go { said: String, go: String },
+    #[error("the build was interrupted")]
+    Interrupted,
+}
+
+impl BuildError {
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Go { said, go } if said.contains("requires go >=") => {
+                vec![format!(
+                    "the Go on PATH is {go}; install a newer one, or let it fetch one (unset GOTOOLCHAIN)"
+                )]
+            }
+            Self::Go { .. } => {
+                vec!["modules come from the proxy named by `go env GOPROXY`; check that it answers".into()]
+            }
+            Self::Cache(_) | Self::Lock { .. } => vec!["TESTBED_CACHE may name another folder".to_owned()],
+            Self::Start(_) | Self::Interrupted => Vec::new(),
+        }
+    }
+}
+
+/// A Go toolchain.
+#[derive(Debug)]
+pub(crate) struct Go {
+    program: PathBuf,
+    /// As in `go1.26.8`.
+    version: String,
+    /// The search path it was found on, which becomes its own.
+    path: OsString,
+}
+
+impl Go {
+    pub(crate) fn ask(program: PathBuf, path: OsString) -> io::Result<Self> {
+        let mut command = process::command(&program);
+        // Outside of any module: the answer must not depend on where the caller stands.
+        command.args(["env", "GOVERSION"]).env("PATH", &path).current_dir("/");
+        let output = process::run(command, None)?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if !output.status.success() || version.is_empty() {
+            return Err(io::Error::other(
+                String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            ));
+        }
+        Ok(Self { program, version, path })
+    }
+}
+
+/// The folder with everything that was built.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// What was built before. Without Go to compare with, whatever Go built it will do.
+    pub(crate) fn get(&self, part: Part, go: Option<&Go>) -> Option<PathBuf> {
+        let stem = stem(part.module());
+        let file = if let Some(go) = go {
+            self.folder.join(entry(part.module(), go)).join(part.name())
+        } else {
+            let entries = fs::read_dir(&self.folder).ok()?.filter_map(Result::ok);
+            let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&stem));
+            ours.map(|entry| entry.path().join(part.name()))
+                .filter(|file| is_executable(file))
+                .max()?
+        };
+        is_executable(&file).then_some(file)
+    }
+
+    /// Builds it, unless another process did so in the meantime. `left` is how many more are to be built after it.
+    pub(crate) fn build(&self, part: Part, go: &Go, left: usize) -> Result<PathBuf, BuildError> {
+        fs::create_dir_all(&self.folder)?;
+        let _lock = self.lock(part)?;
+        if let Some(file) = self.get(part, Some(go)) {
+            return Ok(file);
+        }
+        let module = part.module();
+        let prefix = format!(".building-{}-", module.name);
+        self.sweep(&prefix);
+        let site = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder)?;
+        fs::write(site.path().join("go.mod"), module.go_mod)?;
+        fs::write(site.path().join("go.sum"), module.go_sum)?;
+        compile(part, go, site.path(), left)?;
+        let entry = self.folder.join(entry(module, go));
+        fs::create_dir_all(&entry)?;
+        let file = entry.join(part.name());
+        fs::rename(site.path().join(part.name()), &file)?;
+        Ok(file)
+    }
+
+    /// Only one process builds from a module at a time; the lock goes with its holder, however that ends.
+    fn lock(&self, part: Part) -> Result<fs::File, BuildError> {
+        let path = self.folder.join(format!("{}.lock", part.module().name));
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)?;
+        let started = Instant::now();
+        let mut told = Duration::ZERO;
+        loop {
+            match file.file().try_lock() {
+                Ok(()) => return Ok(file),
+                Err(std::fs::TryLockError::WouldBlock) => {}
+                Err(std::fs::TryLockError::Error(source)) => return Err(BuildError::Lock { file: path, source }),
+            }
+            if process::interrupted() {
+                return Err(BuildError::Interrupted);
+            }
+            if told.is_zero() || started.elapsed() >= told {
+                say(&format!(
+                    "waiting for another process that builds {} ({})",
+                    part,
+                    seconds(started)
+                ));
+                told = started.elapsed() + NEWS;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Removes what builds left that were killed. Under the lock nobody else can be at work on this module.
+    fn sweep(&self, prefix: &str) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
+        for dead in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+            // Rubbish that resists is only rubbish.
+            let _ = fs::remove_dir_all(dead.path());
+        }
+    }
+}
+
+/// How often a waiting process looks again.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often it says that it still waits: often enough that nobody takes it for dead, seldom enough for a log file.
+const NEWS: Duration = Duration::from_secs(10);
+
+const FLAGS: [&str; 2] = ["-trimpath", "-buildvcs=false"];
+
+fn stem(module: &Module) -> String {
+    let mut hash = Md5::new();
+    for input in [module.go_mod, module.go_sum, &module.linker_flags()]
+        .into_iter()
+        .chain(FLAGS)
+    {
+        hash.update(input);
+        hash.update([0]);
+    }
+    // 48 bits are plenty to tell the handful of entries of one cache apart.
+    let short = hash
+        .finalize()
+        .iter()
+        .take(6)
+        .fold(0_u64, |short, &byte| short << 8 | u64::from(byte));
+    format!("{}-{}-{short:012x}-", module.name, module.version())
+}
+
+fn entry(module: &Module, go: &Go) -> String {
+    // Some builds of Go describe themselves in several words.
+    stem(module)
+        + &go
+            .version
+            .replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.', "_")
+}
+
+fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildError> {
+    let mut command = process::command(&go.program);
+    command
+        .arg("build")
+        .args(FLAGS)
+        .arg("-ldflags")
+        .arg(part.module().linker_flags());
+    command.arg("-o").arg(site.join(part.name())).arg(part.package());
+    command.current_dir(site).env("PATH", &go.path).env("CGO_ENABLED", "0");
+    // Settings of the machine must not change what is built; the go.sum beside the go.mod is the law.
+    command
+        .env("GOFLAGS", "-mod=readonly")
+        .env("GOWORK", "off")
+        .env("GOTMPDIR", site);
+    command.env_remove("GOOS").env_remove("GOARCH");
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+
+    let after = if left == 0 {
+        String::new()
+    } else {
+        format!(", {left} more to build after it")
+    };
+    say(&format!("building {part} with {}{after}", go.version));
+    let started = Instant::now();
+    // Go ends its compilers when it is interrupted, not when it is killed.
+    let mut build = Bound::start(command, Bond::PoliteGroup(libc::SIGINT)).map_err(BuildError::Start)?;
+    let listener = build
+        .take_stderr()
+        .map(|stderr| std::thread::spawn(move || listen(stderr)));
+    let mut next = NEWS;
+    let status = loop {
+        if let Some(status) = build.ended().map_err(BuildError::Start)? {
+            break status;
+        }
+        if process::interrupted() {
+            return Err(BuildError::Interrupted);
+        }
+        if started.elapsed() >= next {
+            say(&format!("still building {part} ({})", seconds(started)));
+            next += NEWS;
+        }
+        std::thread::sleep(LOOK);
+    };
+    let said = listener.and_then(|listener| listener.join().ok()).unwrap_or_default();
+    if !status.success() {
+        return Err(BuildError::Go {
+            said,
+            go: go.version.clone(),
+        });
+    }
+    say(&format!("built {part} in {}", seconds(started)));
+    Ok(())
+}
+
+/// Keeps the last lines; Go names every module that it downloads.
+fn listen(stderr: impl io::Read) -> String {
+    const KEPT: usize = 20;
+    let mut lines = std::collections::VecDeque::new();
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        if line.starts_with("go: downloading ") {
+            continue;
+        }
+        lines.push_back(line);
+        if lines.len() > KEPT {
+            lines.pop_front();
+        }
+    }
+    Vec::from(lines).join("\n")
+}
+
+fn seconds(since: Instant) -> String {
+    format!("{} s", since.elapsed().as_secs())
+}
+
+/// Progress is talk: it goes to standard error, a line at a time, also from a test whose output is captured.
+fn say(line: &str) {
+    // Nobody to talk to is no reason to stop.
+    let _ = writeln!(io::stderr(), "testbed: {line}");
+}

@@ -1,0 +1,51 @@
+//! The environment variables that steer the testbed. No other file may read one.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names the folder of a running control plane; set by `testbed run` for its command.
+pub(crate) const PLANE: &str = "TESTBED_DIR";
+
+/// A folder with binaries, by the name that Kubernetes' own test tools use.
+pub(crate) const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+/// The folder for what was built here.
+pub(crate) const CACHE: &str = "TESTBED_CACHE";
+
+/// A variable that is set and not empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+pub(crate) fn plane() -> Option<PathBuf> {
+    variable(PLANE).map(PathBuf::from)
+}
+
+pub(crate) fn assets() -> Option<PathBuf> {
+    variable(ASSETS).map(PathBuf::from)
+}
+
+pub(crate) fn path() -> OsString {
+    variable("PATH").unwrap_or_default()
+}
+
+/// `$TESTBED_CACHE`, or our folder where the XDG rules put caches.
+pub(crate) fn cache() -> Option<PathBuf> {
+    const NAME: &str = "addon-operator-testbed";
+    variable(CACHE)
+        .map(PathBuf::from)
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| Path::new(&folder).join(NAME)))
+        .or_else(|| env::home_dir().map(|home| home.join(".cache").join(NAME)))
+}
+
+/// `PATH` with `first` in front.
+pub(crate) fn path_behind(first: &Path) -> OsString {
+    let rest = path();
+    let mut joined = first.as_os_str().to_owned();
+    if !rest.is_empty() {
+        joined.push(":");
+        joined.push(rest);
+    }
+    joined
+}

@@ -1,0 +1,244 @@
+//! Where the programs come from: `$KUBEBUILDER_ASSETS`, then `PATH`, then the cache, then a build into the cache.
+//!
+//! It must never download a binary: what is not installed is built from the pinned modules or is an error that says
+//! what to install.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::build::{BuildError, Cache, Go};
+use crate::environment;
+use crate::part::{Part, major_minor};
+use crate::process;
+
+/// Looks for programs. The fields are the places; the usual ones are those of the environment.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    /// A folder whose programs are taken as they are.
+    pub assets: Option<PathBuf>,
+    /// A search path, as in `PATH`; also where Go is looked for.
+    pub path: OsString,
+    /// What was built here, and where it is built.
+    pub cache: Option<PathBuf>,
+}
+
+/// Where a program was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Assets,
+    Path,
+    Cache,
+    Built,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(match self {
+            Self::Assets => "assets",
+            Self::Path => "path",
+            Self::Cache => "cache",
+            Self::Built => "built",
+        })
+    }
+}
+
+/// A program that can be started.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub file: PathBuf,
+    pub source: Source,
+}
+
+/// The programs that were asked for, all of them.
+pub type Tools = BTreeMap<Part, Found>;
+
+#[derive(Debug, Error)]
+pub enum FindError {
+    #[error(
+        "cannot provide {}: not in $KUBEBUILDER_ASSETS, not on PATH, not in the cache, and there is no Go to build from source",
+        list(.0)
+    )]
+    Missing(Vec<Part>),
+    #[error("cannot tell where to cache what is built: none of TESTBED_CACHE, XDG_CACHE_HOME and HOME is set")]
+    NoCache,
+    #[error("cannot provide {part}")]
+    Build { part: Part, source: BuildError },
+    #[error("cannot ask Go for its version")]
+    Go(#[source] io::Error),
+}
+
+impl FindError {
+    /// What a person can do about it.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Missing(parts) => missing_hints(parts),
+            Self::NoCache => vec!["set TESTBED_CACHE to a folder that may grow to 600 MB".to_owned()],
+            Self::Build { source, .. } => source.hints(),
+            Self::Go(_) => vec!["`go env GOVERSION` should print a version; check the Go on PATH".to_owned()],
+        }
+    }
+}
+
+fn list(parts: &[Part]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn missing_hints(parts: &[Part]) -> Vec<String> {
+    let go = parts
+        .iter()
+        .map(|part| part.module().go_version())
+        .max()
+        .unwrap_or_default();
+    let mut hints = vec![format!(
+        "install Go {go} or newer (https://go.dev/dl); what is missing is then built once, in about six minutes"
+    )];
+    if parts
+        .iter()
+        .any(|part| matches!(part, Part::Etcd | Part::KubeApiserver))
+    {
+        hints.push(
+            "or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager and kubectl"
+                .to_owned(),
+        );
+    }
+    for helm in parts.iter().filter(|part| matches!(part, Part::Helm3 | Part::Helm4)) {
+        let (major, _) = major_minor(helm.version());
+        hints.push(format!(
+            "helm must be version {major}; another one on PATH does not count"
+        ));
+    }
+    hints
+}
+
+impl Finder {
+    /// The places that the environment names.
+    pub fn from_environment() -> Self {
+        Self {
+            assets: environment::assets(),
+            path: environment::path(),
+            cache: environment::cache(),
+        }
+    }
+
+    /// Finds all of `parts`, building what is not there. Nothing else is looked for, let alone built.
+    pub fn find(&self, parts: &[Part]) -> Result<Tools, FindError> {
+        let mut tools = Tools::new();
+        let mut missing = Vec::new();
+        for &part in parts {
+            match self.installed(part) {
+                Some(found) => drop(tools.insert(part, found)),
+                None => missing.push(part),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(tools);
+        }
+        let cache = Cache::new(self.cache.clone().ok_or(FindError::NoCache)?);
+        let go = self.go()?;
+        missing.retain(|&part| {
+            let cached = cache.get(part, go.as_ref());
+            let hit = cached.is_some();
+            tools.extend(cached.map(|file| {
+                (
+                    part,
+                    Found {
+                        file,
+                        source: Source::Cache,
+                    },
+                )
+            }));
+            !hit
+        });
+        let Some(go) = go else {
+            return if missing.is_empty() {
+                Ok(tools)
+            } else {
+                Err(FindError::Missing(missing))
+            };
+        };
+        for (index, &part) in missing.iter().enumerate() {
+            let built = cache.build(part, &go, missing.len() - index - 1);
+            let file = built.map_err(|source| FindError::Build { part, source })?;
+            tools.insert(
+                part,
+                Found {
+                    file,
+                    source: Source::Built,
+                },
+            );
+        }
+        Ok(tools)
+    }
+
+    /// A program that somebody put there on purpose, or that the machine has in a version that will do.
+    fn installed(&self, part: Part) -> Option<Found> {
+        let assets = self.assets.iter().map(|folder| (folder.clone(), Source::Assets));
+        let path = std::env::split_paths(&self.path).map(|folder| (folder, Source::Path));
+        assets
+            .chain(path)
+            .flat_map(|(folder, source)| part.installed_as().iter().map(move |name| (folder.join(name), source)))
+            .find(|(file, source)| is_executable(file) && will_do(part, file, *source))
+            .map(|(file, source)| Found { file, source })
+    }
+
+    fn go(&self) -> Result<Option<Go>, FindError> {
+        let go = std::env::split_paths(&self.path)
+            .map(|folder| folder.join("go"))
+            .find(|file| is_executable(file));
+        go.map(|program| Go::ask(program, self.path.clone()))
+            .transpose()
+            .map_err(FindError::Go)
+    }
+}
+
+pub(crate) fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Helm 3 and helm 4 share a name, and kubectl speaks only to API servers of neighbouring versions, so these are asked
+/// for theirs. The other parts are rarely installed by accident.
+fn will_do(part: Part, file: &Path, source: Source) -> bool {
+    let (major, minor) = major_minor(part.version());
+    match part {
+        Part::Helm3 | Part::Helm4 => {
+            reported(file, &["version", "--template", "{{.Version}}"]).is_some_and(|version| {
+                let (found, _) = major_minor(&version);
+                found == major
+            })
+        }
+        Part::Kubectl if source == Source::Path => reported(file, &["version", "--client", "--output=json"])
+            .and_then(|json| client_minor(&json))
+            .is_some_and(|found| {
+                minor
+                    .parse::<u32>()
+                    .is_ok_and(|pinned: u32| found.abs_diff(pinned) <= 1)
+            }),
+        Part::Kubectl
+        | Part::Etcd
+        | Part::KubeApiserver
+        | Part::KubeControllerManager
+        | Part::KubeScheduler
+        | Part::Kwok => true,
+    }
+}
+
+fn reported(file: &Path, arguments: &[&str]) -> Option<String> {
+    let mut command = process::command(file);
+    command.args(arguments);
+    let output = process::run(command, None)
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn client_minor(json: &str) -> Option<u32> {
+    let version = serde_json::from_str::<serde_json::Value>(json).ok()?;
+    let full = version.pointer("/clientVersion/gitVersion")?.as_str()?;
+    major_minor(full).1.parse().ok()
+}

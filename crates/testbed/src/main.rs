@@ -1,0 +1,276 @@
+//! `testbed`: a control plane for a person, or for a command.
+//!
+//! Standard output is data, standard error is talk. It ends only after everything it started has ended, unless it is
+//! killed, and then the kernel ends that.
+
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, Parser, Subcommand};
+use testbed::find::Finder;
+use testbed::part::Part;
+use testbed::plane::{self, ControlPlane, Options, Pods, User};
+use testbed::process::{self, Asked, Bond, Bound};
+use testbed::report;
+
+/// A real Kubernetes control plane on loopback: etcd, API server, controllers, helm.
+///
+/// The programs are taken from `$KUBEBUILDER_ASSETS`, from `PATH` (helm and kubectl only in a fitting version), or from
+/// a cache (`$TESTBED_CACHE`, by default `~/.cache/addon-operator-testbed`). What is nowhere is built there once with
+/// Go, from pinned sources; that takes about six minutes on two cores.
+///
+/// It listens on 127.0.0.1 only, on free ports, and leaves nothing behind.
+#[derive(Parser)]
+#[command(name = "testbed", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a control plane, say how to use it, and run until Ctrl-C
+    Up {
+        #[command(flatten)]
+        wishes: Wishes,
+        /// Where its files go: absent or empty now, removed at the end [default: a temporary folder]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Start a control plane, run a command with it, end it, and exit as the command did
+    ///
+    /// The command finds `KUBECONFIG` (user testbed:admin), `TESTBED_KUBECONFIG` (the same),
+    /// `TESTBED_OPERATOR_KUBECONFIG` (user testbed:operator), `TESTBED_AUDIT_LOG`, `TESTBED_DIR`, and the programs
+    /// first on its `PATH`. Tests that ask for the shared control plane use this one.
+    Run {
+        #[command(flatten)]
+        wishes: Wishes,
+        /// The command and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Find or build the programs and print where they are
+    Build {
+        #[command(flatten)]
+        wishes: Wishes,
+    },
+    /// Print the variables of a running control plane, for `eval "$(testbed env)"`
+    Env {
+        /// Its folder, if several run
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// As the user testbed:operator
+        #[arg(long)]
+        operator: bool,
+    },
+}
+
+#[derive(Args)]
+struct Wishes {
+    /// Add a node on which pods become ready although nothing runs (kube-scheduler and kwok)
+    #[arg(long)]
+    kwok: bool,
+    /// Provide helm 4 too, as `helm4`
+    #[arg(long)]
+    helm4: bool,
+}
+
+impl Wishes {
+    fn options(&self, folder: Option<PathBuf>) -> Options {
+        let pods = if self.kwok { Pods::Alive } else { Pods::Pending };
+        let tools = if self.helm4 { vec![Part::Helm4] } else { Vec::new() };
+        Options { pods, tools, folder }
+    }
+}
+
+/// What the main thread waits for.
+enum Event {
+    Asked(Asked),
+    Done(Outcome),
+}
+
+/// What a worker thread came to.
+type Outcome = anyhow::Result<Option<ControlPlane>>;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (tell, events) = mpsc::channel();
+    let told = tell.clone();
+    let outcome = process::on_signal(move |asked| drop(told.send(Event::Asked(asked))))
+        .context("cannot listen to signals")
+        .and_then(|()| execute(cli.command, &tell, &events));
+    outcome.unwrap_or_else(|error| {
+        say(&format!("error: {}", report::chain(error.as_ref())));
+        ExitCode::FAILURE
+    })
+}
+
+fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up { wishes, dir } => up(wishes.options(dir), tell, events),
+        Command::Run { wishes, command } => run(wishes.options(None), &command, tell, events),
+        Command::Build { wishes } => {
+            let parts = wishes.options(None).parts();
+            let built = work(tell, events, move || {
+                let tools = Finder::from_environment().find(&parts)?;
+                for (part, found) in tools {
+                    writeln!(io::stdout(), "{part:<32} {} {}", found.source, found.file.display())?;
+                }
+                Ok(None)
+            });
+            Ok(built?.err().unwrap_or(ExitCode::SUCCESS))
+        }
+        Command::Env { dir, operator } => env(dir, if operator { User::Operator } else { User::Admin }),
+    }
+}
+
+/// Runs `job` aside, so that a signal can end it. The inner error is the exit code that the signal asked for.
+fn work(
+    tell: &Sender<Event>,
+    events: &Receiver<Event>,
+    job: impl FnOnce() -> Outcome + Send + 'static,
+) -> anyhow::Result<Result<Option<ControlPlane>, ExitCode>> {
+    let done = tell.clone();
+    thread::spawn(move || {
+        // A panic must not leave the main thread waiting for ever.
+        let outcome = catch_unwind(AssertUnwindSafe(job));
+        drop(done.send(Event::Done(
+            outcome.unwrap_or_else(|_| Err(anyhow!("the worker panicked"))),
+        )));
+    });
+    let mut asked = None;
+    loop {
+        match events.recv().context("the worker is gone")? {
+            Event::Asked(Asked { signal, .. }) => {
+                asked.get_or_insert(signal);
+                process::interrupt();
+            }
+            // Interrupted or finished in the same moment: either way everything is dropped here.
+            Event::Done(outcome) => {
+                return match asked.and_then(|signal| u8::try_from(128 + signal).ok()) {
+                    Some(code) => Ok(Err(ExitCode::from(code))),
+                    None => outcome.map(Ok),
+                };
+            }
+        }
+    }
+}
+
+fn started(
+    options: Options,
+    tell: &Sender<Event>,
+    events: &Receiver<Event>,
+) -> anyhow::Result<Result<ControlPlane, ExitCode>> {
+    let begin = Instant::now();
+    let outcome = work(tell, events, move || Ok(Some(ControlPlane::start(&options)?)))?;
+    let Some(plane) = outcome.transpose() else {
+        bail!("the start ended without a control plane")
+    };
+    if let Ok(plane) = &plane {
+        say(&format!(
+            "a control plane is ready at {} after {:.1} s",
+            plane.server(),
+            begin.elapsed().as_secs_f32()
+        ));
+    }
+    Ok(plane)
+}
+
+fn up(options: Options, tell: &Sender<Event>, events: &Receiver<Event>) -> anyhow::Result<ExitCode> {
+    let plane = match started(options, tell, events)? {
+        Ok(plane) => plane,
+        Err(code) => return Ok(code),
+    };
+    say("use it from another shell, for example:");
+    writeln!(
+        io::stdout(),
+        "export KUBECONFIG={}",
+        plane.kubeconfig(User::Admin).display()
+    )?;
+    writeln!(io::stdout(), "export PATH={}:$PATH", plane.programs().display())?;
+    say(&format!(
+        "the operator under test has {}",
+        plane.kubeconfig(User::Operator).display()
+    ));
+    say(&format!("logs are in {}", plane.folder().display()));
+    say("Ctrl-C ends it and removes everything");
+    while !matches!(
+        events.recv().context("the listener to signals is gone")?,
+        Event::Asked(_)
+    ) {}
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(
+    options: Options,
+    command: &[std::ffi::OsString],
+    tell: &Sender<Event>,
+    events: &Receiver<Event>,
+) -> anyhow::Result<ExitCode> {
+    let Some((program, arguments)) = command.split_first() else {
+        bail!("there is no command to run")
+    };
+    let plane = match started(options, tell, events)? {
+        Ok(plane) => plane,
+        Err(code) => return Ok(code),
+    };
+    let mut command = process::command(program);
+    command
+        .args(arguments)
+        .envs(plane.environment(User::Admin))
+        .stdin(std::process::Stdio::inherit());
+    let mut child =
+        Bound::start(command, Bond::Foreground).with_context(|| format!("cannot run {}", program.to_string_lossy()))?;
+    let (id, done) = (child.id(), tell.clone());
+    let waiter = thread::spawn(move || {
+        let status = child.wait();
+        drop(done.send(Event::Done(Ok(None))));
+        status
+    });
+    loop {
+        match events.recv().context("the listener to signals is gone")? {
+            // The terminal has told the command too.
+            Event::Asked(Asked { by_terminal: true, .. }) => {}
+            Event::Asked(Asked { signal, .. }) => process::signal(id, signal),
+            Event::Done(_) => break,
+        }
+    }
+    let Ok(status) = waiter.join() else {
+        bail!("the thread that waits for the command panicked")
+    };
+    Ok(ExitCode::from(process::exit_code(
+        status.context("cannot learn how the command ended")?,
+    )))
+}
+
+fn env(folder: Option<PathBuf>, user: User) -> anyhow::Result<ExitCode> {
+    let folder = match (folder, plane::running().as_slice()) {
+        (Some(folder), _) => folder,
+        (None, [only]) => only.clone(),
+        (None, []) => bail!("no control plane runs; `testbed up` starts one"),
+        (None, several) => {
+            let list: Vec<String> = several
+                .iter()
+                .map(|folder| format!("--dir {}", folder.display()))
+                .collect();
+            bail!("several control planes run; choose one of: {}", list.join(", "))
+        }
+    };
+    let plane = ControlPlane::join(&folder)?;
+    for (name, value) in plane.environment(user) {
+        let value = value.to_string_lossy().replace('\'', r"'\''");
+        writeln!(io::stdout(), "export {name}='{value}'")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Talk goes to standard error; nobody listening is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "testbed: {line}");
+}

@@ -1,0 +1,151 @@
+//! A place in a control plane that belongs to one test.
+//!
+//! If the test panics, what there is to see in its namespace is printed before anything is deleted. The deletion is
+//! asked for and not waited for: names are never used twice.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use fs_err as fs;
+use thiserror::Error;
+
+use crate::kubectl::{Kubectl, KubectlError};
+use crate::plane::{self, ControlPlane, User, component};
+use crate::wait::{TimedOut, wait_until};
+
+#[derive(Debug, Error)]
+pub enum NamespaceError {
+    #[error("cannot create namespace {name}")]
+    Create { name: String, source: KubectlError },
+    #[error("namespace {name} does not become usable")]
+    Wait { name: String, source: TimedOut },
+    #[error("cannot write the kubeconfig of namespace {name}")]
+    Kubeconfig { name: String, source: io::Error },
+}
+
+/// A namespace, deleted when this value is dropped.
+#[derive(Debug)]
+pub struct Namespace<'a> {
+    plane: &'a ControlPlane,
+    name: String,
+    /// What to show when the test panics: a title, and a file whose end is of interest.
+    logs: Mutex<Vec<(String, PathBuf)>>,
+}
+
+impl<'a> Namespace<'a> {
+    pub(crate) fn create(plane: &'a ControlPlane, prefix: &str) -> Result<Self, NamespaceError> {
+        let name = unique(prefix);
+        let create = |source| NamespaceError::Create {
+            name: name.clone(),
+            source,
+        };
+        plane.kubectl(["create", "namespace", &name]).map_err(create)?;
+        let namespace = Self {
+            plane,
+            name,
+            logs: Mutex::default(),
+        };
+        let failed = |source| NamespaceError::Kubeconfig {
+            name: namespace.name.clone(),
+            source,
+        };
+        for user in [User::Admin, User::Operator] {
+            let text = plane::kubeconfig_in(plane, user, &namespace.name);
+            fs::write(namespace.kubeconfig(user), text).map_err(failed)?;
+        }
+        // Pods are refused until their account is there.
+        let account = || namespace.kubectl(["get", "serviceaccount", "default"]).map(Some);
+        wait_until(Duration::from_secs(30), "its default service account", account).map_err(|source| {
+            NamespaceError::Wait {
+                name: namespace.name.clone(),
+                source,
+            }
+        })?;
+        Ok(namespace)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn plane(&self) -> &'a ControlPlane {
+        self.plane
+    }
+
+    /// A kubeconfig whose context has this namespace.
+    pub fn kubeconfig(&self, user: User) -> PathBuf {
+        let kind = match user {
+            User::Admin => "admin",
+            User::Operator => "operator",
+        };
+        self.plane.folder().join(format!("{}.{kind}.kubeconfig", self.name))
+    }
+
+    /// kubectl in this namespace as `user`.
+    pub fn kubectl_as(&self, user: User) -> Kubectl {
+        self.plane.kubectl_with(self.kubeconfig(user))
+    }
+
+    /// Runs kubectl in this namespace as the admin and returns what it wrote.
+    pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
+        self.kubectl_as(User::Admin).run(arguments)
+    }
+
+    /// Registers a log whose end is printed if the test panics.
+    pub fn show_on_panic(&self, title: &str, log: &Path) {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.push((title.to_owned(), log.to_owned()));
+    }
+
+    /// What there is to see.
+    pub fn evidence(&self) -> String {
+        const SHOWN: usize = 60;
+        const KINDS: &str = "all,configmaps,secrets,leases,serviceaccounts,ingresses,persistentvolumeclaims";
+        let mut text = format!("evidence of namespace {}\n", self.name);
+        let mut section = |title: &str, body: &str| {
+            for piece in ["--- ", title, "\n", body.trim_end(), "\n"] {
+                text.push_str(piece);
+            }
+        };
+        let shown = |outcome: Result<String, KubectlError>| outcome.unwrap_or_else(|error| error.to_string());
+        section("objects", &shown(self.kubectl(["get", KINDS, "--output=wide"])));
+        section(
+            "events",
+            &shown(self.kubectl(["get", "events", "--sort-by=.metadata.creationTimestamp"])),
+        );
+        for (title, log) in self.logs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            section(title, &component::tail(log, SHOWN));
+        }
+        text
+    }
+}
+
+impl Drop for Namespace<'_> {
+    #[expect(
+        clippy::print_stderr,
+        reason = "only the macro reaches the captured output of the test that failed"
+    )]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.evidence());
+        }
+        // A control plane that is gone took the namespace along.
+        let _ = self.plane.kubectl(["delete", "namespace", &self.name, "--wait=false"]);
+        for user in [User::Admin, User::Operator] {
+            let _ = fs::remove_file(self.kubeconfig(user));
+        }
+    }
+}
+
+/// A name nobody else has: processes that run at once differ in their id, those that do not may share a control plane
+/// only within one run, where ids come back after tens of thousands.
+fn unique(prefix: &str) -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    format!("{prefix}-{}-{}", process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,257 @@
+//! The programs a control plane is made of, and the pinned Go modules they are built from.
+//!
+//! Versions stand in the `go.mod` files under `parts/` and nowhere else; this file must never repeat one. To raise one,
+//! go to the folder of the part, `go get -tool PACKAGE@VERSION`, then `go mod tidy`; for Kubernetes, also `go get` every
+//! `k8s.io/...` module that its `go.mod` names at a version `v0.MINOR.PATCH`.
+
+use std::fmt;
+
+/// One program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Etcd,
+    KubeApiserver,
+    KubeControllerManager,
+    KubeScheduler,
+    Kubectl,
+    Helm3,
+    Helm4,
+    Kwok,
+}
+
+/// What every control plane needs.
+pub const BASIC: [Part; 5] = [
+    Part::Etcd,
+    Part::KubeApiserver,
+    Part::KubeControllerManager,
+    Part::Kubectl,
+    Part::Helm3,
+];
+
+/// What it needs on top so that pods get a node and become ready.
+pub const ALIVE: [Part; 2] = [Part::KubeScheduler, Part::Kwok];
+
+impl Part {
+    /// The name it has in messages, in the cache and on the `PATH` of whoever uses the control plane.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Helm3 => "helm",
+            Self::Helm4 => "helm4",
+            Self::Kwok => "kwok",
+        }
+    }
+
+    /// The file names it may have where somebody else installed it.
+    pub(crate) fn installed_as(self) -> &'static [&'static str] {
+        match self {
+            Self::Helm3 => &["helm", "helm3"],
+            Self::Helm4 => &["helm4", "helm"],
+            Self::Etcd => &["etcd"],
+            Self::KubeApiserver => &["kube-apiserver"],
+            Self::KubeControllerManager => &["kube-controller-manager"],
+            Self::KubeScheduler => &["kube-scheduler"],
+            Self::Kubectl => &["kubectl"],
+            Self::Kwok => &["kwok"],
+        }
+    }
+
+    /// The Go package of its `main`.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::KubeScheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Helm3 => "helm.sh/helm/v3/cmd/helm",
+            Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+        }
+    }
+
+    /// The pinned module it is built from.
+    pub(crate) fn module(self) -> &'static Module {
+        match self {
+            Self::Etcd => &ETCD,
+            Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => &KUBERNETES,
+            Self::Helm3 => &HELM3,
+            Self::Helm4 => &HELM4,
+            Self::Kwok => &KWOK,
+        }
+    }
+
+    /// The pinned version, as in `v1.2.3`.
+    pub fn version(self) -> &'static str {
+        self.module().version()
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&format!("{} {}", self.name(), self.version().trim_start_matches('v')))
+    }
+}
+
+/// A Go module of ours that pins one or more programs.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) name: &'static str,
+    pub(crate) go_mod: &'static str,
+    pub(crate) go_sum: &'static str,
+    /// The module whose version is the version of the programs.
+    root: &'static str,
+}
+
+static ETCD: Module = Module {
+    name: "etcd",
+    go_mod: include_str!("../parts/etcd/go.mod"),
+    go_sum: include_str!("../parts/etcd/go.sum"),
+    root: "go.etcd.io/etcd/server/v3",
+};
+
+static KUBERNETES: Module = Module {
+    name: "kubernetes",
+    go_mod: include_str!("../parts/kubernetes/go.mod"),
+    go_sum: include_str!("../parts/kubernetes/go.sum"),
+    root: "k8s.io/kubernetes",
+};
+
+static HELM3: Module = Module {
+    name: "helm3",
+    go_mod: include_str!("../parts/helm3/go.mod"),
+    go_sum: include_str!("../parts/helm3/go.sum"),
+    root: "helm.sh/helm/v3",
+};
+
+static HELM4: Module = Module {
+    name: "helm4",
+    go_mod: include_str!("../parts/helm4/go.mod"),
+    go_sum: include_str!("../parts/helm4/go.sum"),
+    root: "helm.sh/helm/v4",
+};
+
+static KWOK: Module = Module {
+    name: "kwok",
+    go_mod: include_str!("../parts/kwok/go.mod"),
+    go_sum: include_str!("../parts/kwok/go.sum"),
+    root: "sigs.k8s.io/kwok",
+};
+
+impl Module {
+    pub(crate) fn version(&self) -> &'static str {
+        self.required(self.root)
+            .expect("each go.mod under parts/ requires the root it is named for; a test reads all")
+    }
+
+    /// The lowest Go that builds it.
+    pub(crate) fn go_version(&self) -> &'static str {
+        let line = self.go_mod.lines().find_map(|line| line.strip_prefix("go "));
+        line.expect("each go.mod under parts/ states a Go version; a test reads all")
+            .trim()
+    }
+
+    fn required(&self, module: &str) -> Option<&'static str> {
+        self.go_mod.lines().find_map(|line| {
+            let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+            (words.next() == Some(module))
+                .then(|| words.next())
+                .flatten()
+                .filter(|word| word.starts_with('v'))
+        })
+    }
+
+    /// What the linker writes into the programs, so that they know their own version: without it the API server takes
+    /// itself for an unreleased one, and helm renders for a cluster of years ago.
+    pub(crate) fn linker_flags(&self) -> String {
+        let version = self.version();
+        let mut flags = "-s -w".to_owned();
+        let mut set = |name: &str, value: &str| {
+            flags.push_str(" -X ");
+            flags.push_str(name);
+            flags.push('=');
+            flags.push_str(value);
+        };
+        match self.name {
+            "kubernetes" => {
+                let (major, minor) = major_minor(version);
+                for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
+                    set(&format!("{package}.gitVersion"), version);
+                    set(&format!("{package}.gitMajor"), major);
+                    set(&format!("{package}.gitMinor"), minor);
+                    set(&format!("{package}.gitCommit"), "pinned-by-go.sum");
+                    set(&format!("{package}.gitTreeState"), "clean");
+                }
+            }
+            "helm3" => {
+                set("helm.sh/helm/v3/internal/version.version", version);
+                set("helm.sh/helm/v3/internal/version.gitTreeState", "clean");
+                let client = self
+                    .required("k8s.io/client-go")
+                    .expect("helm 3 talks to clusters through client-go");
+                let (_, minor) = major_minor(client);
+                for package in ["helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules"] {
+                    set(&format!("{package}.k8sVersionMajor"), "1");
+                    set(&format!("{package}.k8sVersionMinor"), minor);
+                }
+            }
+            "helm4" => {
+                set("helm.sh/helm/v4/internal/version.version", version);
+                set("helm.sh/helm/v4/internal/version.gitTreeState", "clean");
+            }
+            _ => {}
+        }
+        flags
+    }
+}
+
+/// `v1.36.3` → (`1`, `36`).
+pub(crate) fn major_minor(version: &str) -> (&str, &str) {
+    let mut numbers = version.trim_start_matches('v').split('.');
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Part; 8] = [
+        Part::Etcd,
+        Part::KubeApiserver,
+        Part::KubeControllerManager,
+        Part::KubeScheduler,
+        Part::Kubectl,
+        Part::Helm3,
+        Part::Helm4,
+        Part::Kwok,
+    ];
+
+    #[test]
+    fn every_part_is_a_tool_of_its_module_with_a_version() {
+        for part in ALL {
+            let module = part.module();
+            let (major, minor) = major_minor(part.version());
+            assert!(major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok(), "{part}");
+            assert!(module.go_version().starts_with("1."), "{part}");
+            let tool = module.go_mod.lines().any(|line| {
+                let line = line.trim();
+                line == part.package() || line.strip_prefix("tool ") == Some(part.package())
+            });
+            assert!(tool, "{part} is no tool of parts/{}", module.name);
+        }
+    }
+
+    #[test]
+    fn helm_3_renders_for_the_kubernetes_of_its_client() {
+        let (_, minor) = major_minor(HELM3.required("k8s.io/client-go").unwrap());
+        assert!(
+            HELM3
+                .linker_flags()
+                .contains(&format!("chartutil.k8sVersionMinor={minor}"))
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! A control plane: where it is, how to reach it, and its end.
+//!
+//! One that was started here ends when it is dropped; one that was joined is left alone.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::audit::Audit;
+use crate::environment;
+use crate::find::Finder;
+use crate::folder::{self, Folder};
+use crate::kubectl::{Kubectl, KubectlError};
+use crate::namespace::{Namespace, NamespaceError};
+use crate::part::{self, Part};
+use crate::plane::launch::StartError;
+
+pub mod launch;
+
+pub mod component;
+
+mod setup;
+
+/// What to start.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub pods: Pods,
+    /// Parts that nothing here starts, but that the user of the control plane wants on its `PATH`.
+    pub tools: Vec<Part>,
+    /// Where its files go; a fresh folder among the temporary files if not given. Removed at the end in both cases.
+    pub folder: Option<PathBuf>,
+}
+
+/// What becomes of the pods that controllers create.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pods {
+    /// There is no node: they stay pending.
+    #[default]
+    Pending,
+    /// There is one node, and on it they become ready at once, although nothing runs.
+    Alive,
+}
+
+impl Options {
+    /// The programs that these options need.
+    pub fn parts(&self) -> Vec<Part> {
+        let alive: &[Part] = if self.pods == Pods::Alive { &part::ALIVE } else { &[] };
+        let mut parts: Vec<Part> = part::BASIC.iter().chain(alive).chain(&self.tools).copied().collect();
+        parts.sort_unstable();
+        parts.dedup();
+        parts
+    }
+}
+
+/// Who one is to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// The person or test that looks on, `testbed:admin`.
+    Admin,
+    /// The program under test, `testbed:operator`: an ordinary user with the role `cluster-admin`, so that what it does
+    /// can be told apart in the audit log and its rights can be cut.
+    Operator,
+}
+
+impl User {
+    /// The name in the audit log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "testbed:admin",
+            Self::Operator => "testbed:operator",
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Admin => "kubeconfig",
+            Self::Operator => "operator.kubeconfig",
+        }
+    }
+}
+
+/// What `plane.json` in the folder says, so that another process can join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Facts {
+    server: String,
+    pods: Pods,
+}
+
+/// A control plane that is ready.
+#[derive(Debug)]
+pub struct ControlPlane {
+    facts: Facts,
+    path: PathBuf,
+    /// In reverse order of their start, so that they are dropped that way; before the folder with their files.
+    components: Vec<component::Component>,
+    folder: Option<Folder>,
+}
+
+#[derive(Debug, Error)]
+pub enum JoinError {
+    #[error("nothing runs in {0}: its owner is gone")]
+    Gone(PathBuf),
+    #[error("cannot read about the control plane")]
+    Read(#[from] io::Error),
+    #[error("cannot understand {file}")]
+    Parse { file: PathBuf, source: serde_json::Error },
+}
+
+impl ControlPlane {
+    /// Finds the programs where the environment says, starts them, and returns when the API server is ready and the
+    /// controllers work.
+    pub fn start(options: &Options) -> Result<Self, StartError> {
+        Self::start_with(options, &Finder::from_environment())
+    }
+
+    /// The same with programs from elsewhere.
+    pub fn start_with(options: &Options, finder: &Finder) -> Result<Self, StartError> {
+        launch::launch(options, finder)
+    }
+
+    /// Joins one that another process owns.
+    pub fn join(folder: &Path) -> Result<Self, JoinError> {
+        if !folder::is_owned(folder) {
+            return Err(JoinError::Gone(folder.to_owned()));
+        }
+        let file = folder.join(FACTS);
+        let facts = serde_json::from_str(&fs::read_to_string(&file)?);
+        let facts = facts.map_err(|source| JoinError::Parse { file, source })?;
+        Ok(Self {
+            facts,
+            path: folder.to_owned(),
+            components: Vec::new(),
+            folder: None,
+        })
+    }
+
+    /// The folder with all its files: logs, certificates, kubeconfigs.
+    pub fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    /// The URL of the API server.
+    pub fn server(&self) -> &str {
+        &self.facts.server
+    }
+
+    pub fn pods(&self) -> Pods {
+        self.facts.pods
+    }
+
+    /// A folder with links to all programs, under the names that [`Part::name`] gives.
+    pub fn programs(&self) -> PathBuf {
+        self.path.join(PROGRAMS)
+    }
+
+    /// One of its programs.
+    pub fn program(&self, part: Part) -> PathBuf {
+        self.programs().join(part.name())
+    }
+
+    pub fn kubeconfig(&self, user: User) -> PathBuf {
+        self.path.join(user.file())
+    }
+
+    /// What a program needs in its environment to use this control plane, with `user` as the default one.
+    pub fn environment(&self, user: User) -> BTreeMap<&'static str, OsString> {
+        BTreeMap::from([
+            ("KUBECONFIG", self.kubeconfig(user).into()),
+            ("KUBECACHEDIR", self.path.join(DISCOVERY).into()),
+            (environment::PLANE, self.path.clone().into()),
+            ("TESTBED_KUBECONFIG", self.kubeconfig(User::Admin).into()),
+            ("TESTBED_OPERATOR_KUBECONFIG", self.kubeconfig(User::Operator).into()),
+            ("TESTBED_AUDIT_LOG", self.path.join(AUDIT).into()),
+            ("PATH", environment::path_behind(&self.programs())),
+        ])
+    }
+
+    /// kubectl as the admin, for more than one call.
+    pub fn admin(&self) -> Kubectl {
+        self.kubectl_with(self.kubeconfig(User::Admin))
+    }
+
+    pub(crate) fn kubectl_with(&self, kubeconfig: PathBuf) -> Kubectl {
+        Kubectl {
+            program: self.program(Part::Kubectl),
+            kubeconfig,
+            cache: self.path.join(DISCOVERY),
+        }
+    }
+
+    /// Runs kubectl as the admin and returns what it wrote.
+    pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
+        self.admin().run(arguments)
+    }
+
+    /// Creates a namespace of a name that nobody else has.
+    pub fn namespace(&self, prefix: &str) -> Result<Namespace<'_>, NamespaceError> {
+        Namespace::create(self, prefix)
+    }
+
+    /// What the API server was asked to do, by whom.
+    pub fn audit(&self) -> Audit<'_> {
+        Audit::new(self, self.path.join(AUDIT))
+    }
+
+    /// The process ids of what was started here.
+    pub fn processes(&self) -> Vec<u32> {
+        self.components.iter().map(component::Component::id).collect()
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // Nothing in there is wanted any more, so nobody is asked to stop: the last started is killed first.
+        while let Some(component) = self.components.pop() {
+            drop(component);
+        }
+        drop(self.folder.take());
+    }
+}
+
+/// The folders of all control planes of this user that run now, for a person who wants to join one.
+pub fn running() -> Vec<PathBuf> {
+    folder::owned()
+}
+
+/// The text of a kubeconfig for `user` whose context has `namespace`.
+pub(crate) fn kubeconfig_in(plane: &ControlPlane, user: User, namespace: &str) -> String {
+    setup::kubeconfig(&plane.path, plane.server(), user.name(), Some(namespace))
+}
+
+const FACTS: &str = "plane.json";
+const PROGRAMS: &str = "bin";
+const AUDIT: &str = "audit.log";
+const DISCOVERY: &str = "discovery";

@@ -1,0 +1,208 @@
+//! How a control plane comes up: what is started with which flags, in which order, and what is waited for.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+
+use fs_err as fs;
+use serde_json::json;
+use thiserror::Error;
+
+use super::component::{Component, ComponentError, wait_for};
+use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, TOKENS};
+use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
+use crate::find::{FindError, Finder, Tools};
+use crate::folder::Folder;
+use crate::kubectl::{Kubectl, KubectlError};
+use crate::part::Part;
+
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error("cannot start a control plane")]
+    Find(#[from] FindError),
+    #[error("cannot prepare the folder of the control plane")]
+    Folder(#[from] io::Error),
+    #[error("cannot start a control plane")]
+    Component(#[from] ComponentError),
+    #[error("cannot furnish the control plane")]
+    Furnish(#[from] KubectlError),
+}
+
+/// A probe that hangs must not hide that a program died, or that the start was interrupted.
+const SOON: &str = "--request-timeout=5s";
+
+/// How often ports may be snatched from us before that is an error of its own.
+const ATTEMPTS: usize = 5;
+
+pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane, StartError> {
+    let tools = finder.find(&options.parts())?;
+    let mut attempt = 1;
+    loop {
+        match bring_up(options, &tools) {
+            Err(StartError::Component(error)) if error.is_taken_port() && attempt < ATTEMPTS => attempt += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError> {
+    let folder = match &options.folder {
+        Some(path) => Folder::create_at(path)?,
+        None => Folder::create()?,
+    };
+    let ports = Ports::find()?;
+    let path = folder.path().to_owned();
+    let facts = Facts {
+        server: format!("https://127.0.0.1:{}", ports.server),
+        pods: options.pods,
+    };
+    setup::write(&path, tools, &facts.server)?;
+    // From here on an error drops the plane, and with it whatever runs already.
+    let mut plane = ControlPlane {
+        facts,
+        path,
+        components: Vec::new(),
+        folder: Some(folder),
+    };
+
+    plane.add(Part::Etcd, &store_flags(&plane.path, &ports))?;
+    plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports))?;
+    wait_for(&mut plane.components, "the API server to listen", || {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server)).map(drop)
+    })?;
+    let admin = plane.admin();
+    wait_for(&mut plane.components, "the API server to be ready", || {
+        admin.run(["get", "--raw", "/readyz", SOON])
+    })?;
+    plane.add(Part::KubeControllerManager, &controller_flags(&plane.path))?;
+    let (role, user) = (
+        "--clusterrole=cluster-admin",
+        format!("--user={}", User::Operator.name()),
+    );
+    admin.run(["create", "clusterrolebinding", "testbed-operator", role, &user])?;
+    if plane.pods() == Pods::Alive {
+        plane.add(Part::KubeScheduler, &scheduler_flags(&plane.path))?;
+        plane.add(Part::Kwok, &kwok_flags(&plane.path))?;
+        furnish_node(&admin)?;
+        wait_for(&mut plane.components, "the node to be ready", || {
+            admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
+        })?;
+    }
+    wait_for(&mut plane.components, "the controllers to work", || {
+        admin.run(["get", "serviceaccount", "default", "--namespace=default", SOON])
+    })?;
+    let facts = serde_json::to_string(&plane.facts).map_err(io::Error::from)?;
+    fs::write(plane.path.join(FACTS), facts)?;
+    Ok(plane)
+}
+
+impl ControlPlane {
+    fn add(&mut self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
+        self.components
+            .push(Component::start(part.name(), &self.program(part), flags, &self.path)?);
+        Ok(())
+    }
+}
+
+/// `--name=value` for each.
+fn flags<const N: usize>(named: [(&str, String); N]) -> Vec<String> {
+    named
+        .into_iter()
+        .map(|(name, value)| format!("--{name}={value}"))
+        .collect()
+}
+
+fn store_flags(folder: &Path, ports: &Ports) -> Vec<String> {
+    let (clients, peers) = (store_url(ports.store), store_url(ports.store_peer));
+    flags([
+        ("data-dir", folder.join("etcd").display().to_string()),
+        // Nothing here survives its owner, so nothing needs to survive a power cut.
+        ("unsafe-no-fsync", "true".to_owned()),
+        ("listen-client-urls", clients.clone()),
+        ("advertise-client-urls", clients),
+        ("listen-peer-urls", peers.clone()),
+        ("initial-advertise-peer-urls", peers.clone()),
+        ("initial-cluster", format!("default={peers}")),
+    ])
+}
+
+fn store_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+fn server_flags(folder: &Path, ports: &Ports) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    // The API server makes a key pair for its certificate before it reads any key. Signing the tokens of service
+    // accounts with that pair spares us a key generator.
+    let key = format!("{}/apiserver.key", file(CERTIFICATES));
+    flags([
+        ("etcd-servers", store_url(ports.store)),
+        ("bind-address", "127.0.0.1".to_owned()),
+        ("advertise-address", "127.0.0.1".to_owned()),
+        ("secure-port", ports.server.to_string()),
+        ("cert-dir", file(CERTIFICATES)),
+        ("token-auth-file", file(TOKENS)),
+        ("authorization-mode", "RBAC".to_owned()),
+        ("allow-privileged", "true".to_owned()),
+        ("service-account-key-file", key.clone()),
+        ("service-account-signing-key-file", key),
+        ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
+        ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+        ("audit-policy-file", file(POLICY)),
+        ("audit-log-path", file(AUDIT)),
+        // A request is in the log before its answer is out of the house; a rotated log could not be counted in.
+        ("audit-log-mode", "blocking".to_owned()),
+        ("audit-log-maxsize", "0".to_owned()),
+    ])
+}
+
+fn controller_flags(folder: &Path) -> Vec<String> {
+    let certificate = |name: &str| folder.join(CERTIFICATES).join(name).display().to_string();
+    flags([
+        (
+            "kubeconfig",
+            Inmate::Controllers.kubeconfig(folder).display().to_string(),
+        ),
+        ("leader-elect", "false".to_owned()),
+        ("service-account-private-key-file", certificate("apiserver.key")),
+        ("root-ca-file", certificate("apiserver.crt")),
+        // Nodes are nobody's business here: without kubelets these would only evict what they find.
+        ("controllers", "*,-nodeipam,-nodelifecycle".to_owned()),
+        ("secure-port", "0".to_owned()),
+    ])
+}
+
+fn scheduler_flags(folder: &Path) -> Vec<String> {
+    flags([
+        ("kubeconfig", Inmate::Scheduler.kubeconfig(folder).display().to_string()),
+        ("leader-elect", "false".to_owned()),
+        ("secure-port", "0".to_owned()),
+    ])
+}
+
+fn kwok_flags(folder: &Path) -> Vec<String> {
+    flags([
+        ("kubeconfig", Inmate::Kwok.kubeconfig(folder).display().to_string()),
+        ("config", folder.join(KWOK).display().to_string()),
+        ("manage-all-nodes", "true".to_owned()),
+        // Beside the range of the services.
+        ("cidr", "10.0.1.0/24".to_owned()),
+    ])
+}
+
+/// Plays the kubelet that registers itself; its status is kwok's.
+fn furnish_node(admin: &Kubectl) -> Result<(), KubectlError> {
+    let labels = json!({
+        "kubernetes.io/hostname": NODE,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "node-role.kubernetes.io/control-plane": "",
+    });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NODE, "labels": labels } });
+    admin.feed(["create", "-f", "-"], &node.to_string())?;
+    // Put on every new node, and normally taken away by the controller that we do without.
+    admin.run(["taint", "node", NODE, "node.kubernetes.io/not-ready:NoSchedule-"])?;
+    Ok(())
+}
+
+const NODE: &str = "testbed";

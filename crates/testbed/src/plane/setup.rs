@@ -1,0 +1,129 @@
+//! The files that a control plane needs before its programs start.
+//!
+//! Their tokens are worth nothing outside of one control plane on loopback: nothing here may be reused elsewhere.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde_json::json;
+
+use super::{DISCOVERY, PROGRAMS, User};
+use crate::find::Tools;
+
+pub(super) const TOKENS: &str = "tokens.csv";
+pub(super) const POLICY: &str = "audit-policy.json";
+pub(super) const KWOK: &str = "kwok.yaml";
+pub(super) const CERTIFICATES: &str = "certificates";
+
+/// Users of the API server that are parts of the control plane, beside the ones in [`User`].
+#[derive(Clone, Copy)]
+pub(super) enum Inmate {
+    Controllers,
+    Scheduler,
+    Kwok,
+}
+
+impl Inmate {
+    pub(super) fn kubeconfig(self, folder: &Path) -> PathBuf {
+        folder.join(match self {
+            Self::Controllers => "kube-controller-manager.kubeconfig",
+            Self::Scheduler => "kube-scheduler.kubeconfig",
+            Self::Kwok => "kwok.kubeconfig",
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Controllers => "system:kube-controller-manager",
+            Self::Scheduler => "system:kube-scheduler",
+            Self::Kwok => "testbed:kwok",
+        }
+    }
+}
+
+const INMATES: [Inmate; 3] = [Inmate::Controllers, Inmate::Scheduler, Inmate::Kwok];
+
+/// Ports that were free a moment ago.
+pub(super) struct Ports {
+    pub(super) store: u16,
+    pub(super) store_peer: u16,
+    pub(super) server: u16,
+}
+
+impl Ports {
+    pub(super) fn find() -> io::Result<Self> {
+        // All are held at once, so that none is found twice.
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let (store, store_peer, server) = (free()?, free()?, free()?);
+        let number = |listener: &TcpListener| listener.local_addr().map(|address| address.port());
+        Ok(Self {
+            store: number(&store)?,
+            store_peer: number(&store_peer)?,
+            server: number(&server)?,
+        })
+    }
+}
+
+pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()> {
+    fs::create_dir(folder.join(PROGRAMS))?;
+    fs::create_dir(folder.join(DISCOVERY))?;
+    for (part, found) in tools {
+        symlink(&found.file, folder.join(PROGRAMS).join(part.name()))?;
+    }
+    fs::write(folder.join(TOKENS), tokens())?;
+    fs::write(folder.join(POLICY), policy().to_string())?;
+    fs::write(folder.join(KWOK), include_str!("../../parts/kwok/stages.yaml"))?;
+    for user in [User::Admin, User::Operator] {
+        fs::write(folder.join(user.file()), kubeconfig(folder, server, user.name(), None))?;
+    }
+    for inmate in INMATES {
+        fs::write(
+            inmate.kubeconfig(folder),
+            kubeconfig(folder, server, inmate.name(), None),
+        )?;
+    }
+    Ok(())
+}
+
+/// One line per user: token, name, id, groups.
+fn tokens() -> String {
+    let masters = [User::Admin.name(), Inmate::Controllers.name(), Inmate::Kwok.name()];
+    let others = [User::Operator.name(), Inmate::Scheduler.name()];
+    let line = |name: &str, group: &str| format!("{0},{name},{name}{group}\n", token(name));
+    let masters = masters.map(|name| line(name, ",system:masters"));
+    masters.into_iter().chain(others.map(|name| line(name, ""))).collect()
+}
+
+fn token(name: &str) -> String {
+    name.replace(':', "-") + "-token"
+}
+
+/// Every request, once, when it has been answered.
+fn policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{ "level": "Metadata" }],
+    })
+}
+
+/// JSON is YAML too, and needs no care with quotes.
+pub(crate) fn kubeconfig(folder: &Path, server: &str, name: &str, namespace: Option<&str>) -> String {
+    let authority = folder.join(CERTIFICATES).join("apiserver.crt");
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "testbed", "cluster": { "server": server, "certificate-authority": authority } }],
+        "users": [{ "name": name, "user": { "token": token(name) } }],
+        "contexts": [{
+            "name": "testbed",
+            "context": { "cluster": "testbed", "user": name, "namespace": namespace.unwrap_or("default") },
+        }],
+        "current-context": "testbed",
+    });
+    format!("{config:#}\n")
+}

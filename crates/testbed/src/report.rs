@@ -1,0 +1,26 @@
+//! How an error is told to a person: what was attempted, why it failed, what to do about it.
+
+use std::error::Error;
+use std::fmt::Write;
+
+use crate::find::FindError;
+
+/// The causes, one a line, and the hints of the one that has some.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut hints = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<FindError>() {
+            hints = error.hints();
+        }
+        next = error.source();
+        if let Some(source) = next {
+            let _ = write!(text, "\n  because {source}");
+        }
+    }
+    for hint in hints {
+        let _ = write!(text, "\nhint: {hint}");
+    }
+    text
+}

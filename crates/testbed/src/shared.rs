@@ -1,0 +1,43 @@
+//! The control plane that all tests of a run share.
+//!
+//! `testbed run -- cargo test` owns one for all test binaries and names it in `TESTBED_DIR`. Without that, each test
+//! binary starts one for itself at the first use. It is never dropped, because statics are not: its programs die with
+//! the process, and its folder is swept by the next start.
+
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use crate::environment;
+use crate::plane::launch::StartError;
+use crate::plane::{ControlPlane, JoinError, Options};
+use crate::report;
+
+#[derive(Debug, Error)]
+pub enum SharedError {
+    #[error("cannot join the control plane named by TESTBED_DIR")]
+    Join(#[from] JoinError),
+    #[error("cannot start the control plane of this test run")]
+    Start(#[from] StartError),
+}
+
+/// The shared control plane. Its pods stay pending unless the run was given others.
+///
+/// # Panics
+///
+/// If there is none to be had: a test that needs one cannot go on, and must not pass.
+#[expect(clippy::panic, reason = "called by tests, which have no better way to end")]
+pub fn plane() -> &'static ControlPlane {
+    static PLANE: OnceLock<Result<ControlPlane, SharedError>> = OnceLock::new();
+    match PLANE.get_or_init(find) {
+        Ok(plane) => plane,
+        Err(error) => panic!("{}", report::chain(error)),
+    }
+}
+
+fn find() -> Result<ControlPlane, SharedError> {
+    match environment::plane() {
+        Some(folder) => Ok(ControlPlane::join(&folder)?),
+        None => Ok(ControlPlane::start(&Options::default())?),
+    }
+}

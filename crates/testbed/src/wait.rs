@@ -1,0 +1,72 @@
+//! Waiting for a condition, with a name for what is waited for and a memory of what was seen.
+//!
+//! The only place where a thread sleeps on behalf of a test; a test itself never does.
+
+use std::fmt::Display;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+/// What was waited for did not come.
+#[derive(Debug, Error)]
+#[error("waited {} s for {what}; last seen: {seen}", .waited.as_secs())]
+pub struct TimedOut {
+    what: String,
+    waited: Duration,
+    seen: String,
+}
+
+/// Short against what a control plane does, long against a call of kubectl.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks `check` again and again until it returns a value, for at most `patience`. `None` and an error both mean "not
+/// yet"; an error is also what the message shows as last seen, so let it say what is there instead.
+pub fn wait_until<T, E: Display>(
+    patience: Duration,
+    what: &str,
+    mut check: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, TimedOut> {
+    let started = Instant::now();
+    let mut seen = "nothing yet".to_owned();
+    loop {
+        match check() {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => {}
+            Err(error) => seen = error.to_string(),
+        }
+        let waited = started.elapsed();
+        if waited >= patience {
+            return Err(TimedOut {
+                what: what.to_owned(),
+                waited,
+                seen,
+            });
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_returns_what_the_check_found() {
+        let mut tries = 0;
+        let found = wait_until(Duration::from_secs(5), "the third try", || {
+            tries += 1;
+            Ok::<_, String>((tries == 3).then_some(tries))
+        });
+        assert_eq!(found.unwrap(), 3);
+    }
+
+    #[test]
+    fn a_vain_wait_says_for_what_and_what_was_there_instead() {
+        let vain = wait_until(Duration::ZERO, "three replicas", || Err::<Option<()>, _>("one replica"));
+        assert_eq!(
+            vain.unwrap_err().to_string(),
+            "waited 0 s for three replicas; last seen: one replica"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Who may use whom: the two tables of the architecture, as data. ARCHITECTURE.md quotes them from here.
+//!
+//! A new edge between modules is an edit of this file, and that edit is what a reviewer looks at first.
+
+/// One module at the root of a crate, and the modules it may name besides itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) module: &'static str,
+    /// Names with spaces between them: `a` allows all of `a`, `a::b` only that part of it; `core` stands for the crate
+    /// `addon_core`.
+    pub(crate) uses: &'static str,
+}
+
+/// One crate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table {
+    pub(crate) title: &'static str,
+    /// Where its sources are, with a slash at the end.
+    pub(crate) folder: &'static str,
+    /// From bottom to top: a row names only rows above it.
+    pub(crate) rows: &'static [Row],
+}
+
+pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
+    Row { module, uses }
+}
+
+const ALL_OF_CORE: &str =
+    "name time failure number digest yaml values object metric queue hook module release artifact review";
+const LAYERS_TO_0: &str = "core report settings telemetry";
+const LAYERS_TO_1: &str = "core report settings telemetry process mailbox meters";
+const LAYERS_TO_2: &str = "core report settings telemetry process mailbox meters disk helm cluster registry";
+const LAYERS_TO_4: &str =
+    "core report settings telemetry process mailbox meters notices disk helm cluster registry jobs serve driver";
+
+pub(crate) const CORE: Table = Table {
+    title: "The core, `crates/addon-core`",
+    folder: "crates/addon-core/src/",
+    rows: &[
+        row("name", ""),
+        row("time", ""),
+        row("failure", ""),
+        row("number", ""),
+        row("digest", "number"),
+        row("yaml", "number"),
+        row("values", "name digest failure number yaml"),
+        row("object", "name digest failure"),
+        row("metric", "name digest failure"),
+        row("queue", "name time failure"),
+        row("hook", "name time failure yaml object metric values"),
+        row("module", "name digest failure yaml values hook"),
+        row("release", "name time digest failure"),
+        row("artifact", "name time digest failure"),
+        row("review", "name failure hook object"),
+        row("operator", ALL_OF_CORE),
+    ],
+};
+
+pub(crate) const SHELL: Table = Table {
+    title: "The shell, `src`",
+    folder: "src/",
+    rows: &[
+        row("report", "core"),
+        row("settings", "core"),
+        row("telemetry", "core report settings"),
+        row("process", LAYERS_TO_0),
+        row("mailbox", LAYERS_TO_0),
+        row("meters", LAYERS_TO_0),
+        row("notices", "core meters"),
+        row("disk", LAYERS_TO_1),
+        row("helm", LAYERS_TO_1),
+        row("cluster", LAYERS_TO_1),
+        row("registry", LAYERS_TO_1),
+        row("jobs", LAYERS_TO_2),
+        row("serve", LAYERS_TO_2),
+        row("driver", "core mailbox notices jobs cluster::monitor"),
+        row("app", LAYERS_TO_4),
+        row("cli", "report settings app"),
+        row("main", "report settings telemetry app cli"),
+    ],
+};
+
+pub(crate) const TABLES: [Table; 2] = [CORE, SHELL];
+
+impl Row {
+    pub(crate) fn may_use(&self, module: &str) -> bool {
+        self.uses.split(' ').any(|used| used == module)
+    }
+
+    /// What the row allows, for people.
+    pub(crate) fn allowance(&self) -> String {
+        if self.uses.is_empty() {
+            "nothing of ours".to_owned()
+        } else {
+            self.uses.replace(' ', ", ")
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn row(&self, module: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.module == module)
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let lines = self
+            .rows
+            .iter()
+            .map(|row| format!("| {} | {} |", row.module, row.allowance()));
+        let lines: Vec<String> = lines.collect();
+        format!(
+            "{}\n\n| module | may use |\n|---|---|\n{}\n",
+            self.title,
+            lines.join("\n")
+        )
+    }
+}
+
+/// Both tables as ARCHITECTURE.md shows them.
+pub(crate) fn markdown() -> String {
+    let tables: Vec<String> = TABLES.iter().map(Table::markdown).collect();
+    tables.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_names_only_rows_above_it() {
+        for table in TABLES {
+            for (place, row) in table.rows.iter().enumerate() {
+                for used in row.uses.split_whitespace() {
+                    let root = used.split("::").next();
+                    let above = table.rows[..place].iter().any(|lower| Some(lower.module) == root);
+                    assert!(above || used == "core", "{} must not name {used}", row.module);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_becomes_markdown() {
+        const TABLE: Table = Table {
+            title: "T",
+            folder: "",
+            rows: &[row("a", ""), row("longer-b", "a core")],
+        };
+        let wanted = "T\n\n| module | may use |\n|---|---|\n| a | nothing of ours |\n| longer-b | a, core |\n";
+        assert_eq!(TABLE.markdown(), wanted);
+    }
+}
