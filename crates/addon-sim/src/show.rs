@@ -53,9 +53,9 @@ fn outcome(done: &Done) -> String {
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
         Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
-        Done::HookRan(output) => {
+        Done::HookRan { output, .. } => {
             let patch = |patch| document(patch).to_string();
-            format!("values {}, config {}", patch(&output.values_patch), patch(&output.config_patch))
+            format!("values {}, config {}", patch(&output.values), patch(&output.config))
         }
         Done::ScriptAnswered(answer) => answer.enabled.to_string(),
         Done::ReleaseSynced(synced) => format!("{:?}, revision {}", synced.action, synced.revision),

@@ -8,7 +8,6 @@ use super::{Violation, ensure};
 use crate::flat::{self, Flat};
 use crate::life::{Life, Seen};
 use crate::model::End;
-use crate::setup::key_of;
 use crate::world::{Status, World};
 
 /// Compares a world at rest with the end that the model names.

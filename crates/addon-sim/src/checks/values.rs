@@ -10,7 +10,7 @@ use crate::world::{document, job_name, owner_name};
 
 /// The end of a hook changes at most the values of its owner; one that trespassed changes none.
 pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
-    let Event::JobFinished(_, Ok(Done::HookRan(_))) = step.event else { return Ok(()) };
+    let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else { return Ok(()) };
     let Some(Job::RunHook(HookRun { hook, .. })) = step.ended else { return Ok(()) };
     let owner = owner_name(&hook.owner);
     for (whose, before) in &step.before.values {

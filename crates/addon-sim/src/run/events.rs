@@ -106,7 +106,7 @@ impl Run<'_> {
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
                 told.read(read, self.world.config.made_by_us);
             }
-            (Job::RunHook(run), Done::HookRan(_)) if !trespasses && run.hook.owner.module().is_none() => {
+            (Job::RunHook(run), Done::HookRan { .. }) if !trespasses && run.hook.owner.module().is_none() => {
                 let values = document(&run.values);
                 let specs = self.world.hooks("global");
                 if let Some(spec) = specs.iter().find(|spec| spec.name == run.hook.name.as_str()) {

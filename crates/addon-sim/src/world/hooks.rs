@@ -1,8 +1,9 @@
 //! How the programs of hooks and enabled scripts run.
 
 use addon_core::failure::{Class, Failure};
-use addon_core::operator::event::{HookOutput, ScriptAnswer};
-use addon_core::values::patch::{Patch, PatchFile};
+use addon_core::hook::output::{HookOutput, Written};
+use addon_core::operator::event::ScriptAnswer;
+use addon_core::values::patch::PatchFile;
 use serde_json::{Value, json};
 
 use super::World;
@@ -41,14 +42,9 @@ impl World {
             let root = if section == "global" { "alpha" } else { "global" };
             patch.push(json!({"op": "add", "path": format!("/{root}/trespass"), "value": 1}));
         }
-        let parse = |operations: Vec<Value>, file| {
-            Patch::parse(&Value::from(operations).to_string(), file).map_err(|error| failed(&error.to_string()))
-        };
-        Ok(HookOutput {
-            values_patch: parse(patch, PatchFile::Values)?,
-            config_patch: parse(config, PatchFile::Config)?,
-            ..HookOutput::default()
-        })
+        let (values_patch, config_patch) = (Value::from(patch).to_string(), Value::from(config).to_string());
+        let written = Written { values_patch: &values_patch, config_patch: &config_patch };
+        HookOutput::parse(written).map_err(|error| failed(&error.to_string()))
     }
 
     /// Whether this run of a hook writes where it may not. Asked before the run counts.

@@ -4,7 +4,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, Owner};
 use addon_core::operator::effect::{HookRun, Job};
-use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncAction, Synced};
+use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncAction, Synced, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -73,7 +73,8 @@ impl World {
             }
             Job::ConfigureHooks(owner) => self.configure(owner),
             Job::RunHook(HookRun { hook, values, .. }) => {
-                self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values)).map(Done::HookRan)
+                let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
+                ran.map(|output| Done::HookRan { output, usage: Usage::default() })
             }
             Job::RunEnabledScript { module, values, .. } => {
                 self.run_script(module.as_str(), &document(values)).map(Done::ScriptAnswered)
