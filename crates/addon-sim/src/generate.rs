@@ -127,11 +127,15 @@ fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -
     if dice.chance(scheduled) {
         for _ in 0..dice.count(1, 2) {
             spec.schedules.push(Schedule {
-                crontab: (*dice.pick(&["* * * * *", "*/2 * * * *", "30 * * * * *"])).to_owned(),
+                crontab: (*dice.pick(&["*/3 * * * *", "*/5 * * * *", "30 */4 * * * *"])).to_owned(),
                 queue: dice.chance(60).then(|| (*dice.pick(&["q-one", "q-two"])).to_owned()),
                 allow_failure: dice.chance(25),
             });
         }
+    }
+    if spec.stages.is_empty() && spec.schedules.is_empty() {
+        let (stage, _) = dice.pick(stages);
+        spec.stages.insert((*stage).to_owned(), number(dice));
     }
     for _ in 0..pick_count(dice, &[20, 60, 20]) {
         let to = match dice.between(0, 4) {

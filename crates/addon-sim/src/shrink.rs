@@ -105,7 +105,8 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
 /// A hook whose deeds follow from what it reads must run again when that changes: else the end has no one answer.
 fn is_sound(hook: &HookSpec) -> bool {
     let fixed = |deed: &Deed| matches!(deed, Deed::Set { to: Source::Number(_), .. } | Deed::Flag { .. });
-    hook.follows() || hook.does.iter().all(fixed)
+    let bound = !hook.stages.is_empty() || !hook.schedules.is_empty();
+    bound && (hook.follows() || hook.does.iter().all(fixed))
 }
 
 /// Hooks with one thing less.

@@ -47,7 +47,7 @@ impl World {
             _ => false,
         };
         match job {
-            Job::RunHook(_) if slow => dice.between(5_000, 50_000),
+            Job::RunHook(_) if slow => dice.between(3_000, 15_000),
             Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => dice.between(1, 2_000),
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } => dice.between(1, 15_000),
             Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::SaveConfig { .. } => dice.between(1, 400),
