@@ -42,7 +42,10 @@ pub struct Cluster {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("server", &self.server).field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("Cluster")
+            .field("server", &self.server)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -57,8 +60,10 @@ impl Cluster {
         namespace.clone_into(&mut config.default_namespace);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let kubeconfig = private.write(dir)?;
-        let client = Client::try_from(config)
-            .map_err(|source| ConnectError::Client { server: server.clone(), source: Box::new(source) })?;
+        let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+            server: server.clone(),
+            source: Box::new(source),
+        })?;
         Ok(Self {
             client,
             namespace: namespace.to_owned(),
@@ -115,8 +120,14 @@ impl Cluster {
     ) -> Result<T, RequestError> {
         match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(source)) => Err(RequestError::Failed { attempt, source: Box::new(source) }),
-            Err(_) => Err(RequestError::Silent { attempt, waited: REQUEST_TIMEOUT }),
+            Ok(Err(source)) => Err(RequestError::Failed {
+                attempt,
+                source: Box::new(source),
+            }),
+            Err(_) => Err(RequestError::Silent {
+                attempt,
+                waited: REQUEST_TIMEOUT,
+            }),
         }
     }
 

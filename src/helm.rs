@@ -21,14 +21,18 @@ use thiserror::Error;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
+use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
 use crate::report::Chain;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
-const OLDEST: Version = Version { major: 3, minor: 17, patch: 0 };
+const OLDEST: Version = Version {
+    major: 3,
+    minor: 17,
+    patch: 0,
+};
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 /// A rendering needs no cluster; one that takes longer is a template without end.
-const TEMPLATE_DEADLINE: Duration = Duration::from_secs(120);
+const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
 /// Manifests beyond this fit into no release Secret by far.
 const STDOUT_LIMIT: usize = 64 << 20;
 const STDERR_LIMIT: usize = 64 << 10;
@@ -98,7 +102,13 @@ pub enum HelmError {
     #[error("{} is {found}, which addon-operator cannot work with", binary.display())]
     Unsuitable { binary: PathBuf, found: String },
     #[error("cannot {action} release '{release}': helm: {message}")]
-    Failed { action: &'static str, release: String, message: String, class: Class, hint: Option<String> },
+    Failed {
+        action: &'static str,
+        release: String,
+        message: String,
+        class: Class,
+        hint: Option<String>,
+    },
     #[error("cannot read what helm printed for release '{release}'")]
     Output { release: String, source: serde_json::Error },
     #[error("cannot prepare a helm call")]
@@ -112,17 +122,19 @@ impl From<HelmError> for Failure {
             HelmError::Process(ProcessError::Start { hint, .. }) => {
                 let failure = Self::new(Class::Invalid, report);
                 let failure = hint.into_iter().fold(failure, Self::hint);
-                failure.hint(format!("install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"))
+                failure.hint(format!(
+                    "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
+                ))
             }
             HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
             HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
-            HelmError::Process(ProcessError::Wait { .. }) => Self::new(Class::Defect, report),
-            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report)
-                .hint(format!("install helm {OLDEST} or a later helm 3, or name it in HELM_BIN")),
-            HelmError::Failed { class, hint, .. } => {
-                hint.into_iter().fold(Self::new(class, report), Self::hint)
+            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
+                Self::new(Class::Defect, report)
             }
-            HelmError::Output { .. } => Self::new(Class::Defect, report),
+            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(format!(
+                "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
+            )),
+            HelmError::Failed { class, hint, .. } => hint.into_iter().fold(Self::new(class, report), Self::hint),
             HelmError::Prepare(_) => Self::new(Class::Unavailable, report),
         }
     }
@@ -131,7 +143,11 @@ impl From<HelmError> for Failure {
 impl Helm {
     /// A helm that was not asked anything yet.
     pub fn new(options: Options, spawner: Spawner) -> Self {
-        Self { options, spawner, version: OnceCell::new() }
+        Self {
+            options,
+            spawner,
+            version: OnceCell::new(),
+        }
     }
 
     /// The settings it was made with.
@@ -149,9 +165,16 @@ impl Helm {
         let finished = self.run(args, VERSION_DEADLINE, &CancellationToken::new()).await?;
         // Helm 2 prints its version and fails, because its server part does not answer.
         let text = finished.stdout.text();
-        let unsuitable = |found| HelmError::Unsuitable { binary: self.options.binary.clone(), found };
+        let unsuitable = |found| HelmError::Unsuitable {
+            binary: self.options.binary.clone(),
+            found,
+        };
         let Some(version) = Version::find(&text) else {
-            let said = if text.trim().is_empty() { finished.stderr.text() } else { text };
+            let said = if text.trim().is_empty() {
+                finished.stderr.text()
+            } else {
+                text
+            };
             return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
         };
         if version < OLDEST || version.major > OLDEST.major {
@@ -170,7 +193,13 @@ impl Helm {
     ) -> Result<String, HelmError> {
         self.version().await?;
         let mut args = self.args("template", chart);
-        for flag in ["--is-upgrade", "--no-hooks", "--skip-crds", "--kube-version", kube_version] {
+        for flag in [
+            "--is-upgrade",
+            "--no-hooks",
+            "--skip-crds",
+            "--kube-version",
+            kube_version,
+        ] {
             args.push(flag.into());
         }
         for part in joined(api_versions) {
@@ -186,7 +215,7 @@ impl Helm {
 
     /// Installs or upgrades.
     ///
-    /// Without `--disable-openapi-validation` helm spends most of its processor time on reading the cluster's OpenAPI
+    /// Without `--disable-openapi-validation` helm spends most of its processor time on reading the cluster's `OpenAPI`
     /// document, and with it helm refuses nothing less: a wrong type is refused by the API server, and a field that
     /// the API server does not know is dropped by it with a warning in both cases. We pass these warnings on.
     pub async fn upgrade(
@@ -221,10 +250,16 @@ impl Helm {
             return Err(failed("upgrade", chart.release, &finished));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
-            tracing::warn!(release = chart.release, warning, "the API server has a warning about the release");
+            tracing::warn!(
+                release = chart.release,
+                warning,
+                "the API server has a warning about the release"
+            );
         }
-        serde_json::from_slice(&finished.stdout.bytes)
-            .map_err(|source| HelmError::Output { release: chart.release.to_owned(), source })
+        serde_json::from_slice(&finished.stdout.bytes).map_err(|source| HelmError::Output {
+            release: chart.release.to_owned(),
+            source,
+        })
     }
 
     /// Removes the release with its history; its helm hooks run. One that is absent is a success.
@@ -240,8 +275,14 @@ impl Helm {
             "--timeout",
             &timeout,
         ];
-        let finished = self.run(args.map(OsString::from).into(), self.deadline(), cancel).await?;
-        if finished.exit.is_success() { Ok(()) } else { Err(failed("uninstall", release, &finished)) }
+        let finished = self
+            .run(args.map(OsString::from).into(), self.deadline(), cancel)
+            .await?;
+        if finished.exit.is_success() {
+            Ok(())
+        } else {
+            Err(failed("uninstall", release, &finished))
+        }
     }
 
     /// `--timeout` limits each step; this limits all of them together.
@@ -283,9 +324,17 @@ impl Helm {
 
     /// Everything that a helm child knows of the machine.
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        let Options { dir, kubeconfig, search_path, home, .. } = &self.options;
+        let Options {
+            dir,
+            kubeconfig,
+            search_path,
+            home,
+            ..
+        } = &self.options;
         let own = |name: &str| dir.join(name).into_os_string();
-        let home = home.as_ref().map_or_else(|| own("home"), |home| home.clone().into_os_string());
+        let home = home
+            .as_ref()
+            .map_or_else(|| own("home"), |home| home.clone().into_os_string());
         [
             ("PATH", search_path.clone()),
             ("HOME", home),
@@ -310,8 +359,19 @@ impl Helm {
 fn failed(action: &'static str, release: &str, finished: &Finished) -> HelmError {
     let stderr = finished.stderr.text();
     let outcry::Reading { class, message, hint } = outcry::read(&stderr);
-    let message = if message.is_empty() { finished.exit.to_string() } else { message };
-    HelmError::Failed { action, release: release.to_owned(), message, class, hint }
+    // A helm that was killed says nothing, and what it said before is no error.
+    let (class, message) = match finished.exit {
+        exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
+        exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),
+        Exit::Code(_) => (class, message),
+    };
+    HelmError::Failed {
+        action,
+        release: release.to_owned(),
+        message,
+        class,
+        hint,
+    }
 }
 
 /// Joins with commas, in parts that fit into one argument.
@@ -344,7 +404,9 @@ impl Version {
             let numbers = word.strip_prefix('v')?;
             let numbers = numbers.split(['-', '+']).next()?;
             let mut parts = numbers.split('.').map(str::parse);
-            let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
+            let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else {
+                return None;
+            };
             let patch = parts.next().and_then(Result::ok).unwrap_or(0);
             Some(Self { major, minor, patch })
         })

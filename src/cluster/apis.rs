@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use addon_core::digest::Digest;
+use addon_core::digest::{Builder, Digest};
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 
@@ -41,13 +41,25 @@ impl Apis {
         let mut names = BTreeSet::new();
         let mut kinds = BTreeMap::new();
         for group in groups {
-            let name = group.metadata.as_ref().and_then(|meta| meta.name.as_deref()).unwrap_or_default();
+            let name = group
+                .metadata
+                .as_ref()
+                .and_then(|meta| meta.name.as_deref())
+                .unwrap_or_default();
             for version in &group.versions {
                 collect(name, version, &mut names, &mut kinds);
             }
         }
-        let digest = names.iter().fold(Digest::builder().part(&version), |builder, name| builder.part(name)).finish();
-        Self { version, names, digest, kinds }
+        let digest = names
+            .iter()
+            .fold(Digest::builder().part(&version), Builder::part)
+            .finish();
+        Self {
+            version,
+            names,
+            digest,
+            kinds,
+        }
     }
 
     /// How to address objects of this kind, `None` if the server does not serve it.
@@ -62,13 +74,21 @@ fn collect(
     names: &mut BTreeSet<String>,
     kinds: &mut BTreeMap<(String, String), Kind>,
 ) {
-    let Some(number) = version.version.as_deref() else { return };
-    let api_version = if group.is_empty() { number.to_owned() } else { format!("{group}/{number}") };
+    let Some(number) = version.version.as_deref() else {
+        return;
+    };
+    let api_version = if group.is_empty() {
+        number.to_owned()
+    } else {
+        format!("{group}/{number}")
+    };
     for resource in &version.resources {
         let (Some(plural), Some(kind)) = (resource.resource.as_deref(), resource.response_kind.as_ref()) else {
             continue;
         };
-        let Some(kind) = kind.kind.as_deref().filter(|kind| !kind.is_empty()) else { continue };
+        let Some(kind) = kind.kind.as_deref().filter(|kind| !kind.is_empty()) else {
+            continue;
+        };
         names.insert(format!("{api_version}/{kind}"));
         let gvk = GroupVersionKind::gvk(group, number, kind);
         let known = Kind {
@@ -89,7 +109,10 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn now(apis: &Arc<Apis>) -> Self {
-        Self { apis: Arc::clone(apis), seen: Instant::now() }
+        Self {
+            apis: Arc::clone(apis),
+            seen: Instant::now(),
+        }
     }
 
     pub(super) fn fresh(&self) -> Option<Arc<Apis>> {
@@ -138,9 +161,15 @@ mod tests {
     fn names_are_those_that_charts_ask_for() {
         let apis = Apis::new("1.36.3".to_owned(), &groups());
         let names: Vec<_> = apis.names.iter().map(String::as_str).collect();
-        assert_eq!(names, ["apps/v1", "apps/v1/Deployment", "v1", "v1/ConfigMap", "v1/Node"]);
+        assert_eq!(
+            names,
+            ["apps/v1", "apps/v1/Deployment", "v1", "v1/ConfigMap", "v1/Node"]
+        );
         assert!(!apis.kind("v1", "Node").unwrap().namespaced);
-        assert_eq!(apis.kind("apps/v1", "Deployment").unwrap().resource.plural, "deployments");
+        assert_eq!(
+            apis.kind("apps/v1", "Deployment").unwrap().resource.plural,
+            "deployments"
+        );
         assert!(apis.kind("apps/v2", "Deployment").is_none());
     }
 

@@ -55,38 +55,63 @@ impl Cluster {
 
     /// What the `ConfigMap` holds at this moment.
     pub async fn read_config(&self, name: &str) -> Result<ConfigRead, RequestError> {
-        let config_map = self.ask(self.attempt("get", "configmaps", name), self.config_maps().get_opt(name)).await?;
+        let config_map = self
+            .ask(
+                self.attempt("get", "configmaps", name),
+                self.config_maps().get_opt(name),
+            )
+            .await?;
         Ok(config_map.as_ref().map_or(ConfigRead::Missing, present))
     }
 
-    /// Replaces one key, if it still holds the base; `None` stands for an absent key.
+    /// Replaces one key, if it still holds the base; `None` stands for an absent key. A ConfigMap that is not there is
+    /// made only with `create`: one with this key alone would take back all that others say.
     pub async fn save_config(
         &self,
         name: &str,
         key: &str,
         text: String,
         base: Option<&str>,
+        create: bool,
     ) -> Result<Saved, RequestError> {
         let api = self.config_maps();
-        let found = self.ask(self.attempt("get", "configmaps", name), api.get_opt(name)).await?;
-        let current = found.as_ref().and_then(|found| found.data.as_ref()?.get(key)).map(String::as_str);
-        if current != base {
+        let found = self
+            .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
+            .await?;
+        let current = found
+            .as_ref()
+            .and_then(|found| found.data.as_ref()?.get(key))
+            .map(String::as_str);
+        if current != base || found.is_none() && !create {
             return Ok(Saved::Conflict(found.as_ref().map_or(ConfigRead::Missing, present)));
         }
         let params = PostParams::default();
         let written = if let Some(mut config_map) = found {
             config_map.data.get_or_insert_default().insert(key.to_owned(), text);
-            self.ask(self.attempt("update", "configmaps", name), api.replace(name, &params, &config_map)).await
+            self.ask(
+                self.attempt("update", "configmaps", name),
+                api.replace(name, &params, &config_map),
+            )
+            .await
         } else {
             let config_map = ConfigMap {
-                metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+                metadata: ObjectMeta {
+                    name: Some(name.to_owned()),
+                    ..ObjectMeta::default()
+                },
                 data: Some([(key.to_owned(), text)].into()),
                 ..ConfigMap::default()
             };
-            self.ask(self.attempt("create", "configmaps", name), api.create(&params, &config_map)).await
+            self.ask(
+                self.attempt("create", "configmaps", name),
+                api.create(&params, &config_map),
+            )
+            .await
         };
         match written {
-            Ok(config_map) => Ok(Saved::Written { version: version(&config_map) }),
+            Ok(config_map) => Ok(Saved::Written {
+                version: version(&config_map),
+            }),
             // Deleted between our two requests: an update then says "not found".
             Err(error) if error.is_conflict() || error.is_not_found() => {
                 Ok(Saved::Conflict(self.read_config(name).await?))
@@ -97,11 +122,19 @@ impl Cluster {
 }
 
 fn present(config_map: &ConfigMap) -> ConfigRead {
-    ConfigRead::Present { version: version(config_map), data: config_map.data.clone().unwrap_or_default() }
+    ConfigRead::Present {
+        version: version(config_map),
+        data: config_map.data.clone().unwrap_or_default(),
+    }
 }
 
 fn version(config_map: &ConfigMap) -> u64 {
-    config_map.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+    config_map
+        .metadata
+        .resource_version
+        .as_deref()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
 }
 
 impl Watcher {
@@ -131,16 +164,27 @@ impl Watcher {
         let attempt = self.cluster.attempt("watch", "configmaps", &self.name);
         // A watch may be silent for long, a list may not.
         let event = if listing {
-            let silent = RequestError::Silent { attempt: attempt.clone(), waited: REQUEST_TIMEOUT };
+            let silent = RequestError::Silent {
+                attempt: attempt.clone(),
+                waited: REQUEST_TIMEOUT,
+            };
             tokio::time::timeout(REQUEST_TIMEOUT, next).await.map_err(|_| silent)?
         } else {
             next.await
         };
         let event = match event {
             Some(Ok(event)) => event,
-            Some(Err(error)) => return Err(RequestError::Failed { attempt, source: Box::new(of_watch(error)) }),
+            Some(Err(error)) => {
+                return Err(RequestError::Failed {
+                    attempt,
+                    source: Box::new(of_watch(error)),
+                });
+            }
             None => {
-                return Err(RequestError::Unusable { attempt, problem: "the watch ended without a word".to_owned() });
+                return Err(RequestError::Unusable {
+                    attempt,
+                    problem: "the watch ended without a word".to_owned(),
+                });
             }
         };
         Ok(match event {

@@ -68,7 +68,11 @@ fn key_of(object: &Value) -> Option<ObjectKey> {
     Some(ObjectKey {
         api_version: object.get("apiVersion")?.as_str()?.to_owned(),
         kind: object.get("kind")?.as_str()?.to_owned(),
-        namespace: metadata.get("namespace").and_then(Value::as_str).filter(|ns| !ns.is_empty()).map(str::to_owned),
+        namespace: metadata
+            .get("namespace")
+            .and_then(Value::as_str)
+            .filter(|ns| !ns.is_empty())
+            .map(str::to_owned),
         name: metadata.get("name")?.as_str()?.to_owned(),
     })
 }
@@ -106,8 +110,12 @@ impl Cluster {
     fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Result<Vec<Batch>, ObjectKey> {
         let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
         for key in keys {
-            let Some(kind) = apis.kind(&key.api_version, &key.kind) else { return Err(key.clone()) };
-            let namespace = kind.namespaced.then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+            let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+                return Err(key.clone());
+            };
+            let namespace = kind
+                .namespaced
+                .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
             batches
                 .entry((&key.api_version, &key.kind, namespace))
                 .or_insert_with(|| Batch {
@@ -124,7 +132,11 @@ impl Cluster {
                 parts.push(batch);
                 continue;
             }
-            let Batch { resource, namespace, keys } = batch;
+            let Batch {
+                resource,
+                namespace,
+                keys,
+            } = batch;
             parts.extend(keys.into_iter().map(|key| Batch {
                 resource: resource.clone(),
                 namespace: namespace.clone(),
@@ -139,7 +151,11 @@ impl Cluster {
         batch: Batch,
         labels: &BTreeMap<String, String>,
     ) -> Result<Option<ObjectKey>, RequestError> {
-        let Batch { resource, namespace, keys } = batch;
+        let Batch {
+            resource,
+            namespace,
+            keys,
+        } = batch;
         let api: Api<DynamicObject> = match &namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
@@ -152,7 +168,9 @@ impl Cluster {
             server: self.server.clone(),
         };
         if let [key] = keys.as_slice() {
-            let found = self.ask(attempt("get", &key.name), api.get_metadata_opt(&key.name)).await?;
+            let found = self
+                .ask(attempt("get", &key.name), api.get_metadata_opt(&key.name))
+                .await?;
             let there = found.is_some_and(|found| carries(&found.metadata, labels));
             return Ok((!there).then(|| key.clone()));
         }
@@ -171,7 +189,9 @@ impl Cluster {
 }
 
 fn carries(metadata: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {
-    labels.iter().all(|(key, value)| metadata.labels.as_ref().and_then(|all| all.get(key)) == Some(value))
+    labels
+        .iter()
+        .all(|(key, value)| metadata.labels.as_ref().and_then(|all| all.get(key)) == Some(value))
 }
 
 #[cfg(test)]

@@ -97,14 +97,21 @@ impl RequestError {
                 "allow the verb '{}' on '{}'{} to the operator's service account",
                 attempt.verb,
                 attempt.resource,
-                attempt.namespace.as_ref().map(|name| format!(" in namespace '{name}'")).unwrap_or_default()
+                attempt
+                    .namespace
+                    .as_ref()
+                    .map(|name| format!(" in namespace '{name}'"))
+                    .unwrap_or_default()
             )),
-            Some(401) => Some(format!("{} does not accept our credentials: did they expire?", attempt.server)),
-            Some(_) => None,
-            None if self.class() == Class::Unavailable => {
-                Some(format!("is the API server at {} up, and is that its address?", attempt.server))
-            }
-            None => None,
+            Some(401) => Some(format!(
+                "{} does not accept our credentials: did they expire?",
+                attempt.server
+            )),
+            None if self.class() == Class::Unavailable => Some(format!(
+                "is the API server at {} up, and is that its address?",
+                attempt.server
+            )),
+            Some(_) | None => None,
         }
     }
 
@@ -137,7 +144,11 @@ mod tests {
     use super::*;
 
     fn failed(code: u16, message: &str) -> Failure {
-        let status = Status { code, message: message.to_owned(), ..Status::default() };
+        let status = Status {
+            code,
+            message: message.to_owned(),
+            ..Status::default()
+        };
         let attempt = Attempt {
             verb: "get",
             resource: "configmaps".to_owned(),
@@ -145,7 +156,10 @@ mod tests {
             namespace: Some("ns".to_owned()),
             server: "https://10.0.0.1".to_owned(),
         };
-        Failure::from(RequestError::Failed { attempt, source: Box::new(kube::Error::Api(Box::new(status))) })
+        Failure::from(RequestError::Failed {
+            attempt,
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        })
     }
 
     #[test]
@@ -167,7 +181,10 @@ mod tests {
     #[test]
     fn the_report_names_the_attempt_and_the_cause_once() {
         let failure = failed(403, "user cannot get it");
-        assert_eq!(failure.report, "cannot get configmaps 'x' in namespace 'ns': user cannot get it");
+        assert_eq!(
+            failure.report,
+            "cannot get configmaps 'x' in namespace 'ns': user cannot get it"
+        );
         assert_eq!(
             failure.hints,
             ["allow the verb 'get' on 'configmaps' in namespace 'ns' to the operator's service account"]

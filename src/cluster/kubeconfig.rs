@@ -39,13 +39,21 @@ pub struct Address {
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error("cannot read the kubeconfig {}", path.display())]
-    Read { path: PathBuf, source: Box<KubeconfigError> },
+    Read {
+        path: PathBuf,
+        source: Box<KubeconfigError>,
+    },
     #[error("cannot use the kubeconfig {origin}")]
-    Use { origin: String, source: Box<KubeconfigError> },
+    Use {
+        origin: String,
+        source: Box<KubeconfigError>,
+    },
     #[error("there is neither a kubeconfig nor a service account of a pod to reach a cluster with")]
     Nowhere,
     #[error("cannot use the pod's service account in {POD_FILES}")]
-    Pod { source: Box<dyn std::error::Error + Send + Sync> },
+    Pod {
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("cannot build a client for {server}")]
     Client { server: String, source: Box<kube::Error> },
     #[error("cannot write the kubeconfig for helm and hooks")]
@@ -88,15 +96,31 @@ pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
         ca_file: None,
     };
     if !address.kube_config.is_empty() {
-        let origin = address.kube_config.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
+        let origin = address
+            .kube_config
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(":");
         return Ok(found(read_all(&address.kube_config)?, origin));
     }
     if address.context.is_none() && Path::new(POD_FILES).join("token").exists() {
         let (kubeconfig, ca_file) = of_our_pod()?;
-        return Ok(Found { ca_file: Some(ca_file), ..found(kubeconfig, POD_FILES.to_owned()) });
+        return Ok(Found {
+            ca_file: Some(ca_file),
+            ..found(kubeconfig, POD_FILES.to_owned())
+        });
     }
-    match address.home.as_ref().map(|home| home.join(".kube/config")).filter(|path| path.exists()) {
-        Some(path) => Ok(found(read_all(std::slice::from_ref(&path))?, path.display().to_string())),
+    match address
+        .home
+        .as_ref()
+        .map(|home| home.join(".kube/config"))
+        .filter(|path| path.exists())
+    {
+        Some(path) => Ok(found(
+            read_all(std::slice::from_ref(&path))?,
+            path.display().to_string(),
+        )),
         None => Err(ConnectError::Nowhere),
     }
 }
@@ -107,30 +131,54 @@ fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
         let absolute = env::current_dir().map_or_else(|_| path.clone(), |here| here.join(path));
         Kubeconfig::read_from(absolute)
             .and_then(|next| merged.merge(next))
-            .map_err(|source| ConnectError::Read { path: path.clone(), source: Box::new(source) })
+            .map_err(|source| ConnectError::Read {
+                path: path.clone(),
+                source: Box::new(source),
+            })
     })
 }
 
 fn of_our_pod() -> Result<(Kubeconfig, PathBuf), ConnectError> {
-    let config = Config::incluster().map_err(|error| ConnectError::Pod { source: Box::new(error) })?;
+    let config = Config::incluster().map_err(|error| ConnectError::Pod {
+        source: Box::new(error),
+    })?;
     let ca_file = Path::new(POD_FILES).join("ca.crt");
     let cluster = Cluster {
         server: Some(config.cluster_url.to_string()),
         certificate_authority: Some(ca_file.display().to_string()),
         ..Cluster::default()
     };
-    let user = AuthInfo { token_file: config.auth_info.token_file, ..AuthInfo::default() };
+    let user = AuthInfo {
+        token_file: config.auth_info.token_file,
+        ..AuthInfo::default()
+    };
     Ok((single(cluster, user), ca_file))
 }
 
 fn single(cluster: Cluster, user: AuthInfo) -> Kubeconfig {
-    let context = Context { cluster: NAME.to_owned(), user: Some(NAME.to_owned()), ..Context::default() };
+    let context = Context {
+        cluster: NAME.to_owned(),
+        user: Some(NAME.to_owned()),
+        ..Context::default()
+    };
     Kubeconfig {
         api_version: Some("v1".to_owned()),
         kind: Some("Config".to_owned()),
-        clusters: vec![NamedCluster { name: NAME.to_owned(), cluster: Some(cluster), ..NamedCluster::default() }],
-        auth_infos: vec![NamedAuthInfo { name: NAME.to_owned(), auth_info: Some(user), ..NamedAuthInfo::default() }],
-        contexts: vec![NamedContext { name: NAME.to_owned(), context: Some(context), ..NamedContext::default() }],
+        clusters: vec![NamedCluster {
+            name: NAME.to_owned(),
+            cluster: Some(cluster),
+            ..NamedCluster::default()
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: NAME.to_owned(),
+            auth_info: Some(user),
+            ..NamedAuthInfo::default()
+        }],
+        contexts: vec![NamedContext {
+            name: NAME.to_owned(),
+            context: Some(context),
+            ..NamedContext::default()
+        }],
         current_context: Some(NAME.to_owned()),
         ..Kubeconfig::default()
     }
@@ -139,9 +187,14 @@ fn single(cluster: Cluster, user: AuthInfo) -> Kubeconfig {
 impl Found {
     /// Reduces it to one context and builds our client's configuration from the very result.
     pub(super) async fn settle(self) -> Result<(Config, Private), ConnectError> {
-        let use_error = |source| ConnectError::Use { origin: self.origin.clone(), source: Box::new(source) };
+        let use_error = |source| ConnectError::Use {
+            origin: self.origin.clone(),
+            source: Box::new(source),
+        };
         let context_name = self.context.or_else(|| self.kubeconfig.current_context.clone());
-        let context_name = context_name.ok_or(KubeconfigError::CurrentContextNotSet).map_err(use_error)?;
+        let context_name = context_name
+            .ok_or(KubeconfigError::CurrentContextNotSet)
+            .map_err(use_error)?;
         let context = self
             .kubeconfig
             .contexts
@@ -197,7 +250,11 @@ impl Private {
 
     /// Credentials come from a program.
     pub(super) fn uses_plugin(&self) -> bool {
-        self.0.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()).any(|user| user.exec.is_some())
+        self.0
+            .auth_infos
+            .iter()
+            .filter_map(|named| named.auth_info.as_ref())
+            .any(|user| user.exec.is_some())
     }
 }
 
@@ -224,13 +281,19 @@ contexts:
     fn two(dir: &Path) -> Address {
         let path = dir.join("two");
         fs::write(&path, TWO).unwrap();
-        Address { kube_config: vec![path], ..Address::default() }
+        Address {
+            kube_config: vec![path],
+            ..Address::default()
+        }
     }
 
     #[tokio::test]
     async fn one_context_is_left_and_our_client_uses_the_same() {
         let dir = tempfile::tempdir().unwrap();
-        let address = Address { context: Some("b".to_owned()), ..two(dir.path()) };
+        let address = Address {
+            context: Some("b".to_owned()),
+            ..two(dir.path())
+        };
         let (config, private) = find(&address).unwrap().settle().await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://two:6443/");
         let path = private.write(dir.path()).unwrap();
@@ -248,7 +311,11 @@ contexts:
     async fn another_server_keeps_the_credentials() {
         let dir = tempfile::tempdir().unwrap();
         let server = Some("https://three:1".to_owned());
-        let address = Address { context: Some("b".to_owned()), server, ..two(dir.path()) };
+        let address = Address {
+            context: Some("b".to_owned()),
+            server,
+            ..two(dir.path())
+        };
         let (config, private) = find(&address).unwrap().settle().await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://three:1/");
         let text = fs::read_to_string(private.write(dir.path()).unwrap()).unwrap();
@@ -258,14 +325,26 @@ contexts:
     #[tokio::test]
     async fn errors_name_what_is_missing() {
         let dir = tempfile::tempdir().unwrap();
-        let address = Address { context: Some("c".to_owned()), ..two(dir.path()) };
+        let address = Address {
+            context: Some("c".to_owned()),
+            ..two(dir.path())
+        };
         let error = find(&address).unwrap().settle().await.err().unwrap();
         let failure = Failure::from(error);
-        assert!(failure.report.contains("two") && failure.report.ends_with(": c"), "{failure}");
+        assert!(
+            failure.report.contains("two") && failure.report.ends_with(": c"),
+            "{failure}"
+        );
 
-        let nothing = Address { home: Some(dir.path().to_owned()), ..Address::default() };
+        let nothing = Address {
+            home: Some(dir.path().to_owned()),
+            ..Address::default()
+        };
         assert!(matches!(find(&nothing), Err(ConnectError::Nowhere)));
-        let gone = Address { kube_config: vec![dir.path().join("gone")], ..Address::default() };
+        let gone = Address {
+            kube_config: vec![dir.path().join("gone")],
+            ..Address::default()
+        };
         let failure = Failure::from(find(&gone).err().unwrap());
         assert!(failure.report.contains("gone"), "{failure}");
     }

@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use super::error::RequestError;
-use super::state::metadata_patch;
 
 /// The label that says that a release is ours.
 pub const OURS: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
@@ -62,8 +61,8 @@ pub struct Marks {
     pub inputs: String,
     /// The checksum of the rendering.
     pub checksum: String,
-    /// The objects, as [`super::drift`] writes them.
-    pub objects: String,
+    /// The objects, as [`super::drift`] writes them; `None` if they are too many for a mark.
+    pub objects: Option<String>,
 }
 
 /// Our labels for a release Secret. The revision they belong to is among them.
@@ -94,7 +93,13 @@ impl Cluster {
                 }
             }
         }
-        Ok(newest.into_iter().map(|(name, revision)| ReleaseSummary { name, ours: revision.newest.ours }).collect())
+        Ok(newest
+            .into_iter()
+            .map(|(name, revision)| ReleaseSummary {
+                name,
+                ours: revision.newest.ours,
+            })
+            .collect())
     }
 
     /// The newest revision of one release.
@@ -105,10 +110,15 @@ impl Cluster {
 
     async fn revisions(&self, selector: &str) -> Result<Vec<Revision>, RequestError> {
         let api = self.secrets();
-        let mut params = ListParams::default().labels(selector).fields(&format!("type={SECRET_TYPE}")).limit(PAGE);
+        let mut params = ListParams::default()
+            .labels(selector)
+            .fields(&format!("type={SECRET_TYPE}"))
+            .limit(PAGE);
         let mut revisions = Vec::new();
         loop {
-            let page = self.ask(self.attempt("list", "secrets", ""), api.list_metadata(&params)).await?;
+            let page = self
+                .ask(self.attempt("list", "secrets", ""), api.list_metadata(&params))
+                .await?;
             revisions.extend(page.items.iter().filter_map(Revision::read));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
@@ -120,18 +130,26 @@ impl Cluster {
     /// The manifest of a revision, without helm hooks.
     pub async fn manifest(&self, revision: &Revision) -> Result<String, RequestError> {
         let (_, content) = self.content(revision).await?;
-        Ok(content.get("manifest").and_then(Value::as_str).unwrap_or_default().to_owned())
+        Ok(content
+            .get("manifest")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// Writes our marks on a deployed revision; helm makes no new one for that.
-    pub async fn mark(&self, revision: &Revision, marks: &Marks) -> Result<(), RequestError> {
-        let Marks { inputs, checksum, objects } = marks;
-        let labels = labels(revision.newest.revision, inputs, Some(checksum));
-        let annotations = [(OBJECTS.to_owned(), objects.clone())].into();
-        let patch = Patch::Merge(metadata_patch(&labels, &annotations));
-        let attempt = self.attempt("patch", "secrets", &revision.secret);
-        let api = self.secrets();
-        self.ask(attempt, api.patch_metadata(&revision.secret, &PatchParams::default(), &patch)).await?;
+    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<(), RequestError> {
+        let Marks {
+            inputs,
+            checksum,
+            objects,
+        } = marks;
+        let labels = labels(revision, inputs, Some(checksum));
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": {OBJECTS: objects}}}));
+        let (name, api) = (format!("sh.helm.release.v1.{release}.v{revision}"), self.secrets());
+        let attempt = self.attempt("patch", "secrets", &name);
+        self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
+            .await?;
         Ok(())
     }
 
@@ -141,29 +159,48 @@ impl Cluster {
         if let Some(info) = content.get_mut("info").and_then(Value::as_object_mut) {
             let left = revision.newest.status;
             info.insert("status".to_owned(), json!(Status::Failed.word()));
-            info.insert("description".to_owned(), json!(format!("helm was ended while this was {left}")));
+            info.insert(
+                "description".to_owned(),
+                json!(format!("helm was ended while this was {left}")),
+            );
         }
         let encoded = encode(&content).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        secret.data.get_or_insert_default().insert(CONTENT.to_owned(), ByteString(encoded));
+        secret
+            .data
+            .get_or_insert_default()
+            .insert(CONTENT.to_owned(), ByteString(encoded));
         let labels = secret.metadata.labels.get_or_insert_default();
         labels.insert("status".to_owned(), Status::Failed.word().to_owned());
         let attempt = self.attempt("update", "secrets", &revision.secret);
         let api = self.secrets();
-        self.ask(attempt, api.replace(&revision.secret, &PostParams::default(), &secret)).await?;
+        self.ask(attempt, api.replace(&revision.secret, &PostParams::default(), &secret))
+            .await?;
         Ok(())
     }
 
     async fn content(&self, revision: &Revision) -> Result<(Secret, Value), RequestError> {
         let api = self.secrets();
-        let secret = self.ask(self.attempt("get", "secrets", &revision.secret), api.get(&revision.secret)).await?;
-        let bytes = secret.data.as_ref().and_then(|data| data.get(CONTENT)).map_or(&[][..], |bytes| &bytes.0);
+        let secret = self
+            .ask(
+                self.attempt("get", "secrets", &revision.secret),
+                api.get(&revision.secret),
+            )
+            .await?;
+        let bytes = secret
+            .data
+            .as_ref()
+            .and_then(|data| data.get(CONTENT))
+            .map_or(&[][..], |bytes| &bytes.0);
         let content = decode(bytes).map_err(|error| self.unusable(revision, &error.to_string()))?;
         Ok((secret, content))
     }
 
     fn unusable(&self, revision: &Revision, problem: &str) -> RequestError {
         let attempt = self.attempt("get", "secrets", &revision.secret);
-        RequestError::Unusable { attempt, problem: format!("it holds no release that we can read: {problem}") }
+        RequestError::Unusable {
+            attempt,
+            problem: format!("it holds no release that we can read: {problem}"),
+        }
     }
 }
 
@@ -176,9 +213,14 @@ impl Revision {
         let number: u32 = label("version")?.parse().ok()?;
         let marked = label(MARKED).map(|revision| revision.parse() == Ok(number));
         let ours = label(OURS.0) == Some(OURS.1) || labels.contains_key(CHECKSUM) || labels.contains_key(MAINTENANCE);
-        let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+        let created = metadata
+            .creation_timestamp
+            .as_ref()
+            .map_or(0, |time| time.0.as_second());
         let seconds = |key| label(key).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let written = seconds("modifiedAt").max(seconds("createdAt")).max(u64::try_from(created).unwrap_or(0));
+        let written = seconds("modifiedAt")
+            .max(seconds("createdAt"))
+            .max(u64::try_from(created).unwrap_or(0));
         let trusted = |value: Option<&str>| value.map(str::to_owned);
         let newest = Newest {
             revision: number,
@@ -191,7 +233,12 @@ impl Revision {
         };
         let annotation = metadata.annotations.as_ref().and_then(|all| all.get(OBJECTS));
         let objects = annotation.filter(|_| marked == Some(true)).cloned();
-        Some(Self { release, newest, objects, secret: metadata.name.clone()? })
+        Some(Self {
+            release,
+            newest,
+            objects,
+            secret: metadata.name.clone()?,
+        })
     }
 }
 
@@ -200,7 +247,9 @@ fn decode(bytes: &[u8]) -> io::Result<Value> {
     let packed = STANDARD.decode(bytes).map_err(io::Error::other)?;
     let mut text = Vec::new();
     if packed.starts_with(&[0x1f, 0x8b]) {
-        GzDecoder::new(packed.as_slice()).take(CONTENT_LIMIT).read_to_end(&mut text)?;
+        GzDecoder::new(packed.as_slice())
+            .take(CONTENT_LIMIT)
+            .read_to_end(&mut text)?;
     } else {
         text = packed;
     }
@@ -239,8 +288,12 @@ mod tests {
         .unwrap()
     }
 
-    const HELM: [(&str, &str); 4] =
-        [("owner", "helm"), ("name", "one"), ("version", "2"), ("status", "deployed")];
+    const HELM: [(&str, &str); 4] = [
+        ("owner", "helm"),
+        ("name", "one"),
+        ("version", "2"),
+        ("status", "deployed"),
+    ];
 
     fn read(more: &[(&str, &str)]) -> Revision {
         let labels = [&HELM[..], more].concat();
@@ -264,7 +317,10 @@ mod tests {
         assert_eq!(marked.objects.as_deref(), Some("[]"));
 
         let copied = read(&[(INPUTS, "i"), (CHECKSUM, "c"), (MARKED, "1")]);
-        assert_eq!((copied.newest.inputs, copied.newest.checksum, copied.objects), (None, None, None));
+        assert_eq!(
+            (copied.newest.inputs, copied.newest.checksum, copied.objects),
+            (None, None, None)
+        );
 
         let originals = read(&[(CHECKSUM, "c")]);
         assert_eq!((originals.newest.inputs, originals.objects), (None, None));

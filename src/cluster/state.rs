@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tracing::warn;
 
 use super::Cluster;
@@ -32,7 +32,9 @@ impl Cluster {
     /// What was last saved; empty if nothing was, or nothing that can be read.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
         let data = self.state_data().await?;
-        Ok(SavedState { last_good: read(&data, LAST_GOOD_KEY).unwrap_or_default() })
+        Ok(SavedState {
+            last_good: read(&data, LAST_GOOD_KEY).unwrap_or_default(),
+        })
     }
 
     /// Makes these the last good entries.
@@ -56,7 +58,9 @@ impl Cluster {
     }
 
     async fn state_data(&self) -> Result<BTreeMap<String, ByteString>, RequestError> {
-        let secret = self.ask(self.attempt("get", "secrets", NAME), self.secrets().get_opt(NAME)).await?;
+        let secret = self
+            .ask(self.attempt("get", "secrets", NAME), self.secrets().get_opt(NAME))
+            .await?;
         Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
     }
 
@@ -68,7 +72,10 @@ impl Cluster {
         // The second round is for a Secret that somebody else created or deleted between two requests.
         for _ in 0..2 {
             let patched = self
-                .ask(self.attempt("patch", "secrets", NAME), self.secrets().patch_metadata(NAME, &params, &patch))
+                .ask(
+                    self.attempt("patch", "secrets", NAME),
+                    self.secrets().patch_metadata(NAME, &params, &patch),
+                )
                 .await;
             match patched {
                 Ok(_) => return Ok(()),
@@ -89,12 +96,19 @@ impl Cluster {
 
     async fn create_state(&self) -> Result<(), RequestError> {
         let secret = Secret {
-            metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(NAME.to_owned()),
+                ..ObjectMeta::default()
+            },
             data: Some([(VERSION_KEY.to_owned(), ByteString(VERSION.into()))].into()),
             ..Secret::default()
         };
         let created = self.secrets();
-        self.ask(self.attempt("create", "secrets", NAME), created.create(&PostParams::default(), &secret)).await?;
+        self.ask(
+            self.attempt("create", "secrets", NAME),
+            created.create(&PostParams::default(), &secret),
+        )
+        .await?;
         Ok(())
     }
 }
@@ -114,27 +128,15 @@ fn read<T: DeserializeOwned>(data: &BTreeMap<String, ByteString>, key: &str) -> 
     }
 }
 
-/// The merge patch that marks an object's metadata.
-pub(super) fn metadata_patch(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Value {
-    let map = |entries: &BTreeMap<String, String>| -> Map<String, Value> {
-        entries.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
-    };
-    json!({"metadata": {"labels": map(labels), "annotations": map(annotations)}})
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn unreadable_content_is_no_content() {
-        let data = [
-            ("good", r#"{"a":"b"}"#),
-            ("cut", r#"{"a":"#),
-            ("other", "[1]"),
-        ]
-        .map(|(key, text)| (key.to_owned(), ByteString(text.into())))
-        .into();
+        let data = [("good", r#"{"a":"b"}"#), ("cut", r#"{"a":"#), ("other", "[1]")]
+            .map(|(key, text)| (key.to_owned(), ByteString(text.into())))
+            .into();
         let read = |key| read::<BTreeMap<String, String>>(&data, key);
         assert_eq!(read("good").unwrap()["a"], "b");
         assert_eq!(read("cut"), None);

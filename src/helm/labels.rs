@@ -2,6 +2,7 @@
 //! Must never change what a manifest means otherwise.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 
 use addon_core::yaml::{self, YamlError};
 use serde_json::{Map, Value};
@@ -14,6 +15,26 @@ pub enum LabelError {
     Yaml { line: usize, source: YamlError },
     #[error("{object} has {field} that is no map")]
     NoMap { object: String, field: &'static str },
+    #[error("'{0}' is no label of the form key=value")]
+    NoLabel(String),
+    #[error("cannot pass manifests on")]
+    Pass(#[from] io::Error),
+}
+
+/// The whole program that helm calls: labels as arguments, manifests in, the same manifests with these labels out.
+pub fn post_render(
+    arguments: impl IntoIterator<Item = String>,
+    mut input: impl Read,
+    mut output: impl Write,
+) -> Result<(), LabelError> {
+    let labels = arguments.into_iter().map(|argument| match argument.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err(LabelError::NoLabel(argument)),
+    });
+    let labels = labels.collect::<Result<_, _>>()?;
+    let mut manifests = String::new();
+    input.read_to_string(&mut manifests)?;
+    Ok(output.write_all(add_labels(&manifests, &labels)?.as_bytes())?)
 }
 
 /// Sets the labels on every object of the manifests; a label that is already there is replaced.
@@ -32,7 +53,9 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
             }
             continue;
         }
-        let mut comments = text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty());
+        let mut comments = text
+            .lines()
+            .take_while(|line| line.starts_with('#') || line.trim().is_empty());
         for mut document in documents {
             label_document(&mut document, labels)?;
             output.push_str("---\n");
@@ -61,16 +84,26 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
         if let Some(rest) = line.strip_prefix("---")
             && (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
         {
-            pieces.push(Piece { line: first, text: &manifests[start..at] });
+            pieces.push(Piece {
+                line: first,
+                text: &manifests[start..at],
+            });
             // What follows on the line of the mark belongs to the document.
             start = at + "---".len();
             first = number + 1;
         }
         at += line.len();
     }
-    pieces.push(Piece { line: first, text: &manifests[start..] });
+    pieces.push(Piece {
+        line: first,
+        text: &manifests[start..],
+    });
     for piece in &mut pieces {
-        if let Some(rest) = piece.text.strip_prefix("\r\n").or_else(|| piece.text.strip_prefix('\n')) {
+        if let Some(rest) = piece
+            .text
+            .strip_prefix("\r\n")
+            .or_else(|| piece.text.strip_prefix('\n'))
+        {
             piece.text = rest;
         }
     }
@@ -78,7 +111,10 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
 }
 
 fn label_document(document: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
-    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    let is_list = document
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
         return items.iter_mut().try_for_each(|item| label_object(item, labels));
     }
@@ -87,8 +123,13 @@ fn label_document(document: &mut Value, labels: &BTreeMap<String, String>) -> Re
 
 fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
     let name = name_of(object);
-    let Some(fields) = object.as_object_mut() else { return Ok(()) };
-    let no_map = |field| LabelError::NoMap { object: name.clone(), field };
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    let no_map = |field| LabelError::NoMap {
+        object: name.clone(),
+        field,
+    };
     let metadata = map_at(fields, "metadata").ok_or_else(|| no_map("metadata"))?;
     let existing = map_at(metadata, "labels").ok_or_else(|| no_map("metadata.labels"))?;
     for (key, value) in labels {
@@ -118,11 +159,13 @@ mod tests {
     use super::*;
 
     fn labels() -> BTreeMap<String, String> {
-        [("heritage", "addon-operator"), ("on", "yes")].map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+        [("heritage", "addon-operator"), ("on", "yes")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
     }
 
     /// Texts that writers of manifests get wrong: everything else in them must survive.
-    const AWKWARD: &str = r##"---
+    const AWKWARD: &str = r#"---
 # Source: one/templates/a.yaml
 # a second line
 apiVersion: v1
@@ -183,7 +226,7 @@ items:
   data: {x: eA==}
 - apiVersion: v1
   kind: Secret
-"##;
+"#;
 
     fn without_labels(mut value: Value) -> Value {
         if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
@@ -202,7 +245,11 @@ items:
     fn nothing_but_labels_changes_in_awkward_manifests() {
         let output = add_labels(AWKWARD, &labels()).unwrap();
         let objects = |text: &str| -> Vec<Value> {
-            yaml::documents_v2(text).unwrap().into_iter().filter(Value::is_object).collect()
+            yaml::documents_v2(text)
+                .unwrap()
+                .into_iter()
+                .filter(Value::is_object)
+                .collect()
         };
         let (before, after) = (objects(AWKWARD), objects(&output));
         assert_eq!(after.len(), 3);
@@ -214,7 +261,10 @@ items:
             after[0]["metadata"]["labels"],
             json!({"heritage": "addon-operator", "keep": "true", "on": "yes"})
         );
-        assert_eq!(after[1]["metadata"]["labels"], json!({"heritage": "addon-operator", "on": "yes"}));
+        assert_eq!(
+            after[1]["metadata"]["labels"],
+            json!({"heritage": "addon-operator", "on": "yes"})
+        );
         for item in after[2]["items"].as_array().unwrap() {
             assert_eq!(item["metadata"]["labels"]["heritage"], "addon-operator");
         }
@@ -224,7 +274,10 @@ items:
     #[test]
     fn comments_before_an_object_stay_and_a_second_pass_changes_nothing() {
         let output = add_labels(AWKWARD, &labels()).unwrap();
-        assert!(output.starts_with("---\n# Source: one/templates/a.yaml\n# a second line\napiVersion: v1\n"), "{output}");
+        assert!(
+            output.starts_with("---\n# Source: one/templates/a.yaml\n# a second line\napiVersion: v1\n"),
+            "{output}"
+        );
         assert!(output.contains("---\n# only a comment\n---\n"), "{output}");
         assert_eq!(add_labels(&output, &labels()).unwrap(), output);
     }
@@ -235,6 +288,18 @@ items:
         assert!(error.to_string().contains("line 3"), "{error}");
         let error = add_labels("kind: ConfigMap\nmetadata: {name: x, labels: [a]}\n", &labels()).unwrap_err();
         assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is no map");
+    }
+
+    #[test]
+    fn as_a_program_it_takes_labels_as_arguments() {
+        let mut output = Vec::new();
+        post_render(["a=b=c".to_owned()], "kind: X\n".as_bytes(), &mut output).unwrap();
+        assert_eq!(
+            String::from_utf8(output).unwrap(),
+            "---\nkind: X\nmetadata:\n  labels:\n    a: b=c\n"
+        );
+        let error = post_render(["a".to_owned()], "".as_bytes(), Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "'a' is no label of the form key=value");
     }
 
     #[test]

@@ -24,7 +24,13 @@ const RULES: &[(&[&str], Class, &str)] = &[
         "another helm works on this release, or was killed while it did",
     ),
     (
-        &["Kubernetes cluster unreachable", "connection refused", "i/o timeout", "no route to host", "TLS handshake"],
+        &[
+            "Kubernetes cluster unreachable",
+            "connection refused",
+            "i/o timeout",
+            "no route to host",
+            "TLS handshake",
+        ],
         Class::Unavailable,
         UNREACHABLE,
     ),
@@ -33,11 +39,28 @@ const RULES: &[(&[&str], Class, &str)] = &[
         Class::Unavailable,
         "the cluster does not serve this kind: does the module with its CRD come first (dependsOn)?",
     ),
-    (&["Unauthorized"], Class::Refused, "the API server does not accept our credentials: did they expire?"),
-    (&["is forbidden:"], Class::Refused, "allow it to the operator's service account"),
+    (
+        &["Unauthorized"],
+        Class::Refused,
+        "the API server does not accept our credentials: did they expire?",
+    ),
+    (
+        &["is forbidden:"],
+        Class::Refused,
+        "allow it to the operator's service account",
+    ),
     (&["context canceled", "received signal"], Class::Cancelled, ""),
     (&["timed out waiting", "context deadline exceeded"], Class::TimedOut, ""),
-    (&["denied the request", "exceeded quota", "is invalid:", "failed calling webhook"], Class::Refused, ""),
+    (
+        &[
+            "denied the request",
+            "exceeded quota",
+            "is invalid:",
+            "failed calling webhook",
+        ],
+        Class::Refused,
+        "",
+    ),
     (
         &[
             "execution error at",
@@ -61,7 +84,16 @@ const RULES: &[(&[&str], Class, &str)] = &[
         Class::Invalid,
         RENDER,
     ),
-    (&["etcdserver", "Internal error occurred", "unexpected EOF", "connection reset"], Class::Unavailable, UNREACHABLE),
+    (
+        &[
+            "etcdserver",
+            "Internal error occurred",
+            "unexpected EOF",
+            "connection reset",
+        ],
+        Class::Unavailable,
+        UNREACHABLE,
+    ),
 ];
 
 /// Finds the error in the output and what it means.
@@ -70,26 +102,42 @@ pub(super) fn read(stderr: &str) -> Reading {
     for (words, class, hint) in RULES {
         if words.iter().any(|word| message.contains(word)) {
             let hint = (!hint.is_empty()).then(|| (*hint).to_owned());
-            return Reading { class: *class, message, hint };
+            return Reading {
+                class: *class,
+                message,
+                hint,
+            };
         }
     }
     // Whatever it is, it needs somebody to look, and a slow retry does no harm.
-    Reading { class: Class::Refused, message, hint: None }
+    Reading {
+        class: Class::Refused,
+        message,
+        hint: None,
+    }
 }
 
 /// Helm's last `Error: …` and what follows it, without log records.
 fn error_of(stderr: &str) -> String {
-    let from = stderr.rfind("Error: ").map_or(stderr, |at| &stderr[at + "Error: ".len()..]);
+    let from = stderr
+        .rfind("Error: ")
+        .map_or(stderr, |at| &stderr[at + "Error: ".len()..]);
     let lines: Vec<_> = from.lines().filter(|line| !is_record(line)).collect();
     let text = lines.join("\n");
-    excerpt(text.trim().trim_end_matches("Use --debug flag to render out invalid YAML").trim())
+    excerpt(
+        text.trim()
+            .trim_end_matches("Use --debug flag to render out invalid YAML")
+            .trim(),
+    )
 }
 
 /// Warnings of the API server that helm's client logged, each once.
 pub(super) fn warnings(stderr: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     for line in stderr.lines().filter(|line| is_record(line)) {
-        let Some((_, text)) = line.split_once("Warning: ") else { continue };
+        let Some((_, text)) = line.split_once("Warning: ") else {
+            continue;
+        };
         let text = text.strip_suffix('"').unwrap_or(text).replace("\\\"", "\"");
         if !warnings.contains(&text) {
             warnings.push(text);
@@ -120,21 +168,48 @@ mod tests {
     #[test]
     fn the_class_follows_the_words() {
         for (stderr, class) in [
-            ("Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress", Class::Unavailable),
-            ("Error: Kubernetes cluster unreachable: Get \"https://x/version\": dial tcp: refused", Class::Unavailable),
-            ("Error: template: one/templates/a.yaml:3:4: executing \"x\" at <fail>: oh", Class::Invalid),
-            ("Error: YAML parse error on one/templates/a.yaml: error converting YAML to JSON: yaml: x", Class::Invalid),
-            ("Error: parse error at (one/templates/a.yaml:1): unclosed action", Class::Invalid),
-            ("Error: execution error at (one/templates/a.yaml:1:3): need a name", Class::Invalid),
+            (
+                "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress",
+                Class::Unavailable,
+            ),
+            (
+                "Error: Kubernetes cluster unreachable: Get \"https://x/version\": dial tcp: refused",
+                Class::Unavailable,
+            ),
+            (
+                "Error: template: one/templates/a.yaml:3:4: executing \"x\" at <fail>: oh",
+                Class::Invalid,
+            ),
+            (
+                "Error: YAML parse error on one/templates/a.yaml: error converting YAML to JSON: yaml: x",
+                Class::Invalid,
+            ),
+            (
+                "Error: parse error at (one/templates/a.yaml:1): unclosed action",
+                Class::Invalid,
+            ),
+            (
+                "Error: execution error at (one/templates/a.yaml:1:3): need a name",
+                Class::Invalid,
+            ),
             (
                 "Error: UPGRADE FAILED: unable to build kubernetes objects from new release manifest: resource mapping \
                  not found for name: \"x\" namespace: \"\" from \"\": no matches for kind \"X\" in version \"y/v1\"",
                 Class::Unavailable,
             ),
-            ("Error: configmaps \"x\" is forbidden: User \"u\" cannot get resource", Class::Refused),
-            ("Error: Service \"x\" is invalid: spec.ports: Required value", Class::Refused),
+            (
+                "Error: configmaps \"x\" is forbidden: User \"u\" cannot get resource",
+                Class::Refused,
+            ),
+            (
+                "Error: Service \"x\" is invalid: spec.ports: Required value",
+                Class::Refused,
+            ),
             ("Error: admission webhook \"w\" denied the request: no", Class::Refused),
-            ("Error: failed post-install: 1 error occurred:\n\t* timed out waiting for the condition", Class::TimedOut),
+            (
+                "Error: failed post-install: 1 error occurred:\n\t* timed out waiting for the condition",
+                Class::TimedOut,
+            ),
             ("Error: something new", Class::Refused),
         ] {
             assert_eq!(read(stderr).class, class, "{stderr}");

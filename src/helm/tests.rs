@@ -23,21 +23,31 @@ fn helm(binary: PathBuf, dir: &Path) -> Helm {
         post_renderer: "/addon-operator".into(),
         labels: BTreeMap::new(),
         history_max: 10,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
     };
     Helm::new(options, Spawner::new().unwrap())
 }
 
 #[tokio::test]
 async fn a_suitable_helm_is_accepted() {
-    assert_eq!(version_of("echo v3.22.0+g1234567").await, Ok(Version { major: 3, minor: 22, patch: 0 }));
+    assert_eq!(
+        version_of("echo v3.22.0+g1234567").await,
+        Ok(Version {
+            major: 3,
+            minor: 22,
+            patch: 0
+        })
+    );
     assert_eq!(version_of("echo v3.17.0").await, Ok(OLDEST));
 }
 
 #[tokio::test]
 async fn an_ancient_or_foreign_helm_is_refused_by_name_and_version() {
     for (script, said) in [
-        ("echo 'Client: v2.17.0+ga690bad'; echo 'Error: could not find tiller' >&2; exit 1", "is helm 2.17.0"),
+        (
+            "echo 'Client: v2.17.0+ga690bad'; echo 'Error: could not find tiller' >&2; exit 1",
+            "is helm 2.17.0",
+        ),
         ("echo v3.16.4+g7877b45", "is helm 3.16.4"),
         ("echo v4.1.0", "is helm 4.1.0"),
         ("echo 'what is it?'", "says 'what is it?'"),
@@ -45,18 +55,34 @@ async fn an_ancient_or_foreign_helm_is_refused_by_name_and_version() {
     ] {
         let failure = version_of(script).await.unwrap_err();
         assert_eq!(failure.class, Class::Invalid);
-        assert!(failure.report.contains("/helm is") && failure.report.contains(said), "{failure}");
-        assert!(failure.hints[0].contains("3.17.0") && failure.hints[0].contains("HELM_BIN"), "{:?}", failure.hints);
+        assert!(
+            failure.report.contains("/helm is") && failure.report.contains(said),
+            "{failure}"
+        );
+        assert!(
+            failure.hints[0].contains("3.17.0") && failure.hints[0].contains("HELM_BIN"),
+            "{:?}",
+            failure.hints
+        );
     }
 }
 
 #[tokio::test]
 async fn a_missing_helm_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let failure = Failure::from(helm(dir.path().join("no-helm"), dir.path()).version().await.unwrap_err());
+    let failure = Failure::from(
+        helm(dir.path().join("no-helm"), dir.path())
+            .version()
+            .await
+            .unwrap_err(),
+    );
     assert_eq!(failure.class, Class::Invalid);
     assert!(failure.report.contains("no-helm"), "{failure}");
-    assert!(failure.hints.iter().any(|hint| hint.contains("HELM_BIN")), "{:?}", failure.hints);
+    assert!(
+        failure.hints.iter().any(|hint| hint.contains("HELM_BIN")),
+        "{:?}",
+        failure.hints
+    );
 }
 
 #[tokio::test]

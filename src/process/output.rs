@@ -15,7 +15,7 @@ const LINE_BYTES: usize = LINE_LIMIT * 4 + 1;
 const CHUNK: usize = 64 * 1024;
 
 /// Gets each line of a stream as soon as it is complete, without its end.
-pub type LineSink = Box<dyn FnMut(&str) + Send>;
+pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
 
 /// What becomes of one output stream.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Output {
     }
 
     /// Handed to the sink line by line.
-    pub fn lines(sink: impl FnMut(&str) + Send + 'static) -> Self {
+    pub fn lines(sink: impl FnMut(&str) + Send + Sync + 'static) -> Self {
         Self {
             keep: 0,
             sink: Some(Box::new(sink)),

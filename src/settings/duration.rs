@@ -16,7 +16,7 @@ const UNITS: [(&str, f64); 8] = [
 ];
 
 /// The duration, if the text is one.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
         return Some(Duration::ZERO);

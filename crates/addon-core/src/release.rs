@@ -128,9 +128,7 @@ impl Intent {
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
             IntentKind::Upgrade => newest.revision == self.revision_before.saturating_add(1),
-            IntentKind::Uninstall => {
-                newest.revision == self.revision_before && newest.status == Status::Uninstalling
-            }
+            IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
         }
     }
 }
@@ -246,8 +244,12 @@ pub fn decide(facts: &Facts) -> Step {
     match &facts.objects {
         Objects::Unknown => Step::LookAtObjects,
         Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
-        Objects::Present if same_inputs => Step::Keep { revision: newest.revision },
-        Objects::Present => Step::Record { revision: newest.revision },
+        Objects::Present if same_inputs => Step::Keep {
+            revision: newest.revision,
+        },
+        Objects::Present => Step::Record {
+            revision: newest.revision,
+        },
     }
 }
 
@@ -257,7 +259,9 @@ pub fn foreign(release: &str) -> Failure {
         Class::Refused,
         format!("release '{release}' exists and was not installed by addon-operator, so it is not touched"),
     )
-    .hint(format!("uninstall or rename the release '{release}', or rename the module"))
+    .hint(format!(
+        "uninstall or rename the release '{release}', or rename the module"
+    ))
 }
 
 /// What a removal may do about the newest revision, `None` if it may go on.
@@ -279,7 +283,10 @@ fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
     let left_by_us = facts.intent.as_ref().is_some_and(|intent| intent.explains(newest));
     let age = facts.now.saturating_sub(newest.written);
     if left_by_us || age >= facts.helm_timeout.as_secs() {
-        return Step::Repair { revision: newest.revision, left: newest.status };
+        return Step::Repair {
+            revision: newest.revision,
+            left: newest.status,
+        };
     }
     let rest = facts.helm_timeout.as_secs() - age;
     Step::Refuse(
@@ -290,7 +297,9 @@ fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
                 facts.release, newest.revision, newest.status
             ),
         )
-        .hint(format!("if no helm is at work, it is taken over in {rest} s, when the helm timeout has passed")),
+        .hint(format!(
+            "if no helm is at work, it is taken over in {rest} s, when the helm timeout has passed"
+        )),
     )
 }
 

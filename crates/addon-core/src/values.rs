@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::name::Owner;
+use crate::name::{GLOBAL_KEY, Owner};
 use crate::number;
 
 pub use document::HookDocument;
@@ -74,13 +74,13 @@ pub enum Reason {
     /// Layers are nested too deep to be merged.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
-    /// A section would be a scalar.
-    #[error("'{key}' should be a map or a list, not {found}")]
+    /// A section would be a scalar, or the global one a list.
+    #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
         /// Key of the section.
         key: String,
         /// What it would be.
-        found: Value,
+        found: &'static str,
     },
 }
 
@@ -140,12 +140,25 @@ fn section_of(document: Value, key: &str) -> Result<Value, Reason> {
 }
 
 fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
-    match section {
-        Value::Object(_) | Value::Array(_) => Ok(section),
-        found @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => Err(Reason::NoSection {
+    match (&section, key) {
+        (Value::Object(_), _) => Ok(section),
+        (Value::Array(_), key) if key != GLOBAL_KEY => Ok(section),
+        _ => Err(Reason::NoSection {
             key: key.to_owned(),
-            found,
+            found: kind_of(&section),
         }),
+    }
+}
+
+/// What kind of thing a value is, for errors: the value itself may be a secret.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 
@@ -287,37 +300,30 @@ impl Store {
         let config_patch = config.accept(owner).map_err(|error| reject_config(error.into()))?;
         let values_patch = values.accept(owner).map_err(|error| reject_values(error.into()))?;
 
-        let new_config =
-            patched_config(&key, before.config.as_deref(), &config_patch.operations).map_err(reject_config)?;
+        let empty = Value::Object(Map::new());
+        let section = before.config.as_deref().unwrap_or(&empty);
+        let new_config = patched(&key, section, &config_patch.operations).map_err(reject_config)?;
         let config_in_force = new_config.as_ref().or(before.config.as_deref());
-        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches);
-        let reached = sum(&before.patches).map_err(reject_config)?;
-
-        let strict = values_patch
-            .operations
-            .apply_strict(&document_of(&key, reached.clone()));
-        let wanted = strict
-            .map_err(Reason::from)
-            .and_then(|document| section_of(document, &key))
-            .map_err(reject_values)?;
-        let (effective, patches) = if wanted == reached {
-            (reached, None)
-        } else {
+        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches).map(Arc::new);
+        let reached = match new_config {
+            Some(_) => sum(&before.patches).map_err(reject_config)?,
+            None => Arc::clone(&before.effective),
+        };
+        let wanted = patched(&key, &reached, &values_patch.operations).map_err(reject_values)?;
+        let (effective, patches) = if wanted.is_some() {
             let patches = before.patches.compacted_with(&values_patch.operations);
             (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
+        } else {
+            (reached, None)
         };
 
-        let values_changed = effective != *before.effective;
+        let values_changed = effective != before.effective;
         Ok(Proposal {
             owner: owner.clone(),
             base: before.version,
             config: new_config.map(Arc::new),
             patches,
-            effective: if values_changed {
-                Arc::new(effective)
-            } else {
-                before.effective
-            },
+            effective: if values_changed { effective } else { before.effective },
             values_changed,
             flags: config_patch.flags.into_iter().chain(values_patch.flags).collect(),
         })
@@ -357,14 +363,13 @@ fn settled_section(mut section: Value, key: &str) -> Result<Value, Reason> {
     whole_section(section, key)
 }
 
-/// The section after a config patch, if it differs. A section that is not there yet is created.
-fn patched_config(key: &str, section: Option<&Value>, operations: &Operations) -> Result<Option<Value>, Reason> {
+/// The section after a patch, if it differs.
+fn patched(key: &str, section: &Value, operations: &Operations) -> Result<Option<Value>, Reason> {
     if operations.is_empty() {
         return Ok(None);
     }
-    let before = section.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let patched = section_of(operations.apply_strict(&document_of(key, before.clone()))?, key)?;
-    Ok((patched != before).then_some(patched))
+    let patched = section_of(operations.apply_strict(&document_of(key, section.clone()))?, key)?;
+    Ok((patched != *section).then_some(patched))
 }
 
 #[cfg(test)]

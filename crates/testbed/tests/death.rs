@@ -1,6 +1,7 @@
 //! However the owner of a control plane ends, nothing of it stays.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -26,20 +27,23 @@ fn told(child: &mut Bound, prefix: &str) -> String {
 }
 
 /// Starts an owner and waits until its control plane is ready.
-fn up() -> (Bound, PathBuf) {
-    let mut owner = Bound::start(program(&["up"]), Bond::Group).unwrap();
+fn up(stderr: Stdio) -> (Bound, PathBuf) {
+    let mut command = program(&["up"]);
+    command.stderr(stderr);
+    let mut owner = Bound::start(command, Bond::Group).unwrap();
     let kubeconfig = PathBuf::from(told(&mut owner, "export KUBECONFIG="));
     (owner, kubeconfig.parent().unwrap().to_owned())
 }
 
-/// The command lines of all processes that were told about `folder`.
-fn users_of(folder: &Path) -> Vec<String> {
+/// The processes that were told about `folder`, with their command lines.
+fn users_of(folder: &Path) -> BTreeMap<u32, String> {
     let folder = folder.to_str().unwrap();
     let processes = fs_err::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let lines = processes.filter_map(|process| fs_err::read_to_string(process.path().join("cmdline")).ok());
+    let numbered = processes.filter_map(|process| Some((process.file_name().to_str()?.parse().ok()?, process.path())));
+    let lines = numbered.filter_map(|(id, path)| Some((id, fs_err::read_to_string(path.join("cmdline")).ok()?)));
     lines
-        .filter(|line| line.contains(folder))
-        .map(|line| line.replace('\0', " "))
+        .filter(|(_, line)| line.contains(folder))
+        .map(|(id, line)| (id, line.replace('\0', " ")))
         .collect()
 }
 
@@ -49,7 +53,7 @@ fn wait_for_no_users_of(folder: &Path) {
         if users.is_empty() {
             Ok(Some(()))
         } else {
-            Err(users.join("\n"))
+            Err(format!("{users:#?}"))
         }
     })
     .unwrap();
@@ -57,7 +61,7 @@ fn wait_for_no_users_of(folder: &Path) {
 
 #[test]
 fn a_killed_owner_leaves_no_process_and_the_next_start_removes_its_folder() {
-    let (mut owner, folder) = up();
+    let (mut owner, folder) = up(Stdio::inherit());
     assert!(
         users_of(&folder).len() >= 3,
         "etcd, API server and controllers: {:?}",
@@ -66,17 +70,16 @@ fn a_killed_owner_leaves_no_process_and_the_next_start_removes_its_folder() {
     process::signal(owner.id(), libc::SIGKILL);
     owner.wait().unwrap();
     wait_for_no_users_of(&folder);
-    assert!(folder.exists(), "nobody was left to remove it");
     drop(ControlPlane::start(&Options::default()).unwrap());
     assert!(!folder.exists());
 }
 
 #[test]
 fn an_interrupted_owner_cleans_up_and_counts_that_as_its_normal_end() {
-    let (mut owner, folder) = up();
+    let (mut owner, folder) = up(Stdio::inherit());
     process::signal(owner.id(), libc::SIGINT);
     assert_eq!(process::exit_code(owner.wait().unwrap()), 0);
-    assert_eq!(users_of(&folder), Vec::<String>::new());
+    assert_eq!(users_of(&folder), BTreeMap::new());
     assert!(!folder.exists());
 }
 
@@ -89,7 +92,7 @@ fn an_interrupted_start_cleans_up() {
     wait_until(PATIENCE, "the API server to be started", || Ok::<_, String>(server())).unwrap();
     process::signal(owner.id(), libc::SIGTERM);
     assert_eq!(process::exit_code(owner.wait().unwrap()), 143);
-    assert_eq!(users_of(&folder), Vec::<String>::new());
+    assert_eq!(users_of(&folder), BTreeMap::new());
     assert!(!folder.exists());
 }
 
@@ -99,7 +102,7 @@ fn run_lends_the_control_plane_and_exits_as_the_command_did() {
     let mut run = Bound::start(program(&["run", "--", "sh", "-c", script]), Bond::Group).unwrap();
     let folder = PathBuf::from(told(&mut run, "dir="));
     assert_eq!(process::exit_code(run.wait().unwrap()), 7);
-    assert_eq!(users_of(&folder), Vec::<String>::new());
+    assert_eq!(users_of(&folder), BTreeMap::new());
     assert!(!folder.exists());
 }
 
@@ -113,5 +116,24 @@ fn run_passes_signals_on_and_stays_until_the_command_ends() {
     let folder = PathBuf::from(told(&mut run, "dir="));
     process::signal(run.id(), libc::SIGTERM);
     assert_eq!(process::exit_code(run.wait().unwrap()), 40);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_control_plane_that_breaks_is_not_a_silent_one() {
+    let (mut owner, folder) = up(Stdio::piped());
+    let etcd = users_of(&folder)
+        .into_iter()
+        .find(|(_, line)| line.contains("bin/etcd"))
+        .unwrap();
+    process::signal(etcd.0, libc::SIGKILL);
+    let complaint = BufReader::new(owner.take_stderr().unwrap()).lines().map(Result::unwrap);
+    let complaint: Vec<String> = complaint.filter(|line| line.contains("error:")).collect();
+    assert!(
+        complaint.len() == 1 && complaint[0].contains("etcd ended (signal: 9"),
+        "{complaint:?}"
+    );
+    assert_eq!(process::exit_code(owner.wait().unwrap()), 1);
+    assert_eq!(users_of(&folder), BTreeMap::new());
     assert!(!folder.exists());
 }

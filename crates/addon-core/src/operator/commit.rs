@@ -147,10 +147,7 @@ impl Operator {
                 let failure = Failure::defect("a save ended with the outcome of another kind of job");
                 self.hook_failed(&ran.lane, failure);
             }
-            Err(mut failure) => {
-                failure.report = format!("save config values: {}", failure.report);
-                self.hook_failed(&ran.lane, failure);
-            }
+            Err(failure) => self.hook_failed(&ran.lane, failure.within("save config values")),
         }
         self.next_commit(owner);
     }

@@ -172,7 +172,7 @@ impl Operator {
     }
 
     /// A hook failed, or what it patched was refused.
-    pub(super) fn hook_failed(&mut self, lane: &Lane, mut failure: Failure) {
+    pub(super) fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(Doing {
             hook,
             labels,
@@ -186,7 +186,7 @@ impl Operator {
         } else {
             "module"
         };
-        failure.report = format!("{whose} hook '{}' failed: {}", hook.name, failure.report);
+        let failure = failure.within(format_args!("{whose} hook '{}' failed", hook.name));
         if failure.class != Class::Defect && allow_failure {
             let notice = Notice::HookFailed {
                 hook: hook.clone(),

@@ -28,7 +28,12 @@ fn facts(newest: Option<Newest>) -> Facts {
 }
 
 fn intent(kind: IntentKind, revision_before: u32) -> Intent {
-    Intent { kind, revision_before, digest: "same".to_owned(), started: NOW - 6 }
+    Intent {
+        kind,
+        revision_before,
+        digest: "same".to_owned(),
+        started: NOW - 6,
+    }
 }
 
 #[test]
@@ -38,10 +43,20 @@ fn a_release_that_does_not_exist_is_installed_without_rendering_it_first() {
 
 #[test]
 fn a_foreign_release_is_refused_in_whatever_state_it_is() {
-    for status in [Status::Deployed, Status::Failed, Status::PendingUpgrade, Status::Unknown] {
-        let mut facts = facts(Some(Newest { ours: false, ..newest(status) }));
+    for status in [
+        Status::Deployed,
+        Status::Failed,
+        Status::PendingUpgrade,
+        Status::Unknown,
+    ] {
+        let mut facts = facts(Some(Newest {
+            ours: false,
+            ..newest(status)
+        }));
         facts.intent = Some(intent(IntentKind::Upgrade, 2));
-        let Step::Refuse(failure) = decide(&facts) else { panic!("{status}: not refused") };
+        let Step::Refuse(failure) = decide(&facts) else {
+            panic!("{status}: not refused")
+        };
         assert_eq!(failure.class, Class::Refused);
         assert!(failure.report.contains("'one'"), "{failure}");
         assert_eq!(delay_of_removal(&facts), Some(failure));
@@ -55,7 +70,10 @@ fn equal_inputs_ask_for_the_objects_and_never_for_a_rendering() {
     facts.objects = Objects::Present;
     assert_eq!(decide(&facts), Step::Keep { revision: 3 });
     facts.objects = Objects::Missing("ns/ConfigMap/x".to_owned());
-    assert_eq!(decide(&facts), Step::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned())));
+    assert_eq!(
+        decide(&facts),
+        Step::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned()))
+    );
 }
 
 #[test]
@@ -81,7 +99,11 @@ fn another_rendering_is_an_upgrade_without_a_look_at_the_objects() {
 
 #[test]
 fn a_revision_without_marks_is_rendered_and_then_upgraded() {
-    let mut facts = facts(Some(Newest { inputs: None, checksum: None, ..newest(Status::Deployed) }));
+    let mut facts = facts(Some(Newest {
+        inputs: None,
+        checksum: None,
+        ..newest(Status::Deployed)
+    }));
     assert_eq!(decide(&facts), Step::Render);
     facts.rendered = Some("text".to_owned());
     assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
@@ -90,7 +112,10 @@ fn a_revision_without_marks_is_rendered_and_then_upgraded() {
 #[test]
 fn an_attempt_that_did_not_end_well_is_repeated_also_with_equal_inputs() {
     for status in [Status::Failed, Status::Superseded, Status::Uninstalled, Status::Unknown] {
-        assert_eq!(decide(&facts(Some(newest(status)))), Step::Upgrade(Reason::Last(status)));
+        assert_eq!(
+            decide(&facts(Some(newest(status)))),
+            Step::Upgrade(Reason::Last(status))
+        );
     }
 }
 
@@ -103,23 +128,41 @@ fn what_our_killed_child_left_is_repaired_at_once() {
     ] {
         let mut facts = facts(Some(newest(status)));
         facts.intent = Some(intent);
-        assert_eq!(decide(&facts), Step::Repair { revision: 3, left: status });
+        assert_eq!(
+            decide(&facts),
+            Step::Repair {
+                revision: 3,
+                left: status
+            }
+        );
         assert_eq!(delay_of_removal(&facts), None);
     }
 }
 
 #[test]
 fn what_another_helm_does_is_left_alone_until_its_time_is_over() {
-    for intent in [None, Some(intent(IntentKind::Upgrade, 1)), Some(intent(IntentKind::Uninstall, 3))] {
+    for intent in [
+        None,
+        Some(intent(IntentKind::Upgrade, 1)),
+        Some(intent(IntentKind::Uninstall, 3)),
+    ] {
         let mut facts = facts(Some(newest(Status::PendingUpgrade)));
         facts.intent = intent;
-        let Step::Refuse(failure) = decide(&facts) else { panic!("not refused: {:?}", facts.intent) };
+        let Step::Refuse(failure) = decide(&facts) else {
+            panic!("not refused: {:?}", facts.intent)
+        };
         assert_eq!(failure.class, Class::Unavailable);
         assert!(failure.report.contains("pending-upgrade since 5 s"), "{failure}");
         assert_eq!(delay_of_removal(&facts), Some(failure));
 
         facts.now += TIMEOUT.as_secs();
-        assert_eq!(decide(&facts), Step::Repair { revision: 3, left: Status::PendingUpgrade });
+        assert_eq!(
+            decide(&facts),
+            Step::Repair {
+                revision: 3,
+                left: Status::PendingUpgrade
+            }
+        );
         assert_eq!(delay_of_removal(&facts), None);
     }
 }

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
 use crate::number;
+use crate::values::kind_of;
 
 pub use operation::{DoesNotApply, Operation, Operations};
 pub use pointer::Pointer;
@@ -172,9 +173,7 @@ impl WrittenOperation {
                 module,
                 opinion: Some(*enabled),
             }),
-            ("add", value) => Err(Unacceptable::FlagValue {
-                value: value.to_string(),
-            }),
+            ("add", value) => Err(Unacceptable::FlagValue { found: kind_of(value) }),
             ("remove", _) => Ok(FlagOp { module, opinion: None }),
             _ => Err(self.unsupported()),
         }
@@ -218,10 +217,10 @@ pub enum Unacceptable {
         source: NameError,
     },
     /// A flag that is neither true nor false.
-    #[error("unsupported module enabled value: {value}, should be true or false")]
+    #[error("unsupported module enabled value: should be true or false, not of type {found}")]
     FlagValue {
-        /// The value as JSON.
-        value: String,
+        /// What it is.
+        found: &'static str,
     },
 }
 

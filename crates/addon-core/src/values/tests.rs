@@ -4,6 +4,7 @@ use serde_json::json;
 use super::patch::FlagOp;
 use super::*;
 use crate::name::ModuleName;
+use crate::yaml;
 
 fn module(name: &str) -> Owner {
     Owner::Module(ModuleName::parse(name).unwrap())
@@ -216,7 +217,7 @@ fn refusals_read_like_those_of_the_original() {
         (
             add("/one", 5),
             none,
-            "merge module 'one' values failed: 'one' should be a map or a list, not 5",
+            "merge module 'one' values failed: 'one' should be a map or a list, not of type number",
         ),
     ];
     for (values, config, message) in rows {
@@ -229,6 +230,18 @@ fn refusals_read_like_those_of_the_original() {
         chain(&error),
         "merge global values failed: unacceptable patch operation for path 'one' (only 'global' and '*Enabled' are permitted)",
     );
+}
+
+#[test]
+fn the_global_section_is_a_map() {
+    let mut store = Store::new();
+    let error = store.set_config(&Owner::Global, Some(json!([]))).unwrap_err();
+    assert_eq!(
+        chain(&error),
+        "apply global section of ConfigMap failed: 'global' should be a map, not of type array"
+    );
+    assert_eq!(store.set_config(&module("one"), Some(json!([1]))), Ok(true));
+    assert_eq!(*store.effective(&module("one")), json!([1]));
 }
 
 #[test]
@@ -259,7 +272,7 @@ fn a_layer_under_which_patches_would_not_apply_is_refused() {
     let scalar = store.set_static(&one, json!("text")).unwrap_err();
     assert_eq!(
         chain(&scalar),
-        "apply module 'one' values of files failed: 'one' should be a map or a list, not \"text\""
+        "apply module 'one' values of files failed: 'one' should be a map or a list, not of type string"
     );
     assert_eq!(store, before);
 }
@@ -291,6 +304,67 @@ fn effective_values_are_shared_and_not_copied() {
     let before = store.effective(&Owner::Global);
     store.set_config(&Owner::Global, Some(json!({"a": 1}))).unwrap();
     assert!(Arc::ptr_eq(&before, &store.effective(&Owner::Global)));
+}
+
+#[test]
+fn scalars_of_files_and_of_the_config_map_reach_a_hook_in_their_dialects() {
+    let files = "scalars:\n  million: 1000000\n  small: 12\n  float: 1.5\n  whole: 2.0\n  negative: -3\n  bare: yes\n  \
+                 quoted: \"on\"\n  octal: 010\n  text: \"1e3\"\n  date: 2020-01-01\n  multi: |\n    one\n    two\n";
+    let data = BTreeMap::from([(
+        "scalars".to_owned(),
+        "fromConfigMap: {bare: yes, quoted: \"on\", octal: 0o17, text: \"007\", big: 12345678901234}".to_owned(),
+    )]);
+    let scalars = module("scalars");
+    let mut store = Store::new();
+    let mut document = yaml::from_str_v2(files).unwrap();
+    store.set_static(&scalars, document["scalars"].take()).unwrap();
+    let config = section::ConfigDocument::parse(&data);
+    store
+        .set_config(&scalars, config.sections["scalars"].layer().good().cloned())
+        .unwrap();
+
+    let from_config_map = r#"{"bare":"yes","big":12345678901234,"octal":15,"quoted":"on","text":"007"}"#;
+    assert_eq!(
+        serde_json::to_string(&store.hook_values(&scalars)).unwrap(),
+        format!(
+            r#"{{"global":{{}},"scalars":{{"bare":true,"date":"2020-01-01","float":1.5,"fromConfigMap":{from_config_map},"million":1000000,"multi":"one\ntwo\n","negative":-3,"octal":8,"quoted":"on","small":12,"text":"1e3","whole":2}}}}"#,
+        ),
+    );
+    assert_eq!(
+        serde_json::to_string(&store.config_values(&scalars)).unwrap(),
+        format!(r#"{{"global":null,"scalars":{{"fromConfigMap":{from_config_map}}}}}"#),
+    );
+}
+
+#[test]
+fn an_empty_values_file_holds_no_values() {
+    let one = module("one");
+    let mut store = Store::new();
+    assert_eq!(store.set_static(&one, yaml::from_str_v2("").unwrap()), Ok(false));
+    assert_eq!(*store.effective(&one), json!({}));
+}
+
+#[test]
+fn a_test_that_holds_is_remembered_and_one_that_fails_refuses_the_patch() {
+    let one = module("one");
+    let mut store = store_with(&one, json!({"size": 1}));
+    let tested = |size: i32, tested: Value| {
+        patch(&json!([
+            {"op": "test", "path": "/one/size", "value": size},
+            {"op": "add", "path": "/one/tested", "value": tested},
+        ]))
+    };
+    commit(&mut store, &one, &tested(1, json!(true)), &Patch::default());
+    assert!(store.propose(&one, &tested(7, json!(2)), &Patch::default()).is_err());
+    assert_eq!(*store.effective(&one), json!({"size": 1, "tested": true}));
+    let remembered = json!([
+        {"op": "test", "path": "/one/size", "value": 1},
+        {"op": "add", "path": "/one/tested", "value": true},
+    ]);
+    assert_eq!(serde_json::to_value(store.patches(&one)).unwrap(), remembered);
+    // Its time is over: what the ConfigMap says later is no business of a hook that ran before.
+    assert_eq!(store.set_config(&one, Some(json!({"size": 9}))), Ok(true));
+    assert_eq!(*store.effective(&one), json!({"size": 9, "tested": true}));
 }
 
 mod any_store {

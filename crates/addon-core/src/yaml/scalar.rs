@@ -99,7 +99,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Diale
     if suits {
         Ok(scalar)
     } else {
-        Err(format!("cannot decode '{text}' as a !!{}", tag.unwrap_or_default()))
+        Err(format!("cannot decode the value as a !!{}", tag.unwrap_or_default()))
     }
 }
 

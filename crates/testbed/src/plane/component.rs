@@ -82,7 +82,7 @@ impl Component {
         self.bound.id()
     }
 
-    fn check(&mut self) -> Result<(), ComponentError> {
+    pub(crate) fn check(&mut self) -> Result<(), ComponentError> {
         let name = self.name;
         match self.bound.ended() {
             Ok(None) => Ok(()),

@@ -150,6 +150,15 @@ fn a_broken_global_section_is_told_with_its_place() {
     assert_eq!(message("[1]"), "global config should be map");
 }
 
+#[test]
+fn a_section_is_written_plainly() {
+    assert_eq!(
+        to_text(&json!({"size": 1.0, "config": {"a": [1, "yes"]}})),
+        "config:\n  a:\n  - 1\n  - \"yes\"\nsize: 1\n"
+    );
+    assert_eq!(to_text(&json!({})), "{}\n");
+}
+
 fn section_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         any::<i64>().prop_map(Value::from),
