@@ -286,6 +286,7 @@ impl Operator {
         if !self.assessment.is_known() {
             if !self.assessment.is_asking() {
                 self.begin_assessment();
+                return Look::Moved;
             }
             return Look::Waits;
         }
