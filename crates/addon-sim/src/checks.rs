@@ -147,8 +147,14 @@ impl Checks {
             let late = seen.timeout.is_none() && life.running.is_empty() && !life.exited;
             return ensure(!late, "L2", || format!("asked to stop at {at}, nothing runs, and it does not end"));
         }
-        let scheduled = matches!(seen.timeout, None | Some((_, Waiting::Schedule { .. })));
-        if !life.running.is_empty() || !no_future || !scheduled {
+        // A schedule may be due before a back-off ends, and then hides it.
+        let hidden = seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
+        let awaited = match seen.timeout {
+            None => false,
+            Some((_, Waiting::Schedule { .. })) => hidden,
+            Some(_) => true,
+        };
+        if !life.running.is_empty() || !no_future || awaited {
             return Ok(());
         }
         let stuck = life.told.modules.as_ref().is_some_and(|(modules, _)| {
