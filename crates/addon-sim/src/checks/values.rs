@@ -1,6 +1,6 @@
 //! V3 and V5: who may change which values, and that jobs are given the values that are in force.
 
-use addon_core::operator::effect::{HookRun, Job};
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
 use serde_json::Value;
 
@@ -15,7 +15,12 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     let owner = owner_name(&hook.owner);
     for (whose, before) in &step.before.values {
         let after = step.after.values.get(whose);
-        if *whose == owner && !trespassed {
+        // A removal that ends in the same step forgets what the module's hooks had set.
+        let deleted = step.effects.iter().any(|effect| match effect {
+            Effect::Tell(Notice::ModuleDeleted { module }) => module.as_str() == whose,
+            _ => false,
+        });
+        if (*whose == owner && !trespassed) || deleted {
             continue;
         }
         let name = if trespassed { "V3" } else { "V5" };
