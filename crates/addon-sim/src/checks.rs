@@ -95,7 +95,8 @@ impl Checks {
 
     /// Is what the `ConfigMap` says old news, or what we wrote ourselves?
     pub fn own_echo(&mut self, life: &Life, read: &ConfigRead) {
-        let ConfigRead::Present { data, .. } = read else { return };
+        let ConfigRead::Present { version, data } = read else { return };
+        let data = &life.told.with_own(*version, data);
         let mut known = life.told.raw.clone();
         for running in life.running.values() {
             if let (Job::SaveConfig { key, text, .. }, Some(Ok(Done::ConfigSaved(Saved::Written { .. })))) =

@@ -19,6 +19,8 @@ pub struct Told {
     /// A `ConfigMap` exists that a user made, so that what it leaves out was left out on purpose.
     pub silence_speaks: bool,
     version: u64,
+    /// Keys that we wrote, at which version and what.
+    written: BTreeMap<String, (u64, String)>,
     broken: BTreeSet<String>,
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
@@ -59,6 +61,7 @@ impl Told {
         let ConfigRead::Present { version, data } = read else {
             self.silence_speaks = false;
             self.raw = None;
+            self.written.clear();
             return;
         };
         if *version <= self.version {
@@ -66,10 +69,11 @@ impl Told {
         }
         self.version = *version;
         self.silence_speaks = !made_by_us;
+        let data = self.with_own(*version, data);
         self.raw = Some(data.clone());
         self.broken.clear();
         self.config.retain(|key, _| data.contains_key(key));
-        for (key, text) in data {
+        for (key, text) in &data {
             if flat::is_sound(key, text) {
                 self.config.insert(key.clone(), text.clone());
             } else {
@@ -78,10 +82,18 @@ impl Told {
         }
     }
 
-    /// A write of ours went through.
+    /// What a read says, with what we wrote after the moment that it tells of.
+    pub fn with_own(&self, version: u64, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut data = data.clone();
+        let later = self.written.iter().filter(|(_, (written, _))| *written > version);
+        data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
+        data
+    }
+
+    /// A write of ours went through. It says nothing about other keys.
     pub fn wrote(&mut self, key: &str, text: &str, version: u64) {
         if version > self.version {
-            self.version = version;
+            self.written.insert(key.to_owned(), (version, text.to_owned()));
             self.broken.remove(key);
             self.config.insert(key.to_owned(), text.to_owned());
             self.raw.get_or_insert_default().insert(key.to_owned(), text.to_owned());

@@ -43,6 +43,7 @@ impl Removals {
             Effect::StartJob(_, Job::DeleteRelease { release }) => self.delete(step, release),
             Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
                 self.said_no.remove(module.as_str());
+                self.taken_back(step, module.as_str());
                 ensure(!self.deleting.contains(module.as_str()), "M4", || {
                     format!("the release of {module} is synced while the module is being removed")
                 })
@@ -52,6 +53,8 @@ impl Removals {
                 let of_removal = matches!(labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
                 if of_removal {
                     self.deleting.insert(module.to_string());
+                } else {
+                    self.taken_back(step, module.as_str());
                 }
                 ensure(of_removal || !self.deleting.contains(module.as_str()), "M4", || {
                     format!("{hook} runs for {} while its module is being removed", labels.binding)
@@ -62,6 +65,13 @@ impl Removals {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A removal that failed is given up when its module is switched on again.
+    fn taken_back(&mut self, step: &Step<'_>, module: &str) {
+        if step.after.modules.get(module).is_some_and(|module| module.enabled && module.state != "Deleting") {
+            self.deleting.remove(module);
         }
     }
 
