@@ -104,6 +104,11 @@ impl Operator {
 
     fn save(&mut self, owner: &Owner, saving: Saving) {
         let key = owner.values_key();
+        if self.stopping.is_some() {
+            let report = "config values are not saved any more: the operator is stopping";
+            self.hook_failed(&saving.ran.lane, Failure::new(Class::Cancelled, report));
+            return;
+        }
         if let Some(obstacle) = self.config.save_obstacle(&key) {
             self.hook_failed(&saving.ran.lane, obstacle);
             return;
