@@ -83,7 +83,8 @@ impl Operator {
             return;
         }
         self.startup.known = true;
-        self.startup.inventory_complete = inventory.complete;
+        // Empty directories say nothing about modules that are gone: rather a mount is missing.
+        self.startup.inventory_complete = inventory.complete && !inventory.modules.is_empty();
         self.startup.has_global_hooks = inventory.has_global_hooks;
         if let Err(rejected) = self.values.set_static(&Owner::Global, inventory.global_values) {
             self.startup.inventory_complete = false;
