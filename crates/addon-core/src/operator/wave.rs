@@ -39,7 +39,7 @@ impl Operator {
                 .verdict
                 .as_ref()
                 .is_some_and(|verdict| verdict.is_positive_no(complete));
-            if known && said_no {
+            if known && said_no && unit.found.broken.is_none() {
                 removals.push_front(name);
             }
         }
