@@ -123,9 +123,7 @@ impl Operator {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
         if self.startup.begun {
-            if self.config.unsaved() {
-                self.run_chore(Chore::SaveState);
-            }
+            self.keep_state();
             return;
         }
         let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
@@ -138,6 +136,16 @@ impl Operator {
             self.config.restore(state);
             self.config_changed(read);
             self.begin();
+            self.keep_state();
+        }
+    }
+
+    /// Writes the state if it differs from what is kept, and forgets a failed attempt that has become pointless.
+    fn keep_state(&mut self) {
+        if self.config.unsaved() {
+            self.run_chore(Chore::SaveState);
+        } else if matches!(self.startup.chores.get(&Chore::SaveState), Some(Progress::Backoff { .. })) {
+            self.startup.chores.remove(&Chore::SaveState);
         }
     }
 
