@@ -20,6 +20,8 @@ use crate::values::section::{ConfigDocument, Entry, Section};
 pub(super) struct Config {
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
+    /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
+    written: BTreeMap<String, (u64, String)>,
     /// It exists.
     present: bool,
     /// What the cluster holds.
@@ -101,7 +103,7 @@ impl Config {
         if version <= self.version && version != 0 {
             return;
         }
-        self.version = version;
+        self.written.insert(key.to_owned(), (version, text.clone()));
         self.raw.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
@@ -129,17 +131,21 @@ impl Operator {
                     self.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
+                self.config.written.clear();
                 self.config.raw.clear();
                 if first {
                     let good = self.config.good.clone();
                     self.put_in_force(good);
                 }
             }
-            ConfigRead::Present { version, data } => {
+            ConfigRead::Present { version, mut data } => {
                 if version <= self.config.version && version != 0 {
                     return;
                 }
                 self.config.version = version;
+                self.config.written.retain(|_, (written, _)| *written > version);
+                let later = self.config.written.iter().map(|(key, (_, text))| (key.clone(), text.clone()));
+                data.extend(later);
                 self.config.present = true;
                 let good = self.sift(&data);
                 self.config.raw = data;
