@@ -122,9 +122,9 @@ impl Operator {
             return false;
         }
         while let Some(group) = wave.groups.front() {
-            for name in group.clone() {
-                self.give_turn(&name);
-            }
+            // One that is held may hold others, and by name they may have been looked at before it.
+            let group = group.clone();
+            while group.iter().fold(false, |moved, name| self.give_turn(name) || moved) {}
             let strict = self.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
@@ -157,10 +157,10 @@ impl Operator {
         }
     }
 
-    /// A module whose group has come runs as soon as what it needs has succeeded.
-    fn give_turn(&mut self, name: &ModuleName) {
+    /// A module whose group has come runs as soon as what it needs has succeeded. True if that settled its turn.
+    fn give_turn(&mut self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.turn == Turn::Waiting) else {
-            return;
+            return false;
         };
         let needs = unit.found.depends_on.clone();
         let turn = match self.lacking_need(&needs) {
@@ -178,11 +178,12 @@ impl Operator {
                 self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
                 Turn::Running
             }
-            None => Turn::Waiting,
+            None => return false,
         };
         if let Some(unit) = self.modules.get_mut(name) {
             unit.turn = turn;
         }
+        true
     }
 
     fn all_passed(&self, needs: &[ModuleName]) -> bool {
