@@ -121,7 +121,7 @@ impl Told {
     /// Somebody said that this module is not to run, or all who could have spoken were heard and said nothing.
     pub fn says_no(&self, module: &str, setup: &Setup) -> bool {
         match self.opinion(module) {
-            Some(false) => true,
+            Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
             Some(true) => {
                 let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
                 asked && self.scripts.get(module) == Some(&false)
@@ -132,6 +132,12 @@ impl Told {
                 complete && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
             }
         }
+    }
+
+    /// What counts more than files has spoken about the module.
+    fn is_heard(&self, module: &str) -> bool {
+        let flag = self.config.get(&format!("{}Enabled", key_of(module)));
+        flag.is_some_and(|text| flat::read_flag(text).is_some()) || self.flags.get(module).is_some_and(Option::is_some)
     }
 
     /// No global hook that switches this module has yet to run.

@@ -42,6 +42,11 @@ impl Commits {
         self.saving.get(owner).map(|saving| saving.text.as_str())
     }
 
+    /// This text is on its way into this key.
+    pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
+        self.saving.iter().any(|(owner, saving)| owner.values_key() == key && saving.text == text)
+    }
+
     /// The lanes that wait for a section, in words.
     pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
         let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);

@@ -24,6 +24,8 @@ pub(super) struct Config {
     written: BTreeMap<String, (u64, String)>,
     /// It exists.
     present: bool,
+    /// It came into being by our own write, and no user has said anything in it since.
+    made_by_us: bool,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
@@ -77,9 +79,9 @@ impl Config {
         self.document.sections.get(module)?.enabled.good().copied()
     }
 
-    /// Its silence means that nobody spoke: it exists, and no key of it is broken.
-    pub(super) fn is_complete(&self) -> bool {
-        self.present && self.problems.is_empty()
+    /// It exists, and what it says about the module's flag is sound: nothing.
+    pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
+        self.present && !self.made_by_us && !self.problems.contains_key(&module.enabled_key())
     }
 
     /// Why a section must not be overwritten now.
@@ -99,6 +101,7 @@ impl Config {
 
     /// We wrote a key. It is in force once the hook's patches are committed.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64) {
+        self.made_by_us |= !self.present;
         self.present = true;
         if version <= self.version && version != 0 {
             return;
@@ -146,6 +149,12 @@ impl Operator {
                 self.config.written.retain(|_, (written, _)| *written > version);
                 let later = self.config.written.iter().map(|(key, (_, text))| (key.clone(), text.clone()));
                 data.extend(later);
+                if self.config.raw != data {
+                    let saving = |(key, text): (&String, &String)| {
+                        self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
+                    };
+                    self.config.made_by_us &= data.iter().all(saving);
+                }
                 self.config.present = true;
                 let good = self.sift(&data);
                 self.config.raw = data;

@@ -158,7 +158,8 @@ impl Operator {
             | Reason::DynamicUpdate
             | Reason::ScheduleChange
             | Reason::AfterAllChange
-            | Reason::ScriptAnswered => {
+            | Reason::ScriptAnswered
+            | Reason::RemovalCertain => {
                 self.drop_waiting_runs();
                 Phase::Settling
             }

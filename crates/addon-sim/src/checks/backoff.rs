@@ -54,8 +54,9 @@ impl Backoffs {
             Notice::PurgeFailed { release, retry_in, .. } => {
                 self.sleep(step, format!("main of {release}"), *retry_in, None)
             }
-            Notice::ScriptFailed { module, retry_in, .. } => {
-                self.sleep(step, format!("script of {module}"), *retry_in, None)
+            Notice::ScriptFailed { retry_in, .. } => {
+                self.wake_main();
+                bounded(*retry_in)
             }
             Notice::StepFailed { retry_in, .. } => bounded(*retry_in),
             Notice::TasksDropped { queue, .. } => {
@@ -64,7 +65,8 @@ impl Backoffs {
                 Ok(())
             }
             // What was waited for changed: trying again at once is right.
-            Notice::ConvergeStarted { .. } | Notice::ConfigApplied { .. } | Notice::ModuleSwitched { .. } => {
+            Notice::ConvergeStarted { .. }
+            | Notice::ScriptAnswered { .. } | Notice::ConfigApplied { .. } | Notice::ModuleSwitched { .. } => {
                 self.wake_main();
                 Ok(())
             }
