@@ -38,6 +38,8 @@ pub struct World {
     pub secret: Option<SavedState>,
     /// How the next start reads the directories.
     pub misread: Option<Misreading>,
+    /// The directories changed since the operator read them, perhaps back again.
+    pub disturbed: bool,
     /// How often work of a name still fails.
     faults: BTreeMap<String, u32>,
     /// How often something of a name has happened.
@@ -58,6 +60,7 @@ impl World {
             removed: BTreeMap::new(),
             secret: None,
             misread: None,
+            disturbed: false,
             faults: BTreeMap::new(),
             counts: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -94,12 +97,14 @@ impl World {
                 self.faults.insert(what.clone(), *times);
             }
             Action::Remove(name) => {
+                self.disturbed = true;
                 if let Some(index) = self.setup.modules.iter().position(|module| module.name == *name) {
                     self.removed.insert(name.clone(), self.setup.modules.remove(index));
                 }
             }
             Action::Restore(name) => self.setup.modules.extend(self.removed.remove(name)),
             Action::Alter { module, values, enabled, broken } => {
+                self.disturbed = true;
                 if let Some(spec) = self.setup.modules.iter_mut().find(|spec| spec.name == *module) {
                     spec.values.clone_from(values);
                     spec.enabled = *enabled;

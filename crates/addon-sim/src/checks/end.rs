@@ -8,11 +8,12 @@ use super::{Violation, ensure};
 use crate::flat::{self, Flat};
 use crate::life::{Life, Seen};
 use crate::model::End;
+use crate::setup::{Deed, HookSpec, Setup};
 use crate::world::{Status, World};
 
 /// Compares a world at rest with the end that the model names.
 pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
-    if world.setup.strict && !end.stuck.is_empty() {
+    if world.setup.strict && (!end.stuck.is_empty() || switches_late(&world.setup)) {
         // In the original's order, what cannot run holds up everything behind it, and that is what was asked for.
         return Ok(());
     }
@@ -25,6 +26,13 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
     sections(end, world)?;
     releases(end, world, life, seen)?;
     state(world, life)
+}
+
+/// A hook switches modules that may be needed before it ever runs.
+fn switches_late(setup: &Setup) -> bool {
+    let late = |hook: &&HookSpec| !hook.stages.contains_key("onStartup") && !hook.stages.contains_key("beforeAll");
+    let switches = |deed: &Deed| matches!(deed, Deed::Flag { .. } | Deed::FlagFrom { .. });
+    setup.global_hooks.iter().filter(late).any(|hook| hook.does.iter().any(switches))
 }
 
 fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {

@@ -20,6 +20,7 @@ pub(super) struct Order {
     synced: BTreeSet<String>,
     ready: BTreeSet<String>,
     tried: BTreeSet<String>,
+    failed: BTreeSet<String>,
     begun: BTreeSet<String>,
 }
 
@@ -136,8 +137,18 @@ impl Order {
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
-        // One whose need fails is passed by.
-        let held = |name: &str| modules[name].needs.iter().any(|need| !self.ready.contains(need));
+        // One whose need failed, be it by way of others, is passed by.
+        let held = |name: &str| {
+            let mut needs = vec![name];
+            let mut seen = BTreeSet::new();
+            while let Some(next) = needs.pop() {
+                if seen.insert(next) {
+                    needs.extend(modules.get(next).into_iter().flat_map(|module| &module.needs).map(String::as_str));
+                }
+            }
+            seen.remove(name);
+            seen.iter().any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
+        };
         let early = all.iter().find(|name| {
             let passed = stuck.contains(*name) || self.tried.contains(*name) || held(name);
             !passed && model::level(&setup, name) < own
@@ -156,6 +167,7 @@ impl Order {
             }
             Notice::ModuleFailed { module, .. } => {
                 self.tried.insert(module.to_string());
+                self.failed.insert(module.to_string());
             }
             Notice::ModuleReady { module, .. } => {
                 let name = module.as_str();

@@ -28,12 +28,13 @@ impl Run<'_> {
         while self.next_at().is_some_and(|next| next <= crash_at) {
             self.step()?;
         }
-        let before = self.revisions();
+        let enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
+        let before = self.revisions(&enabled);
         self.note("killed at rest".to_owned());
         self.restart();
         self.come_to_rest()?;
         self.check_rest()?;
-        let after = self.revisions();
+        let after = self.revisions(&enabled);
         if is_foreseeable(&self.world.setup) && before != after {
             let text = format!("a restart without any change made new revisions: {before:?}, then {after:?}");
             return Err(Violation::new("P6", text));
@@ -41,8 +42,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn revisions(&self) -> BTreeMap<String, u32> {
-        let releases = self.world.releases.iter();
+    fn revisions(&self, modules: &BTreeSet<String>) -> BTreeMap<String, u32> {
+        let releases = self.world.releases.iter().filter(|(name, _)| modules.contains(*name));
         releases.map(|(name, release)| (name.clone(), release.revision)).collect()
     }
 
@@ -76,7 +77,7 @@ impl Run<'_> {
             }
         }
         self.note("nothing fails any more".to_owned());
-        if self.disk_differs() {
+        if self.world.disturbed || self.disk_differs() {
             self.note("killed, because the directories are not as they were read".to_owned());
             self.restart();
         }
