@@ -153,10 +153,9 @@ impl Operator {
                     let saving = |(key, text): (&String, &String)| {
                         self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
                     };
-                    let came_into_being = !was_present;
-                    self.config.made_by_us = (came_into_being || self.config.made_by_us) && data.iter().all(saving);
+                    let is_new = !self.config.present;
+                    self.config.made_by_us = (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
                 }
-                let was_present = self.config.present;
                 self.config.present = true;
                 let good = self.sift(&data);
                 self.config.raw = data;
