@@ -240,7 +240,7 @@ impl Operator {
         if global || flags || !touched.is_empty() {
             self.reassess(Reason::ConfigChanged, touched);
         }
-        if global && self.converge.first_took_up() {
+        if global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         }
     }
