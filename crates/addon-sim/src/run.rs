@@ -166,6 +166,7 @@ impl<'a> Run<'a> {
         self.future.clear();
         self.world.config.news.clear();
         self.world.disturbed = false;
+        self.world.config.made_by_us = false;
         let with_twin = self.case.seed.is_multiple_of(4);
         self.life = Life::new(self.case.seed, self.life.number + 1, self.clock, &self.world.setup, with_twin);
         self.seen = self.life.look();

@@ -12,7 +12,7 @@ pub struct ConfigMap {
     version: u64,
     /// What it holds; nothing if it does not exist.
     pub data: Option<BTreeMap<String, String>>,
-    /// It came into being by a write of ours alone, so that what it leaves out was said by nobody.
+    /// It came into being in this life by a write of ours, so that what it leaves out was said by nobody.
     pub made_by_us: bool,
     /// Every state since the watch began, oldest first.
     pub news: Vec<ConfigRead>,
