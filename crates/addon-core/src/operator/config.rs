@@ -20,8 +20,12 @@ use crate::values::section::{ConfigDocument, Entry, Section};
 pub(super) struct Config {
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
+    /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
+    written: BTreeMap<String, (u64, String)>,
     /// It exists.
     present: bool,
+    /// It came into being by our own write, and no user has said anything in it since.
+    made_by_us: bool,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
@@ -75,9 +79,9 @@ impl Config {
         self.document.sections.get(module)?.enabled.good().copied()
     }
 
-    /// Its silence means that nobody spoke: it exists, and no key of it is broken.
-    pub(super) fn is_complete(&self) -> bool {
-        self.present && self.problems.is_empty()
+    /// It exists, and what it says about the module's flag is sound: nothing.
+    pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
+        self.present && !self.made_by_us && !self.problems.contains_key(&module.enabled_key())
     }
 
     /// Why a section must not be overwritten now.
@@ -97,11 +101,12 @@ impl Config {
 
     /// We wrote a key. It is in force once the hook's patches are committed.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64) {
+        self.made_by_us |= !self.present;
         self.present = true;
         if version <= self.version && version != 0 {
             return;
         }
-        self.version = version;
+        self.written.insert(key.to_owned(), (version, text.clone()));
         self.raw.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
@@ -133,17 +138,28 @@ impl Operator {
                     self.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
+                self.config.written.clear();
                 self.config.raw.clear();
                 if first {
                     let good = self.config.good.clone();
                     self.put_in_force(good);
                 }
             }
-            ConfigRead::Present { version, data } => {
+            ConfigRead::Present { version, mut data } => {
                 if version <= self.config.version && version != 0 {
                     return;
                 }
                 self.config.version = version;
+                self.config.written.retain(|_, (written, _)| *written > version);
+                let later = self.config.written.iter().map(|(key, (_, text))| (key.clone(), text.clone()));
+                data.extend(later);
+                if self.config.raw != data {
+                    let saving = |(key, text): (&String, &String)| {
+                        self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
+                    };
+                    let is_new = !self.config.present;
+                    self.config.made_by_us = (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
+                }
                 self.config.present = true;
                 let good = self.sift(&data);
                 self.config.raw = data;
@@ -235,7 +251,7 @@ impl Operator {
         if global || flags || !touched.is_empty() {
             self.reassess(Reason::ConfigChanged, touched);
         }
-        if global && self.converge.first_took_up() {
+        if global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         }
     }

@@ -140,6 +140,7 @@ impl Operator {
             usage,
         });
         self.queues.succeeded(lane);
+        self.spoken.insert(doing.hook.clone());
         self.take_flags(&change.flags);
         self.hook_over(lane, &doing.hook, change.values_changed);
     }
