@@ -42,7 +42,11 @@ pub fn read_flag(text: &str) -> Option<bool> {
 
 /// `true` if the text under this key of the `ConfigMap` can be used.
 pub fn is_sound(key: &str, text: &str) -> bool {
-    if key.ends_with("Enabled") { read_flag(text).is_some() } else { read(text, key == "global").is_some() }
+    if key.ends_with("Enabled") {
+        read_flag(text).is_some()
+    } else {
+        read(text, key == "global").is_some()
+    }
 }
 
 #[cfg(test)]
