@@ -168,12 +168,7 @@ mod tests {
 
     #[test]
     fn parts_do_not_run_together() {
-        let join = |parts: &[&str]| {
-            parts
-                .iter()
-                .fold(Digest::builder(), |builder, part| builder.part(part))
-                .finish()
-        };
+        let join = |parts: &[&str]| parts.iter().fold(Digest::builder(), Builder::part).finish();
         assert_ne!(join(&["ab", "c"]), join(&["a", "bc"]));
         assert_ne!(join(&["a", ""]), join(&["a"]));
         assert_eq!(join(&["a", "b"]), join(&["a", "b"]));

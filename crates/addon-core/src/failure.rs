@@ -86,6 +86,13 @@ impl Failure {
         Self::new(Class::Defect, report)
     }
 
+    /// The same failure, told as the cause of something larger.
+    #[must_use]
+    pub fn within(mut self, attempt: impl fmt::Display) -> Self {
+        self.report = format!("{attempt}: {}", self.report);
+        self
+    }
+
     /// The same failure with one more hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -5,16 +5,26 @@
 
 #![warn(missing_docs)]
 
-pub mod digest;
 pub mod name;
+
 pub mod number;
+
+pub mod digest;
+
 pub mod time;
+
 pub mod yaml;
 
-pub mod hook;
-pub mod queue;
+pub mod failure;
+
 pub mod values;
 
-pub mod failure;
+pub mod queue;
+
+pub mod hook;
+
 pub mod module;
+
+pub mod release;
+
 pub mod operator;

@@ -213,7 +213,7 @@ impl Operator {
     /// A job of the head of a lane ended.
     fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
         match result {
-            Ok(Done::HookRan(output)) => self.hook_ran(lane, output),
+            Ok(Done::HookRan { output, usage }) => self.hook_ran(lane, output, usage),
             Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
             Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),

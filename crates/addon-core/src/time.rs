@@ -45,7 +45,7 @@ impl Add<Duration> for Tick {
     }
 }
 
-impl Sub<Tick> for Tick {
+impl Sub for Tick {
     type Output = Duration;
 
     fn sub(self, earlier: Self) -> Duration {

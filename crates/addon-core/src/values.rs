@@ -3,22 +3,27 @@
 //! Every change is first a proposal, worked out without touching anything, and then committed whole or not at all. Must
 //! never hold values that cannot be computed: a layer that would lead there is refused when it comes.
 
+mod document;
 pub mod merge;
 pub mod patch;
+mod proposal;
 pub mod section;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::name::{GLOBAL_KEY, Owner};
 use crate::number;
+
+pub use document::HookDocument;
+pub use proposal::{Change, Proposal, Stale};
+
 use merge::{TooDeep, merge};
-use patch::{DoesNotApply, FlagOp, Operations, Patch, PatchFile, Unacceptable};
+use patch::{DoesNotApply, Operations, Patch, PatchFile, Unacceptable};
 
 /// Counts the changes of one owner's layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,13 +74,13 @@ pub enum Reason {
     /// Layers are nested too deep to be merged.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
-    /// A section would be a scalar.
-    #[error("'{key}' should be a map or a list, not {found}")]
+    /// A section would be a scalar, or the global one a list.
+    #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
         /// Key of the section.
         key: String,
         /// What it would be.
-        found: Value,
+        found: &'static str,
     },
 }
 
@@ -135,107 +140,26 @@ fn section_of(document: Value, key: &str) -> Result<Value, Reason> {
 }
 
 fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
-    match section {
-        Value::Object(_) | Value::Array(_) => Ok(section),
-        found @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => Err(Reason::NoSection {
+    match (&section, key) {
+        (Value::Object(_), _) => Ok(section),
+        (Value::Array(_), key) if key != GLOBAL_KEY => Ok(section),
+        _ => Err(Reason::NoSection {
             key: key.to_owned(),
-            found,
+            found: kind_of(&section),
         }),
     }
 }
 
-/// A document as hooks read it: the global section and, for a module, its own, shared and not copied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HookDocument {
-    global: Arc<Value>,
-    own: Option<(String, Arc<Value>)>,
-}
-
-impl HookDocument {
-    /// The document in one piece.
-    pub fn to_value(&self) -> Value {
-        let mut map = Map::from_iter([(GLOBAL_KEY.to_owned(), Value::clone(&self.global))]);
-        if let Some((key, section)) = &self.own {
-            map.insert(key.clone(), Value::clone(section));
-        }
-        Value::Object(map)
+/// What kind of thing a value is, for errors: the value itself may be a secret.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
-}
-
-impl Serialize for HookDocument {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut sections = BTreeMap::from([(GLOBAL_KEY, &*self.global)]);
-        if let Some((key, section)) = &self.own {
-            sections.insert(key, section);
-        }
-        let mut map = serializer.serialize_map(Some(sections.len()))?;
-        for (key, section) in sections {
-            map.serialize_entry(key, section)?;
-        }
-        map.end()
-    }
-}
-
-/// A hook's patches, worked out against one version of the values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
-    owner: Owner,
-    base: Version,
-    /// The new section, if it differs.
-    config: Option<Arc<Value>>,
-    /// The new accumulated patches, if the values patch changed anything.
-    patches: Option<Arc<Operations>>,
-    effective: Arc<Value>,
-    values_changed: bool,
-    flags: Vec<FlagOp>,
-}
-
-impl Proposal {
-    /// Whose values it changes.
-    pub fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    /// The version it was made on.
-    pub fn base(&self) -> Version {
-        self.base
-    }
-
-    /// Whether it still fits what the store holds; if not, it is to be made anew.
-    pub fn is_current(&self, store: &Store) -> bool {
-        store.version(&self.owner) == self.base
-    }
-
-    /// The whole new section that must be in the `ConfigMap` before the commit.
-    pub fn config_section(&self) -> Option<&Arc<Value>> {
-        self.config.as_ref()
-    }
-
-    /// Whether the effective values will differ.
-    pub fn values_changed(&self) -> bool {
-        self.values_changed
-    }
-
-    /// What it says about modules.
-    pub fn flags(&self) -> &[FlagOp] {
-        &self.flags
-    }
-}
-
-/// The store changed since the proposal was made.
-#[derive(Debug, Clone, PartialEq, Error)]
-#[error("values of {} changed since the patch was worked out", .0.owner)]
-pub struct Stale(pub Box<Proposal>);
-
-/// What a commit changed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Whether the effective values differ.
-    pub values_changed: bool,
-    /// The new section, if the config patch changed it.
-    pub config_section: Option<Arc<Value>>,
-    /// Opinions on modules.
-    pub flags: Vec<FlagOp>,
 }
 
 /// The values of all owners.
@@ -282,20 +206,14 @@ impl Store {
     /// What a hook of the owner reads as values.
     pub fn hook_values(&self, owner: &Owner) -> HookDocument {
         let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
-        HookDocument {
-            global: self.effective(&Owner::Global),
-            own,
-        }
+        HookDocument::new(self.effective(&Owner::Global), own)
     }
 
     /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
     pub fn config_values(&self, owner: &Owner) -> HookDocument {
         let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
         let own = owner.module().map(|name| (name.values_key(), section(owner)));
-        HookDocument {
-            global: section(&Owner::Global),
-            own,
-        }
+        HookDocument::new(section(&Owner::Global), own)
     }
 
     /// Replaces the values of files. Says whether the effective values changed.
@@ -328,11 +246,13 @@ impl Store {
     }
 
     /// Forgets what an owner's hooks patched. Says whether the effective values changed.
-    pub fn forget_patches(&mut self, owner: &Owner) -> Result<bool, Rejected> {
-        self.set_layer(owner, Attempt::Files, |layers, _| {
+    pub fn forget_patches(&mut self, owner: &Owner) -> bool {
+        let forget = |layers: &mut Layers, _: &str| {
             layers.patches = Arc::default();
             Ok(())
-        })
+        };
+        self.set_layer(owner, Attempt::Files, forget)
+            .expect("the layers below patches are sections that merge")
     }
 
     fn set_layer(
@@ -344,7 +264,7 @@ impl Store {
         let before = self.layers(owner);
         let mut layers = before.clone();
         let key = owner.values_key();
-        let mut apply = || {
+        let apply = || {
             change(&mut layers, &key)?;
             let sum = Layers::sum(&key, &layers.files, layers.config.as_deref(), &layers.patches)?;
             if sum != *before.effective {
@@ -380,37 +300,30 @@ impl Store {
         let config_patch = config.accept(owner).map_err(|error| reject_config(error.into()))?;
         let values_patch = values.accept(owner).map_err(|error| reject_values(error.into()))?;
 
-        let new_config =
-            patched_config(&key, before.config.as_deref(), &config_patch.operations).map_err(reject_config)?;
+        let empty = Value::Object(Map::new());
+        let section = before.config.as_deref().unwrap_or(&empty);
+        let new_config = patched(&key, section, &config_patch.operations).map_err(reject_config)?;
         let config_in_force = new_config.as_ref().or(before.config.as_deref());
-        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches);
-        let reached = sum(&before.patches).map_err(reject_config)?;
-
-        let strict = values_patch
-            .operations
-            .apply_strict(&document_of(&key, reached.clone()));
-        let wanted = strict
-            .map_err(Reason::from)
-            .and_then(|document| section_of(document, &key))
-            .map_err(reject_values)?;
-        let (effective, patches) = if wanted == reached {
-            (reached, None)
-        } else {
+        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches).map(Arc::new);
+        let reached = match new_config {
+            Some(_) => sum(&before.patches).map_err(reject_config)?,
+            None => Arc::clone(&before.effective),
+        };
+        let wanted = patched(&key, &reached, &values_patch.operations).map_err(reject_values)?;
+        let (effective, patches) = if wanted.is_some() {
             let patches = before.patches.compacted_with(&values_patch.operations);
             (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
+        } else {
+            (reached, None)
         };
 
-        let values_changed = effective != *before.effective;
+        let values_changed = effective != before.effective;
         Ok(Proposal {
             owner: owner.clone(),
             base: before.version,
             config: new_config.map(Arc::new),
             patches,
-            effective: if values_changed {
-                Arc::new(effective)
-            } else {
-                before.effective
-            },
+            effective: if values_changed { effective } else { before.effective },
             values_changed,
             flags: config_patch.flags.into_iter().chain(values_patch.flags).collect(),
         })
@@ -450,14 +363,13 @@ fn settled_section(mut section: Value, key: &str) -> Result<Value, Reason> {
     whole_section(section, key)
 }
 
-/// The section after a config patch, if it differs. A section that is not there yet is created.
-fn patched_config(key: &str, section: Option<&Value>, operations: &Operations) -> Result<Option<Value>, Reason> {
+/// The section after a patch, if it differs.
+fn patched(key: &str, section: &Value, operations: &Operations) -> Result<Option<Value>, Reason> {
     if operations.is_empty() {
         return Ok(None);
     }
-    let before = section.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let patched = section_of(operations.apply_strict(&document_of(key, before.clone()))?, key)?;
-    Ok((patched != before).then_some(patched))
+    let patched = section_of(operations.apply_strict(&document_of(key, section.clone()))?, key)?;
+    Ok((patched != *section).then_some(patched))
 }
 
 #[cfg(test)]

@@ -5,6 +5,19 @@
 //! Nothing here is imitated: the programs are etcd, Kubernetes and helm, found on the machine or built from pinned
 //! Go modules. The crate knows nothing of the operator under test, leaves no process behind however its owner ends,
 //! and listens on no address but 127.0.0.1.
+//!
+//! ```no_run
+//! use testbed::plane::User;
+//!
+//! let plane = testbed::shared::plane();
+//! let namespace = plane.namespace("example")?;
+//! let mark = plane.audit().mark()?;
+//! // Here the program under test would run, with `namespace.kubeconfig(User::Operator)`.
+//! namespace.kubectl_as(User::Operator).run(["create", "configmap", "made-by-the-operator"])?;
+//! let writes = plane.audit().since(mark)?.of(User::Operator).within(namespace.name()).mutating();
+//! assert_eq!(writes.len(), 1, "{writes}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod shared;
 

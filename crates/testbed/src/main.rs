@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser, Subcommand};
@@ -183,29 +183,36 @@ fn started(
 }
 
 fn up(options: Options, tell: &Sender<Event>, events: &Receiver<Event>) -> anyhow::Result<ExitCode> {
-    let plane = match started(options, tell, events)? {
+    let mut plane = match started(options, tell, events)? {
         Ok(plane) => plane,
         Err(code) => return Ok(code),
     };
     say("use it from another shell, for example:");
-    writeln!(
-        io::stdout(),
-        "export KUBECONFIG={}",
-        plane.kubeconfig(User::Admin).display()
-    )?;
-    writeln!(io::stdout(), "export PATH={}:$PATH", plane.programs().display())?;
+    let (kubeconfig, programs) = (plane.kubeconfig(User::Admin), plane.programs());
+    let lines = format!(
+        "export KUBECONFIG={}\nexport PATH={}:$PATH\n",
+        kubeconfig.display(),
+        programs.display()
+    );
+    // In one piece: who has read the first line may be gone before the second.
+    io::stdout().write_all(lines.as_bytes())?;
     say(&format!(
         "the operator under test has {}",
         plane.kubeconfig(User::Operator).display()
     ));
     say(&format!("logs are in {}", plane.folder().display()));
     say("Ctrl-C ends it and removes everything");
-    while !matches!(
-        events.recv().context("the listener to signals is gone")?,
-        Event::Asked(_)
-    ) {}
-    Ok(ExitCode::SUCCESS)
+    loop {
+        match events.recv_timeout(LOOK) {
+            Ok(Event::Asked(_)) => return Ok(ExitCode::SUCCESS),
+            Ok(Event::Done(_)) | Err(RecvTimeoutError::Timeout) => plane.check()?,
+            Err(RecvTimeoutError::Disconnected) => bail!("the listener to signals is gone"),
+        }
+    }
 }
+
+/// How often `up` looks whether all programs still run.
+const LOOK: Duration = Duration::from_secs(1);
 
 fn run(
     options: Options,
@@ -216,7 +223,7 @@ fn run(
     let Some((program, arguments)) = command.split_first() else {
         bail!("there is no command to run")
     };
-    let plane = match started(options, tell, events)? {
+    let mut plane = match started(options, tell, events)? {
         Ok(plane) => plane,
         Err(code) => return Ok(code),
     };
@@ -240,6 +247,10 @@ fn run(
             Event::Asked(Asked { signal, .. }) => process::signal(id, signal),
             Event::Done(_) => break,
         }
+    }
+    // The command's own complaints will be about refused connections; this is why.
+    if let Err(error) = plane.check() {
+        say(&format!("error: {}", report::chain(&error)));
     }
     let Ok(status) = waiter.join() else {
         bail!("the thread that waits for the command panicked")

@@ -1,6 +1,8 @@
 //! The programs a control plane is made of, and the pinned Go modules they are built from.
 //!
-//! Versions stand in the `go.mod` files under `parts/` and nowhere else; this file must never repeat one.
+//! Versions stand in the `go.mod` files under `parts/` and nowhere else; this file must never repeat one. To raise one,
+//! go to the folder of the part, `go get -tool PACKAGE@VERSION`, then `go mod tidy`; for Kubernetes, also `go get` every
+//! `k8s.io/...` module that its `go.mod` names at a version `v0.MINOR.PATCH`.
 
 use std::fmt;
 

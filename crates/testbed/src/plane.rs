@@ -18,6 +18,7 @@ use crate::folder::{self, Folder};
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::namespace::{Namespace, NamespaceError};
 use crate::part::{self, Part};
+use crate::plane::component::ComponentError;
 use crate::plane::launch::StartError;
 
 pub mod launch;
@@ -206,6 +207,11 @@ impl ControlPlane {
     /// What the API server was asked to do, by whom.
     pub fn audit(&self) -> Audit<'_> {
         Audit::new(self, self.path.join(AUDIT))
+    }
+
+    /// Whether everything that was started here still runs; if not, the error has the end of the log.
+    pub fn check(&mut self) -> Result<(), ComponentError> {
+        self.components.iter_mut().try_for_each(component::Component::check)
     }
 
     /// The process ids of what was started here.

@@ -124,7 +124,7 @@ mod tests {
         };
         assert_eq!(on.clone().after_script(true, None), on);
         let off = on.after_script(false, Some("no nodes".to_owned()));
-        assert_eq!(off.to_owned().source.to_string(), "enabled script: no nodes");
+        assert_eq!(off.source.to_string(), "enabled script: no nodes");
         assert!(off.is_positive_no(false));
     }
 

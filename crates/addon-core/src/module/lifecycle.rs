@@ -1,5 +1,6 @@
 //! The states of one module. A state owns what it needs; what comes next follows from the state alone.
 
+use crate::hook::config::Stage;
 use crate::name::HookName;
 use crate::values::Version;
 
@@ -65,8 +66,8 @@ pub struct HookOrder {
 pub enum Step {
     /// Ask the hooks for their configuration.
     Configure,
-    /// Run this hook for this binding.
-    Hook(&'static str, HookName),
+    /// Run this hook for this stage.
+    Hook(Stage, HookName),
     /// Bring the release up to date.
     Release,
     /// Uninstall the release.
@@ -80,7 +81,7 @@ impl Step {
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Configure => "ask its hooks for their configuration",
-            Self::Hook(binding, _) => binding,
+            Self::Hook(stage, _) => stage.key(),
             Self::Release => "bring its release up to date",
             Self::Uninstall => "uninstall its release",
             Self::Done => "nothing",
@@ -153,14 +154,14 @@ impl Lifecycle {
         loop {
             let hook = |list: &[HookName], next: usize| list.get(next).cloned();
             match self {
-                Self::Disabled => return Step::Done,
-                Self::Configuring | Self::Deleting(Deletion::Configuring) => return Step::Configure,
+                Self::Disabled | Self::Ready { .. } => return Step::Done,
+                Self::Configuring => return Step::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
-                    Some(name) => return Step::Hook("onStartup", name),
+                    Some(name) => return Step::Hook(Stage::OnStartup, name),
                     None => *self = Self::BeforeHelm(0),
                 },
                 Self::BeforeHelm(next) => match hook(&hooks.before_helm, *next) {
-                    Some(name) => return Step::Hook("beforeHelm", name),
+                    Some(name) => return Step::Hook(Stage::BeforeHelm, name),
                     None => *self = Self::Releasing,
                 },
                 Self::Releasing if facts.has_chart => return Step::Release,
@@ -171,21 +172,20 @@ impl Lifecycle {
                     }
                 }
                 Self::AfterHelm { released, next } => match hook(&hooks.after_helm, *next) {
-                    Some(name) => return Step::Hook("afterHelm", name),
+                    Some(name) => return Step::Hook(Stage::AfterHelm, name),
                     None => *self = Self::Ready { released: *released },
                 },
-                Self::Ready { .. } => return Step::Done,
                 Self::Deleting(stage) => match stage {
                     Deletion::Configuring => return Step::Configure,
                     Deletion::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
-                        Some(name) => return Step::Hook("beforeDeleteHelm", name),
+                        Some(name) => return Step::Hook(Stage::BeforeDeleteHelm, name),
                         None => *stage = Deletion::Uninstalling,
                     },
                     Deletion::BeforeDelete(_) => *stage = Deletion::Uninstalling,
                     Deletion::Uninstalling if facts.has_release => return Step::Uninstall,
                     Deletion::Uninstalling => *stage = Deletion::AfterDelete(0),
                     Deletion::AfterDelete(next) => match hook(&hooks.after_delete, *next) {
-                        Some(name) => return Step::Hook("afterDeleteHelm", name),
+                        Some(name) => return Step::Hook(Stage::AfterDeleteHelm, name),
                         None => *self = Self::Disabled,
                     },
                 },
@@ -263,11 +263,11 @@ mod tests {
         let mut state = Lifecycle::Disabled;
         state.begin_run();
         let before = [
-            Step::Hook("beforeHelm", name("b1")),
-            Step::Hook("beforeHelm", name("b2")),
+            Step::Hook(Stage::BeforeHelm, name("b1")),
+            Step::Hook(Stage::BeforeHelm, name("b2")),
         ];
-        let after = [Step::Release, Step::Hook("afterHelm", name("a"))];
-        let start = [Step::Configure, Step::Hook("onStartup", name("s"))];
+        let after = [Step::Release, Step::Hook(Stage::AfterHelm, name("a"))];
+        let start = [Step::Configure, Step::Hook(Stage::OnStartup, name("s"))];
         assert_eq!(
             drive(&mut state, &order(), chart()),
             [&start[..], &before, &after].concat()
@@ -323,7 +323,7 @@ mod tests {
                 ..chart()
             },
         );
-        assert_eq!(steps, [Step::Hook("afterDeleteHelm", name("ad"))]);
+        assert_eq!(steps, [Step::Hook(Stage::AfterDeleteHelm, name("ad"))]);
         assert_eq!(state, Lifecycle::Disabled);
     }
 
@@ -336,9 +336,9 @@ mod tests {
             steps,
             [
                 Step::Configure,
-                Step::Hook("beforeDeleteHelm", name("bd")),
+                Step::Hook(Stage::BeforeDeleteHelm, name("bd")),
                 Step::Uninstall,
-                Step::Hook("afterDeleteHelm", name("ad")),
+                Step::Hook(Stage::AfterDeleteHelm, name("ad")),
             ]
         );
     }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
 use super::effect::Job;
-use super::event::{Done, HookOutput, Saved};
+use super::event::{Done, Saved, Usage};
 use super::jobs::Purpose;
 use super::task::Lane;
 use crate::failure::{Class, Failure};
+use crate::hook::output::HookOutput;
 use crate::name::Owner;
 use crate::values::section;
 use crate::values::{Change, Proposal};
@@ -17,13 +18,20 @@ use crate::values::{Change, Proposal};
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     saving: BTreeMap<Owner, Saving>,
-    waiting: BTreeMap<Owner, VecDeque<(Lane, HookOutput)>>,
+    waiting: BTreeMap<Owner, VecDeque<Ran>>,
+}
+
+/// A hook that ran at the head of a lane, with what it asks for.
+#[derive(Debug)]
+struct Ran {
+    lane: Lane,
+    output: HookOutput,
+    usage: Usage,
 }
 
 #[derive(Debug)]
 struct Saving {
-    lane: Lane,
-    output: HookOutput,
+    ran: Ran,
     proposal: Proposal,
     text: String,
 }
@@ -36,7 +44,7 @@ impl Commits {
 
     /// The lanes that wait for a section, in words.
     pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
-        let waits = |queue: &VecDeque<(Lane, HookOutput)>| queue.iter().any(|(waiting, _)| waiting == lane);
+        let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);
         self.waiting
             .iter()
             .find(|(_, queue)| waits(queue))
@@ -46,116 +54,100 @@ impl Commits {
 
 impl Operator {
     /// A hook ran; now its patches count, or it has failed.
-    pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput) {
+    pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput, usage: Usage) {
         let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {
             return;
         };
-        if output.values_patch.is_empty() && output.config_patch.is_empty() {
+        if output.is_empty() {
             let nothing = Change {
                 values_changed: false,
                 config_section: None,
                 flags: Vec::new(),
             };
-            self.hook_succeeded(lane, output.usage, nothing);
-        } else if self.commits.saving.contains_key(&owner) {
-            self.commits
-                .waiting
-                .entry(owner)
-                .or_default()
-                .push_back((lane.clone(), output));
+            self.hook_succeeded(lane, usage, &nothing);
+            return;
+        }
+        let lane = lane.clone();
+        let ran = Ran { lane, output, usage };
+        if self.commits.saving.contains_key(&owner) {
+            self.commits.waiting.entry(owner).or_default().push_back(ran);
         } else {
-            self.commit(lane, &owner, output);
+            self.commit(&owner, ran);
         }
     }
 
-    fn commit(&mut self, lane: &Lane, owner: &Owner, output: HookOutput) {
-        let proposal = match self.values.propose(owner, &output.values_patch, &output.config_patch) {
+    fn commit(&mut self, owner: &Owner, ran: Ran) {
+        let proposal = match self.values.propose(owner, &ran.output.values, &ran.output.config) {
             Ok(proposal) => proposal,
             Err(rejected) => {
                 let failure = Failure::of(Class::HookFailed, &rejected);
-                self.hook_failed(lane, failure);
+                self.hook_failed(&ran.lane, failure);
                 return;
             }
         };
         match proposal.config_section() {
-            None => self.carry_out(lane, output, proposal),
+            None => self.carry_out(ran, proposal),
             Some(values) => {
                 let text = section::to_text(values);
-                self.save(lane, owner, output, proposal, text);
+                self.save(owner, Saving { ran, proposal, text });
             }
         }
     }
 
-    fn carry_out(&mut self, lane: &Lane, output: HookOutput, proposal: Proposal) {
+    fn carry_out(&mut self, ran: Ran, proposal: Proposal) {
         match self.values.commit(proposal) {
-            Ok(change) => self.hook_succeeded(lane, output.usage, change),
+            Ok(change) => self.hook_succeeded(&ran.lane, ran.usage, &change),
             // Nothing happens between proposing and committing, but if it ever did, proposing anew is right.
-            Err(stale) => self.commit(lane, stale.0.owner(), output),
+            Err(stale) => self.commit(stale.0.owner(), ran),
         }
     }
 
-    fn save(&mut self, lane: &Lane, owner: &Owner, output: HookOutput, proposal: Proposal, text: String) {
+    fn save(&mut self, owner: &Owner, saving: Saving) {
         let key = owner.values_key();
         if let Some(obstacle) = self.config.save_obstacle(&key) {
-            self.hook_failed(lane, obstacle);
+            self.hook_failed(&saving.ran.lane, obstacle);
             return;
         }
         let job = Job::SaveConfig {
             base: self.config.raw(&key).cloned(),
             create: self.config.is_missing(),
             key,
-            text: text.clone(),
+            text: saving.text.clone(),
         };
-        self.commits.saving.insert(
-            owner.clone(),
-            Saving {
-                lane: lane.clone(),
-                output,
-                proposal,
-                text,
-            },
-        );
+        self.commits.saving.insert(owner.clone(), saving);
         self.start_job(job, Purpose::Save(owner.clone()));
     }
 
     /// The write of a section ended.
     pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Done, Failure>) {
-        let Some(Saving {
-            lane,
-            output,
-            proposal,
-            text,
-        }) = self.commits.saving.remove(owner)
-        else {
+        let Some(Saving { ran, proposal, text }) = self.commits.saving.remove(owner) else {
             return;
         };
+        let key = owner.values_key();
         match result {
             Ok(Done::ConfigSaved(Saved::Written { version })) => {
-                self.config.wrote(&owner.values_key(), text, version);
+                self.config.wrote(&key, text, version);
                 if proposal.is_current(&self.values) {
-                    self.carry_out(&lane, output, proposal);
+                    self.carry_out(ran, proposal);
                 } else {
-                    self.commit(&lane, owner, output);
+                    self.commit(owner, ran);
                 }
             }
             Ok(Done::ConfigSaved(Saved::Conflict(read))) => {
-                let before = self.config.raw(&owner.values_key()).cloned();
+                let before = self.config.version();
                 self.config_changed(read);
-                if self.config.raw(&owner.values_key()) == before.as_ref() && !self.config.is_missing() {
+                if self.config.version() == before && !self.config.is_missing() {
                     let report = "the ConfigMap changed again while its section was being saved";
-                    self.hook_failed(&lane, Failure::new(Class::Unavailable, report));
+                    self.hook_failed(&ran.lane, Failure::new(Class::Unavailable, report));
                 } else {
-                    self.commit(&lane, owner, output);
+                    self.commit(owner, ran);
                 }
             }
-            Ok(_) => self.hook_failed(
-                &lane,
-                Failure::defect("a save ended with the outcome of another kind of job"),
-            ),
-            Err(mut failure) => {
-                failure.report = format!("save config values: {}", failure.report);
-                self.hook_failed(&lane, failure);
+            Ok(_) => {
+                let failure = Failure::defect("a save ended with the outcome of another kind of job");
+                self.hook_failed(&ran.lane, failure);
             }
+            Err(failure) => self.hook_failed(&ran.lane, failure.within("save config values")),
         }
         self.next_commit(owner);
     }
@@ -163,11 +155,12 @@ impl Operator {
     /// Those that waited for the section go on, up to the next one that saves.
     fn next_commit(&mut self, owner: &Owner) {
         while !self.commits.saving.contains_key(owner) {
-            let Some((lane, output)) = self.commits.waiting.get_mut(owner).and_then(VecDeque::pop_front) else {
+            let next = self.commits.waiting.get_mut(owner).and_then(VecDeque::pop_front);
+            let Some(ran) = next else {
                 self.commits.waiting.remove(owner);
                 return;
             };
-            self.commit(&lane, owner, output);
+            self.commit(owner, ran);
         }
     }
 }

@@ -56,6 +56,11 @@ impl Config {
         self.kept = std::mem::take(&mut self.keeping);
     }
 
+    /// Its version when it was last read or written.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// The text that the cluster holds under a key.
     pub(super) fn raw(&self, key: &str) -> Option<&String> {
         self.raw.get(key)

@@ -3,13 +3,12 @@
 //! It is one task of the global lane. A restart never interrupts what runs; it begins once that has ended.
 
 use super::Operator;
-use super::effect::{HookLabels, Notice};
+use super::effect::Notice;
 use super::modules::Turn;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
 use crate::hook::config::Stage;
-use crate::hook::context::BindingContext;
-use crate::name::{HookId, Owner};
+use crate::name::Owner;
 use crate::queue::State;
 use crate::time::Tick;
 use crate::values::Version;
@@ -263,19 +262,8 @@ impl Operator {
         if !self.jobs.hook_slot(&self.policy) {
             return Look::NoSlot;
         }
-        self.start_all_hook(stage, hook.clone());
+        self.start_stage_hook(&Lane::Global, stage, hook.clone());
         Look::Started
-    }
-
-    fn start_all_hook(&mut self, stage: Stage, hook: HookId) {
-        let labels = HookLabels {
-            binding: stage.key(),
-            binding_name: stage.key().to_owned(),
-            queue: "main".to_owned(),
-            activation: self.converge.activation(),
-        };
-        let contexts = vec![BindingContext::lifecycle(stage.key())];
-        self.start_hook(&Lane::Global, hook, contexts, labels, false);
     }
 
     /// A hook before or after all modules succeeded.

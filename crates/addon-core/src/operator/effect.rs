@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::event::{SyncAction, Usage};
 use crate::failure::Failure;
+use crate::hook::config::ConfigVersion;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, Owner, QueueName};
 use crate::values::HookDocument;
@@ -91,6 +92,8 @@ pub enum Job {
 pub struct HookRun {
     /// Which hook.
     pub hook: HookId,
+    /// The form of its configuration, which is that of its contexts too.
+    pub version: ConfigVersion,
     /// `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
     /// `VALUES_PATH`.

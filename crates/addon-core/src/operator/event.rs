@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::effect::JobId;
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
+use crate::hook::output::HookOutput;
 use crate::module::Inventory;
 use crate::name::HookName;
-use crate::values::patch::Patch;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -51,7 +51,12 @@ pub enum Done {
     /// Every hook of the owner answered `--config` with something usable.
     HooksConfigured(Vec<(HookName, HookConfig)>),
     /// The hook exited with 0 and its outputs could be read.
-    HookRan(HookOutput),
+    HookRan {
+        /// What it asks for.
+        output: HookOutput,
+        /// What the process used.
+        usage: Usage,
+    },
     /// The enabled script answered.
     ScriptAnswered(ScriptAnswer),
     /// The release is as the values want it.
@@ -76,17 +81,6 @@ pub struct ReleaseSummary {
     pub name: String,
     /// It carries our labels, or those of the original operator.
     pub ours: bool,
-}
-
-/// What a hook left behind.
-#[derive(Debug, Clone, Default)]
-pub struct HookOutput {
-    /// `VALUES_JSON_PATCH_PATH`.
-    pub values_patch: Patch,
-    /// `CONFIG_VALUES_JSON_PATCH_PATH`.
-    pub config_patch: Patch,
-    /// What the process used.
-    pub usage: Usage,
 }
 
 /// What a child process used.

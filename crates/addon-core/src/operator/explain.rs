@@ -1,5 +1,7 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::Operator;
@@ -181,11 +183,8 @@ impl Operator {
     fn task_report(&self, entry: &Entry<Task>, queue: &QueueName) -> TaskReport {
         let mut description = self.describe(&entry.task, queue);
         if entry.failures > 0 {
-            description.push_str(&format!(
-                ":failures {}:{}",
-                entry.failures,
-                entry.error.as_deref().unwrap_or_default()
-            ));
+            let error = entry.error.as_deref().unwrap_or_default();
+            let _ = write!(description, ":failures {}:{error}", entry.failures);
         }
         TaskReport {
             kind: entry.task.kind(),

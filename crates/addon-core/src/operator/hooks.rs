@@ -5,9 +5,11 @@ use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::Usage;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
+use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
 use crate::values::Change;
+use crate::values::patch::FlagOp;
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -29,7 +31,7 @@ impl Operator {
         }
         self.begin_head(lane);
         let task = self.combine(lane, task);
-        self.start_hook(lane, task.hook, task.contexts, task.labels, task.allow_failure);
+        self.start_hook(lane, task);
         true
     }
 
@@ -55,27 +57,50 @@ impl Operator {
                 task.contexts.extend(merged.contexts);
             }
         }
-        task.contexts = context::compact_groups(task.contexts);
+        task.contexts = context::combined(task.contexts);
         if let Some(head) = self.queues.head_mut(lane) {
             head.task = Task::Hook(task.clone());
         }
         task
     }
 
+    /// A hook at its place in the life of the operator or of a module.
+    pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
+        let context = self.hooks.get(&hook).map(|config| BindingContext::stage(stage, config));
+        HookTask {
+            labels: HookLabels {
+                binding: stage.key(),
+                binding_name: stage.key().to_owned(),
+                queue: "main".to_owned(),
+                activation: self.converge.activation(),
+            },
+            contexts: context.into_iter().collect(),
+            allow_failure: false,
+            hook,
+        }
+    }
+
+    /// Starts a hook that is a step of the head of a lane.
+    pub(super) fn start_stage_hook(&mut self, lane: &Lane, stage: Stage, hook: HookId) {
+        let task = self.stage_task(stage, hook);
+        self.start_hook(lane, task);
+    }
+
     /// Starts a hook as a job of the head of a lane.
-    pub(super) fn start_hook(
-        &mut self,
-        lane: &Lane,
-        hook: HookId,
-        contexts: Vec<BindingContext>,
-        labels: HookLabels,
-        allow_failure: bool,
-    ) {
+    fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+        let HookTask {
+            hook,
+            labels,
+            contexts,
+            allow_failure,
+        } = task;
         self.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
         });
+        let version = self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version);
         let run = HookRun {
+            version,
             contexts,
             values: self.values.hook_values(&hook.owner),
             config_values: self.values.config_values(&hook.owner),
@@ -83,19 +108,17 @@ impl Operator {
             labels: labels.clone(),
             hook: hook.clone(),
         };
-        self.doing.insert(
-            lane.clone(),
-            Doing {
-                hook,
-                labels,
-                allow_failure,
-            },
-        );
+        let doing = Doing {
+            hook,
+            labels,
+            allow_failure,
+        };
+        self.doing.insert(lane.clone(), doing);
         self.start_lane_job(lane, Job::RunHook(run));
     }
 
     /// A hook ran and what it patched is in force.
-    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: Change) {
+    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
         let Some(doing) = self.doing.remove(lane) else { return };
         self.tell(Notice::HookSucceeded {
             hook: doing.hook.clone(),
@@ -103,14 +126,14 @@ impl Operator {
             usage,
         });
         self.queues.succeeded(lane);
-        self.take_flags(&change);
+        self.take_flags(&change.flags);
         self.hook_over(lane, &doing.hook, change.values_changed);
     }
 
     /// What a hook said about modules' flags counts from now on.
-    fn take_flags(&mut self, change: &Change) {
+    fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = false;
-        for flag in &change.flags {
+        for flag in flags {
             if let Some(unit) = self.modules.get_mut(&flag.module)
                 && unit.dynamic != flag.opinion
             {
@@ -149,7 +172,7 @@ impl Operator {
     }
 
     /// A hook failed, or what it patched was refused.
-    pub(super) fn hook_failed(&mut self, lane: &Lane, mut failure: Failure) {
+    pub(super) fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(Doing {
             hook,
             labels,
@@ -163,7 +186,7 @@ impl Operator {
         } else {
             "module"
         };
-        failure.report = format!("{whose} hook '{}' failed: {}", hook.name, failure.report);
+        let failure = failure.within(format_args!("{whose} hook '{}' failed", hook.name));
         if failure.class != Class::Defect && allow_failure {
             let notice = Notice::HookFailed {
                 hook: hook.clone(),

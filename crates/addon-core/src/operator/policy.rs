@@ -29,7 +29,7 @@ impl Default for Policy {
             strict_order: false,
             hook_slots: 4,
             helm_slots: 2,
-            hook_deadline: Duration::from_secs(30 * 60),
+            hook_deadline: Duration::from_mins(30),
             shutdown_grace: Duration::from_secs(10),
             ignore_release: None,
             time_zone: TimeZone::UTC,

@@ -84,7 +84,7 @@ impl Operator {
                     self.step_succeeded(name);
                 }
                 Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(binding, hook) => return self.start_step_hook(lane, name, binding, hook),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
                 Step::Uninstall => {
                     if !self.jobs.helm_slot(&self.policy) {
                         return false;

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::Operator;
-use super::effect::{HookLabels, Job, Notice};
+use super::effect::{Job, Notice};
 use super::event::Synced;
 use super::modules::Turn;
 use super::task::{Lane, RunReason, Task};
 use crate::failure::Failure;
-use crate::hook::config::HookConfig;
-use crate::hook::context::BindingContext;
+use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 
@@ -34,7 +33,7 @@ impl Operator {
                     self.step_succeeded(name);
                 }
                 Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(binding, hook) => return self.start_step_hook(lane, name, binding, hook),
+                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
                 Step::Release => return self.start_release(lane, name),
                 Step::Uninstall => {
                     let failure = Failure::defect("a run of a module came to a step of its removal");
@@ -77,28 +76,15 @@ impl Operator {
     }
 
     /// Starts a hook that is a step of a run or of a removal.
-    pub(super) fn start_step_hook(
-        &mut self,
-        lane: &Lane,
-        name: &ModuleName,
-        binding: &'static str,
-        hook: HookName,
-    ) -> bool {
+    pub(super) fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }
-        let labels = HookLabels {
-            binding,
-            binding_name: binding.to_owned(),
-            queue: "main".to_owned(),
-            activation: self.converge.activation(),
-        };
         let id = HookId {
             owner: Owner::Module(name.clone()),
             name: hook,
         };
-        let contexts = vec![BindingContext::lifecycle(binding)];
-        self.start_hook(lane, id, contexts, labels, false);
+        self.start_stage_hook(lane, stage, id);
         true
     }
 

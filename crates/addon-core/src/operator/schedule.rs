@@ -99,7 +99,7 @@ impl Operator {
             queue: binding.queue.to_string(),
             activation: self.converge.activation(),
         };
-        let contexts = vec![BindingContext::Schedule(binding.name.clone())];
+        let contexts = vec![BindingContext::schedule(binding)];
         let task = HookTask {
             hook,
             labels,

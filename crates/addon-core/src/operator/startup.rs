@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Operator;
-use super::effect::{HookLabels, Job, Notice};
+use super::effect::{Job, Notice};
 use super::event::{ConfigRead, Done, SavedState};
 use super::jobs::{Chore, Purpose};
 use super::modules::Unit;
 use super::query::Waiting;
-use super::task::{HookTask, Lane, Reason, Task};
+use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
-use crate::hook::context::BindingContext;
 use crate::module::Inventory;
 use crate::name::{HookId, HookName, Owner};
 use crate::time::{Backoff, Tick};
@@ -144,19 +143,7 @@ impl Operator {
     /// Everything is known: the global hooks that run at start, and then the first converge.
     fn begin(&mut self) {
         for hook in self.global_hooks(Stage::OnStartup) {
-            let labels = HookLabels {
-                binding: "onStartup",
-                binding_name: "onStartup".to_owned(),
-                queue: "main".to_owned(),
-                activation: "OperatorStartup",
-            };
-            let contexts = vec![BindingContext::OnStartup];
-            let task = HookTask {
-                hook,
-                labels,
-                contexts,
-                allow_failure: false,
-            };
+            let task = self.stage_task(Stage::OnStartup, hook);
             self.queues.push(Lane::Global, Task::Hook(task), self.now.tick);
         }
         self.queues

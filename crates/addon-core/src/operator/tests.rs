@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::event::{ConfigRead, HookOutput, ReleaseSummary, Saved, SavedState, ScriptAnswer, SyncAction, Synced};
+use super::event::{ConfigRead, ReleaseSummary, Saved, SavedState, ScriptAnswer, SyncAction, Synced};
 use super::*;
 use crate::failure::Class;
 use crate::hook::config::HookKind;
+use crate::hook::output::HookOutput;
 use crate::module::{Inventory, Module};
 use crate::name::{HookName, Owner};
 use crate::values::patch::{Patch, PatchFile};
@@ -176,12 +177,12 @@ impl World {
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::RunHook(_) => {
-                let (values_patch, config_patch) = self.patches.get(&words).cloned().unwrap_or_default();
-                Done::HookRan(HookOutput {
-                    values_patch,
-                    config_patch,
+                let (values, config) = self.patches.get(&words).cloned().unwrap_or_default();
+                let output = HookOutput { config, values };
+                Done::HookRan {
+                    output,
                     usage: event::Usage::default(),
-                })
+                }
             }
             Job::RunEnabledScript { .. } => Done::ScriptAnswered(ScriptAnswer {
                 enabled: true,

@@ -3,6 +3,7 @@
 //! A patch is applied twice in its life. *Strictly*, when the hook made it, against the values it saw. And *stored*, in
 //! its compacted form, each time the values are computed anew. Must never change a document that it refuses.
 
+mod operation;
 mod pointer;
 
 use std::fmt;
@@ -13,7 +14,9 @@ use thiserror::Error;
 
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
 use crate::number;
+use crate::values::kind_of;
 
+pub use operation::{DoesNotApply, Operation, Operations};
 pub use pointer::Pointer;
 
 /// Which of its two patch files a hook wrote.
@@ -62,26 +65,19 @@ struct WrittenOperation {
     value: Value,
 }
 
-/// One document of the stream.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenItem {
-    Many(Vec<WrittenOperation>),
-    One(WrittenOperation),
-}
-
 impl Patch {
     /// Reads a patch file: a stream of JSON documents, each a list of operations or a single one.
     pub fn parse(text: &str, file: PatchFile) -> Result<Self, BadPatch> {
+        let bad = |source| BadPatch { file, source };
         let mut operations = Vec::new();
-        for item in serde_json::Deserializer::from_str(text).into_iter::<WrittenItem>() {
-            match item.map_err(|source| BadPatch { file, source })? {
-                WrittenItem::Many(list) => operations.extend(list),
-                WrittenItem::One(operation) => operations.push(operation),
+        for item in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+            match item.map_err(bad)? {
+                Value::Array(list) => {
+                    let list: Result<Vec<_>, _> = list.into_iter().map(WrittenOperation::read).collect();
+                    operations.extend(list.map_err(bad)?);
+                }
+                single => operations.push(WrittenOperation::read(single).map_err(bad)?),
             }
-        }
-        for operation in &mut operations {
-            number::settle(&mut operation.value);
         }
         Ok(Self(operations))
     }
@@ -93,14 +89,18 @@ impl Patch {
 
     /// Separates values from flags, and refuses what a hook of this owner may not do.
     pub fn accept(&self, owner: &Owner) -> Result<Accepted, Unacceptable> {
-        let mut accepted = Accepted::default();
+        let mut operations = Vec::new();
+        let mut flags = Vec::new();
         for written in &self.0 {
             match acceptable_root(written, owner)? {
-                Root::Section => accepted.operations.0.push(written.operation()?),
-                Root::Flag(module) => accepted.flags.push(written.flag(module)?),
+                Root::Section => operations.push(written.operation()?),
+                Root::Flag(module) => flags.push(written.flag(module)?),
             }
         }
-        Ok(accepted)
+        Ok(Accepted {
+            operations: operations.into_iter().collect(),
+            flags,
+        })
     }
 }
 
@@ -140,6 +140,15 @@ fn acceptable_root(written: &WrittenOperation, owner: &Owner) -> Result<Root, Un
 }
 
 impl WrittenOperation {
+    fn read(item: Value) -> Result<Self, serde_json::Error> {
+        if !item.is_object() {
+            return Err(serde::de::Error::custom(format_args!("{item} is no operation")));
+        }
+        let mut operation: Self = serde_json::from_value(item)?;
+        number::settle(&mut operation.value);
+        Ok(operation)
+    }
+
     fn operation(&self) -> Result<Operation, Unacceptable> {
         let path = Pointer::parse(&self.path).ok_or_else(|| Unacceptable::NoRoot {
             path: self.path.clone(),
@@ -164,9 +173,7 @@ impl WrittenOperation {
                 module,
                 opinion: Some(*enabled),
             }),
-            ("add", value) => Err(Unacceptable::FlagValue {
-                value: value.to_string(),
-            }),
+            ("add", value) => Err(Unacceptable::FlagValue { found: kind_of(value) }),
             ("remove", _) => Ok(FlagOp { module, opinion: None }),
             _ => Err(self.unsupported()),
         }
@@ -210,10 +217,10 @@ pub enum Unacceptable {
         source: NameError,
     },
     /// A flag that is neither true nor false.
-    #[error("unsupported module enabled value: {value}, should be true or false")]
+    #[error("unsupported module enabled value: should be true or false, not of type {found}")]
     FlagValue {
-        /// The value as JSON.
-        value: String,
+        /// What it is.
+        found: &'static str,
     },
 }
 
@@ -240,205 +247,6 @@ pub struct FlagOp {
     pub module: ModuleName,
     /// The opinion; nothing takes an earlier one back.
     pub opinion: Option<bool>,
-}
-
-/// One operation on a document of values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-pub enum Operation {
-    /// Checks that a value is there; only while the patch is applied strictly.
-    Test {
-        /// Where.
-        path: Pointer,
-        /// What it should be.
-        #[serde(default)]
-        value: Value,
-    },
-    /// Sets a key, or inserts into a list.
-    Add {
-        /// Where.
-        path: Pointer,
-        /// What.
-        #[serde(default)]
-        value: Value,
-    },
-    /// Takes a key or an item away.
-    Remove {
-        /// Where.
-        path: Pointer,
-    },
-}
-
-impl Operation {
-    /// Where it acts.
-    pub fn path(&self) -> &Pointer {
-        match self {
-            Self::Test { path, .. } | Self::Add { path, .. } | Self::Remove { path } => path,
-        }
-    }
-
-    fn is_test(&self) -> bool {
-        matches!(self, Self::Test { .. })
-    }
-}
-
-/// Why an operation does not apply.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum DoesNotApply {
-    /// The path leads into nothing.
-    #[error("nothing at the parent of '{path}'")]
-    NoParent {
-        /// The path.
-        path: Pointer,
-    },
-    /// There is nothing to remove.
-    #[error("nothing to remove at '{path}'")]
-    Missing {
-        /// The path.
-        path: Pointer,
-    },
-    /// A list is not that long, or the last part of the path is no index.
-    #[error("'{path}' is no place in a list of {length}")]
-    Index {
-        /// The path.
-        path: Pointer,
-        /// Items in the list.
-        length: usize,
-    },
-    /// A test found something else.
-    #[error("test of '{path}' failed")]
-    Test {
-        /// The path.
-        path: Pointer,
-    },
-}
-
-/// Operations on one section, in the order in which they act.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Operations(Vec<Operation>);
-
-/// Whether missing things are forgiven.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Strict,
-    Stored,
-}
-
-impl Operations {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The operations in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Operation> {
-        self.0.iter()
-    }
-
-    /// Applies all, or says which does not apply.
-    pub fn apply_strict(&self, document: &Value) -> Result<Value, DoesNotApply> {
-        self.apply(document, Mode::Strict)
-    }
-
-    /// Applies what was accepted earlier to a document that may have changed since: what is already gone need not be
-    /// removed, and tests had their say when the hook ran.
-    pub fn apply_stored(&self, document: &Value) -> Result<Value, DoesNotApply> {
-        self.apply(document, Mode::Stored)
-    }
-
-    fn apply(&self, document: &Value, mode: Mode) -> Result<Value, DoesNotApply> {
-        let mut patched = document.clone();
-        for operation in &self.0 {
-            operation.apply(&mut patched, mode)?;
-        }
-        Ok(patched)
-    }
-
-    /// These operations and later ones as one list: the last one of each path, nothing below a path that a later one
-    /// sets or removes, in the order of the paths.
-    ///
-    /// Appends to a list share one path, so only the last of them is remembered, as in the original.
-    #[must_use]
-    pub fn compacted_with(&self, later: &Self) -> Self {
-        let mut kept: Vec<Operation> = Vec::with_capacity(self.0.len() + later.0.len());
-        for operation in self.0.iter().chain(&later.0) {
-            // A test neither replaces an operation on its path nor is replaced by one.
-            kept.retain(|earlier| {
-                let same = earlier.path() == operation.path() && earlier.is_test() == operation.is_test();
-                let below = !operation.is_test() && earlier.path().is_below(operation.path());
-                !same && !below
-            });
-            kept.push(operation.clone());
-        }
-        kept.sort_by(|a, b| (a.path(), !a.is_test()).cmp(&(b.path(), !b.is_test())));
-        Self(kept)
-    }
-}
-
-impl FromIterator<Operation> for Operations {
-    fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
-        Self(operations.into_iter().collect())
-    }
-}
-
-impl Operation {
-    fn apply(&self, document: &mut Value, mode: Mode) -> Result<(), DoesNotApply> {
-        match self {
-            Self::Add { path, value } => add(document, path, value),
-            Self::Remove { path } => match remove(document, path) {
-                Err(_) if mode == Mode::Stored => Ok(()),
-                removed => removed,
-            },
-            Self::Test { .. } if mode == Mode::Stored => Ok(()),
-            // What is missing equals null.
-            Self::Test { path, value } if path.find(document).unwrap_or(&Value::Null) == value => Ok(()),
-            Self::Test { path, .. } => Err(DoesNotApply::Test { path: path.clone() }),
-        }
-    }
-}
-
-fn add(document: &mut Value, path: &Pointer, value: &Value) -> Result<(), DoesNotApply> {
-    match path.parent_of(document) {
-        Some((Value::Object(map), key)) => {
-            map.insert(key.to_owned(), value.clone());
-            Ok(())
-        }
-        Some((Value::Array(items), "-")) => {
-            items.push(value.clone());
-            Ok(())
-        }
-        Some((Value::Array(items), key)) => match pointer::index(key, items.len() + 1) {
-            Some(at) => {
-                items.insert(at, value.clone());
-                Ok(())
-            }
-            None => Err(DoesNotApply::Index {
-                path: path.clone(),
-                length: items.len(),
-            }),
-        },
-        _ => Err(DoesNotApply::NoParent { path: path.clone() }),
-    }
-}
-
-fn remove(document: &mut Value, path: &Pointer) -> Result<(), DoesNotApply> {
-    let removed = match path.parent_of(document) {
-        Some((Value::Object(map), key)) => map.remove(key).is_some(),
-        Some((Value::Array(items), key)) => match pointer::index(key, items.len()) {
-            Some(at) => {
-                items.remove(at);
-                true
-            }
-            None => false,
-        },
-        _ => false,
-    };
-    if removed {
-        Ok(())
-    } else {
-        Err(DoesNotApply::Missing { path: path.clone() })
-    }
 }
 
 #[cfg(test)]

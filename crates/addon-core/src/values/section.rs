@@ -197,3 +197,6 @@ fn maintenance(key: &str, text: &str) -> Result<Maintenance, String> {
 pub fn to_text(section: &Value) -> String {
     yaml::to_string(section)
 }
+
+#[cfg(test)]
+mod tests;

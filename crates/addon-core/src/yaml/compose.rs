@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag, options};
 
-use super::node::{Content, Node};
+use super::node::{Content, Entries, Node};
 use super::{MAX_DEPTH, Place, YamlError};
 
 /// Reads one document after the other.
@@ -21,7 +21,8 @@ impl<'text> Composer<'text> {
         // The mark may only be the first character; what follows is what the parser counts from.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         refuse_unprintable(text)?;
-        let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+        // Said here, because another crate of the same build may switch comment events on for everybody.
+        let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH, emit_comments: false };
         Ok(Self {
             events: Parser::new_from_str_with_options(text, options),
             anchors: BTreeMap::new(),
@@ -108,8 +109,8 @@ impl<'text> Composer<'text> {
         }
     }
 
-    fn entries(&mut self, depth: usize) -> Result<Vec<(Rc<Node>, Rc<Node>)>, YamlError> {
-        let mut entries = Vec::new();
+    fn entries(&mut self, depth: usize) -> Result<Entries, YamlError> {
+        let mut entries = Entries::new();
         loop {
             let next = self.next()?;
             if matches!(next.0, Event::MappingEnd | Event::StreamEnd) {

@@ -14,6 +14,9 @@ pub(super) struct Node {
     pub(super) place: Place,
 }
 
+/// Keys and values of a mapping, in the order of the text.
+pub(super) type Entries = Vec<(Rc<Node>, Rc<Node>)>;
+
 pub(super) enum Content {
     Scalar {
         text: String,
@@ -21,7 +24,7 @@ pub(super) enum Content {
         tag: Option<String>,
     },
     Sequence(Vec<Rc<Node>>),
-    Mapping(Vec<(Rc<Node>, Rc<Node>)>),
+    Mapping(Entries),
 }
 
 impl Node {
@@ -95,8 +98,8 @@ impl Reader {
             self.repeated += 1;
         }
         let allowed_percent = match self.read {
-            ..=SMALL_NODES => 99,
-            ..=LARGE_NODES => 99 - 89 * (self.read - SMALL_NODES) / (LARGE_NODES - SMALL_NODES),
+            ..SMALL_NODES => 99,
+            SMALL_NODES..=LARGE_NODES => 99 - 89 * (self.read - SMALL_NODES) / (LARGE_NODES - SMALL_NODES),
             _ => 10,
         };
         if self.repeated > 100 && self.read > FREE_NODES && self.repeated * 100 > self.read * allowed_percent {
@@ -106,7 +109,7 @@ impl Reader {
     }
 
     /// Entries in the order of the text, merges included: what comes later wins.
-    fn mapping_v2(&mut self, entries: &[(Rc<Node>, Rc<Node>)], depth: usize) -> Result<Value, YamlError> {
+    fn mapping_v2(&mut self, entries: &Entries, depth: usize) -> Result<Value, YamlError> {
         let mut map = Map::new();
         let mut taken = BTreeSet::new();
         self.fill_v2(entries, &mut map, &mut taken, depth)?;
@@ -115,7 +118,7 @@ impl Reader {
 
     fn fill_v2(
         &mut self,
-        entries: &[(Rc<Node>, Rc<Node>)],
+        entries: &Entries,
         map: &mut Map<String, Value>,
         taken: &mut BTreeSet<Scalar>,
         depth: usize,
@@ -149,19 +152,14 @@ impl Reader {
     }
 
     /// Keys of the map itself win over merged ones, wherever they stand.
-    fn mapping_v3(&mut self, entries: &[(Rc<Node>, Rc<Node>)], depth: usize) -> Result<Value, YamlError> {
-        self.refuse_equal_keys(entries)?;
+    fn mapping_v3(&mut self, entries: &Entries, depth: usize) -> Result<Value, YamlError> {
+        Self::refuse_equal_keys(entries)?;
         let mut map = Map::new();
         self.fill_v3(entries, &mut map, depth)?;
         Ok(Value::Object(map))
     }
 
-    fn fill_v3(
-        &mut self,
-        entries: &[(Rc<Node>, Rc<Node>)],
-        map: &mut Map<String, Value>,
-        depth: usize,
-    ) -> Result<(), YamlError> {
+    fn fill_v3(&mut self, entries: &Entries, map: &mut Map<String, Value>, depth: usize) -> Result<(), YamlError> {
         if depth > MAX_DEPTH {
             let place = entries
                 .first()
@@ -190,7 +188,7 @@ impl Reader {
         Ok(())
     }
 
-    fn refuse_equal_keys(&self, entries: &[(Rc<Node>, Rc<Node>)]) -> Result<(), YamlError> {
+    fn refuse_equal_keys(entries: &Entries) -> Result<(), YamlError> {
         let mut lines = BTreeMap::new();
         for (key, _) in entries {
             let Content::Scalar { text, .. } = &key.content else {
@@ -204,15 +202,14 @@ impl Reader {
         Ok(())
     }
 
-    fn key(&self, key: &Rc<Node>) -> Result<Scalar, YamlError> {
+    fn key(&mut self, key: &Rc<Node>) -> Result<Scalar, YamlError> {
+        self.count(key)?;
         let Content::Scalar { text, plain, tag } = &key.content else {
             return Err(YamlError::at(key.place, "a map or a list cannot be a key"));
         };
         scalar::resolve(text, *plain, tag.as_deref(), self.dialect).map_err(|message| YamlError::at(key.place, message))
     }
 }
-
-type Entries = [(Rc<Node>, Rc<Node>)];
 
 /// The maps that a merge brings in, those that win first.
 fn merge_sources(value: &Node) -> Result<Vec<&Entries>, YamlError> {

@@ -56,63 +56,50 @@ fn float_value(float: f64) -> Result<Value, String> {
         .ok_or_else(|| format!("{float} is no number that JSON knows"))
 }
 
-/// Go's shortest form of a float, with an exponent when it is large or small.
+/// Go's shortest form of a float: with an exponent unless the number is neither large nor small.
 fn float_key(float: f64, dialect: Dialect) -> String {
-    let exponent_from = if dialect.is_v3() { 21 } else { 6 };
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the older reader prints keys in single precision"
     )]
-    let scientific = if dialect.is_v3() {
-        format!("{float:e}")
+    let single = float as f32;
+    let (scientific, plain) = if dialect.is_v3() {
+        (format!("{float:e}"), float.to_string())
     } else {
-        format!("{:e}", float as f32)
+        (format!("{single:e}"), single.to_string())
     };
+    // What is no finite number has no exponent.
     let Some((digits, Ok(exponent))) = scientific.split_once('e').map(|(d, e)| (d, e.parse::<i32>())) else {
-        return scientific; // no finite number: it has no exponent
+        return plain;
     };
-    if (-4..exponent_from.max(significant(digits))).contains(&exponent) {
-        return if dialect.is_v3() {
-            format!("{float}")
-        } else {
-            format!("{}", decimal_f32(&scientific))
-        };
+    if (-4..6).contains(&exponent) {
+        return plain;
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
-fn significant(digits: &str) -> i32 {
-    let count = digits.bytes().filter(u8::is_ascii_digit).count();
-    // Shortest digits beyond the point are all printed before an exponent is thought of.
-    i32::try_from(count).unwrap_or(i32::MAX).min(21)
-}
-
-fn decimal_f32(scientific: &str) -> f32 {
-    scientific.parse().unwrap_or_default()
 }
 
 /// Resolves a scalar; the error says why its tag does not suit it.
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Dialect) -> Result<Scalar, String> {
     let scalar = match tag {
         None if plain => implicit(text, dialect),
-        None => Scalar::Text(text.to_owned()),
         Some("binary") => Scalar::Text(binary(text)?),
         Some("bool" | "int" | "float" | "null" | "timestamp") => implicit(text, dialect),
         // A tag of somebody's own says nothing to us.
-        Some(_) => Scalar::Text(text.to_owned()),
+        None | Some(_) => Scalar::Text(text.to_owned()),
     };
     let suits = match (tag, &scalar) {
-        (Some("bool"), Scalar::Bool(_)) | (Some("int"), Scalar::Int(_)) => true,
-        (Some("float"), Scalar::Float(_) | Scalar::Int(_)) | (Some("null"), Scalar::Null) => true,
-        (Some("timestamp"), Scalar::Text(text)) => timestamp(text).is_some(),
-        (Some("bool" | "int" | "float" | "null" | "timestamp"), _) => false,
+        (Some("bool"), scalar) => matches!(scalar, Scalar::Bool(_)),
+        (Some("int"), scalar) => matches!(scalar, Scalar::Int(_)),
+        (Some("float"), scalar) => matches!(scalar, Scalar::Float(_) | Scalar::Int(_)),
+        (Some("null"), scalar) => matches!(scalar, Scalar::Null),
+        (Some("timestamp"), scalar) => matches!(scalar, Scalar::Text(_)) && timestamp(text).is_some(),
         _ => true,
     };
     if suits {
         Ok(scalar)
     } else {
-        Err(format!("cannot decode '{text}' as a !!{}", tag.unwrap_or_default()))
+        Err(format!("cannot decode the value as a !!{}", tag.unwrap_or_default()))
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use thiserror::Error;
 
+use crate::environment;
 use crate::process::{self, Bond, Bound};
 
 #[derive(Debug, Error)]
@@ -65,6 +66,8 @@ impl Component {
         let start = || {
             let output = fs::File::create(&log)?;
             let mut command = process::command(program);
+            // etcd takes any flag from a variable too, and the others look for clusters in theirs.
+            command.env_clear().env("PATH", environment::path());
             command.args(arguments).current_dir(folder);
             command
                 .stdout(output.file().try_clone()?)
@@ -79,7 +82,7 @@ impl Component {
         self.bound.id()
     }
 
-    fn check(&mut self) -> Result<(), ComponentError> {
+    pub(crate) fn check(&mut self) -> Result<(), ComponentError> {
         let name = self.name;
         match self.bound.ended() {
             Ok(None) => Ok(()),

@@ -28,6 +28,9 @@ pub enum StartError {
     Furnish(#[from] KubectlError),
 }
 
+/// A probe that hangs must not hide that a program died, or that the start was interrupted.
+const SOON: &str = "--request-timeout=5s";
+
 /// How often ports may be snatched from us before that is an error of its own.
 const ATTEMPTS: usize = 5;
 
@@ -69,7 +72,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     })?;
     let admin = plane.admin();
     wait_for(&mut plane.components, "the API server to be ready", || {
-        admin.run(["get", "--raw", "/readyz"])
+        admin.run(["get", "--raw", "/readyz", SOON])
     })?;
     plane.add(Part::KubeControllerManager, &controller_flags(&plane.path))?;
     let (role, user) = (
@@ -86,7 +89,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         })?;
     }
     wait_for(&mut plane.components, "the controllers to work", || {
-        admin.run(["get", "serviceaccount", "default", "--namespace=default"])
+        admin.run(["get", "serviceaccount", "default", "--namespace=default", SOON])
     })?;
     let facts = serde_json::to_string(&plane.facts).map_err(io::Error::from)?;
     fs::write(plane.path.join(FACTS), facts)?;

@@ -8,6 +8,8 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
+use crate::values::kind_of;
+
 /// The mistakes found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(RefCell<Vec<String>>);
@@ -210,13 +212,5 @@ impl<'v> Fields<'v> {
 }
 
 fn wrong_type(path: &str, expected: &str, found: &Value) -> String {
-    let found = match found {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    format!("{path} in body must be of type {expected}: \"{found}\"")
+    format!("{path} in body must be of type {expected}: \"{}\"", kind_of(found))
 }

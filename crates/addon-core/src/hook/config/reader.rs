@@ -12,17 +12,19 @@ pub(super) struct Reader {
     problems: Vec<String>,
     /// Which item is being read, as people are told.
     place: String,
-    /// Items read so far, by the kind of the last one.
-    last: (&'static str, usize),
 }
 
 impl Reader {
-    /// Reads the next item of a list.
-    pub(super) fn item<T>(&mut self, list: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let index = if self.last.0 == list { self.last.1 + 1 } else { 0 };
-        self.last = (list, index);
+    /// What is noted from here on is about this item of a list.
+    pub(super) fn at_item(&mut self, list: &str, index: usize) -> &mut Self {
         self.place = format!("invalid {list} config [{index}]");
-        read(self)
+        self
+    }
+
+    /// What is noted from here on is about this key of the root.
+    pub(super) fn at_key(&mut self, key: &str) -> &mut Self {
+        self.place = format!("invalid {key}");
+        self
     }
 
     pub(super) fn note(&mut self, problem: &str) {

@@ -27,15 +27,15 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     config.stages = stages(&mut root, kind);
 
     let mut reader = Reader::default();
-    for fields in root.objects("schedule", 0) {
+    for (index, fields) in root.objects("schedule", 0).into_iter().enumerate() {
         config
             .schedules
-            .extend(reader.item("schedule", |reader| schedule(fields, reader)));
+            .extend(schedule(fields, reader.at_item("schedule", index)));
     }
-    for fields in root.objects("onKubernetesEvent", 0) {
+    for (index, fields) in root.objects("onKubernetesEvent", 0).into_iter().enumerate() {
         config
             .kubernetes
-            .extend(reader.item("onKubernetesEvent", |reader| on_kubernetes_event(fields, reader)));
+            .extend(on_kubernetes_event(fields, reader.at_item("onKubernetesEvent", index)));
     }
     root.finish();
     reader.finish(config, schema)

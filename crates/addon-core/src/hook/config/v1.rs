@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::binding::{
-    AdmissionBinding, ConversionBinding, ConversionRule, FailurePolicy, FieldRequirement, KubernetesBinding,
-    MatchCondition, NamespaceSelector, ReviewRule, ScheduleBinding, SideEffects, WatchEvent,
-};
+use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
 use super::fields::{Fields, Problems};
 use super::reader::{Reader, selector};
+use super::webhook::{admission, conversion};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, RateLimit, stages};
 use crate::hook::crontab::parse_duration;
 use crate::name::BindingName;
+
+const CONVERSION: &str = "kubernetesCustomResourceConversion";
 
 /// Reads the whole configuration.
 pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
@@ -25,31 +25,30 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     let mut config = HookConfig::empty(ConfigVersion::V1);
     config.stages = stages(&mut root, kind);
     config.rate_limit = rate_limit(&mut root, &mut reader);
-    for fields in root.objects("schedule", 1) {
+    for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
         config
             .schedules
-            .extend(reader.item("schedule", |reader| schedule(fields, reader)));
+            .extend(schedule(fields, reader.at_item("schedule", index)));
     }
-    for fields in root.objects("kubernetes", 1) {
+    for (index, fields) in root.objects("kubernetes", 1).into_iter().enumerate() {
         config
             .kubernetes
-            .extend(reader.item("kubernetes", |reader| kubernetes(fields, reader)));
+            .extend(kubernetes(fields, reader.at_item("kubernetes", index)));
     }
-    for fields in root.objects("kubernetesValidating", 1) {
+    for (index, fields) in root.objects("kubernetesValidating", 1).into_iter().enumerate() {
         config
             .validating
-            .extend(reader.item("kubernetesValidating", |reader| admission(fields, reader)));
+            .extend(admission(fields, reader.at_item("kubernetesValidating", index)));
     }
-    for fields in root.objects("kubernetesMutating", 1) {
+    for (index, fields) in root.objects("kubernetesMutating", 1).into_iter().enumerate() {
         config
             .mutating
-            .extend(reader.item("kubernetesMutating", |reader| admission(fields, reader)));
+            .extend(admission(fields, reader.at_item("kubernetesMutating", index)));
     }
-    for fields in root.objects("kubernetesCustomResourceConversion", 1) {
-        let list = "kubernetesCustomResourceConversion";
+    for (index, fields) in root.objects(CONVERSION, 1).into_iter().enumerate() {
         config
             .conversions
-            .extend(reader.item(list, |reader| conversion(fields, reader)));
+            .extend(conversion(fields, reader.at_item(CONVERSION, index)));
     }
     root.finish();
     check_snapshots(&config, &mut reader);
@@ -66,9 +65,9 @@ fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
     fields.finish();
     let duration = parse_duration(&interval).and_then(|duration| Duration::try_from(duration).ok());
     if duration.is_none() {
-        reader.item("settings", |reader| {
-            reader.note("executionMinInterval is invalid: no duration")
-        });
+        reader
+            .at_key("settings")
+            .note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
     }
     let burst = burst.and_then(|burst| u32::try_from(burst).ok());
     Some(RateLimit {
@@ -96,14 +95,14 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
     })
 }
 
-fn group(fields: &mut Fields<'_>) -> Option<String> {
+pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
     fields
         .text("group")
         .filter(|group| !group.is_empty())
         .map(str::to_owned)
 }
 
-fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
+pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
     let names = fields.texts("includeSnapshotsFrom", 1).unwrap_or_default();
     names.iter().filter_map(|name| reader.name(name)).collect()
 }
@@ -218,110 +217,6 @@ fn namespaces(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<NamespaceS
     Some(found)
 }
 
-fn admission(mut fields: Fields<'_>, reader: &mut Reader) -> Option<AdmissionBinding> {
-    let name = fields.required_text("name").to_owned();
-    let timeout_seconds = fields.integer("timeoutSeconds", i64::MIN..=i64::MAX).unwrap_or(10);
-    if !(1..=30).contains(&timeout_seconds) {
-        reader.note("timeoutSeconds is invalid: should be between 1 and 30");
-    }
-    if name.split('.').count() < 3 || name.split('.').any(str::is_empty) {
-        reader.note(&format!(
-            "name is invalid: '{name}' should be fully qualified, with at least three parts"
-        ));
-    }
-    let policies = [("Ignore", FailurePolicy::Ignore), ("Fail", FailurePolicy::Fail)];
-    let effects = [("None", SideEffects::None), ("NoneOnDryRun", SideEffects::NoneOnDryRun)];
-    let namespaces = fields.object("namespace").and_then(|mut namespace| {
-        let labels = selector(&mut namespace, "labelSelector", reader);
-        namespace.finish();
-        labels
-    });
-    let name = reader.name(&name);
-    let binding = AdmissionBinding {
-        group: group(&mut fields),
-        include_snapshots_from: snapshots(&mut fields, reader),
-        failure_policy: fields.word("failurePolicy", &policies).unwrap_or(FailurePolicy::Fail),
-        side_effects: fields.word("sideEffects", &effects).unwrap_or(SideEffects::None),
-        timeout_seconds,
-        match_conditions: match_conditions(&mut fields),
-        labels: selector(&mut fields, "labelSelector", reader),
-        namespaces,
-        rules: review_rules(&mut fields, reader),
-        name: name?,
-    };
-    fields.finish();
-    Some(binding)
-}
-
-/// Other keys of a condition are let pass: the API server knows them better.
-fn match_conditions(fields: &mut Fields<'_>) -> Vec<MatchCondition> {
-    let conditions = fields.objects("matchConditions", 0).into_iter();
-    conditions
-        .map(|mut condition| MatchCondition {
-            name: condition.required_text("name").to_owned(),
-            expression: condition.required_text("expression").to_owned(),
-        })
-        .collect()
-}
-
-fn review_rules(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<ReviewRule> {
-    const OPERATIONS: [(&str, &str); 5] = [
-        ("CREATE", "CREATE"),
-        ("UPDATE", "UPDATE"),
-        ("DELETE", "DELETE"),
-        ("CONNECT", "CONNECT"),
-        ("*", "*"),
-    ];
-    const SCOPES: [(&str, &str); 3] = [("Cluster", "Cluster"), ("Namespaced", "Namespaced"), ("*", "*")];
-    fields.require("rules");
-    let mut rules = Vec::new();
-    for mut rule in fields.objects("rules", 1) {
-        for key in ["apiGroups", "apiVersions", "resources", "operations"] {
-            rule.require(key);
-        }
-        let operations = rule.words("operations", 1, &OPERATIONS).unwrap_or_default();
-        let found = ReviewRule {
-            api_groups: rule.texts("apiGroups", 1).unwrap_or_default(),
-            api_versions: rule.texts("apiVersions", 1).unwrap_or_default(),
-            resources: rule.texts("resources", 1).unwrap_or_default(),
-            operations: operations.into_iter().map(str::to_owned).collect(),
-            scope: rule.word("scope", &SCOPES).map(str::to_owned),
-        };
-        rule.finish();
-        for list in [&found.api_groups, &found.api_versions, &found.operations] {
-            if list.len() > 1 && list.iter().any(|item| item == "*") {
-                reader.note("rules are invalid: '*' should stand alone");
-            }
-        }
-        rules.push(found);
-    }
-    rules
-}
-
-fn conversion(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ConversionBinding> {
-    fields.require("conversions");
-    let name = reader.name(fields.required_text("name"));
-    let crd_name = fields.required_text("crdName").to_owned();
-    let mut conversions = Vec::new();
-    for mut rule in fields.objects("conversions", 1) {
-        conversions.push(ConversionRule {
-            from_version: rule.required_text("fromVersion").to_owned(),
-            to_version: rule.required_text("toVersion").to_owned(),
-        });
-        rule.finish();
-    }
-    let group = group(&mut fields);
-    let include_snapshots_from = snapshots(&mut fields, reader);
-    fields.finish();
-    Some(ConversionBinding {
-        name: name?,
-        crd_name,
-        conversions,
-        group,
-        include_snapshots_from,
-    })
-}
-
 /// A snapshot can be taken from exactly one binding.
 fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
     let mut bindings: BTreeMap<&BindingName, usize> = BTreeMap::new();
@@ -363,25 +258,22 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
             mutating.iter().map(|binding| &binding.include_snapshots_from).collect(),
         ),
         (
-            "kubernetesCustomResourceConversion",
+            CONVERSION,
             conversions.iter().map(|b| &b.include_snapshots_from).collect(),
         ),
     ];
     for (list, includes) in lists {
-        for names in includes {
-            reader.item(list, |reader| {
-                for name in names {
-                    match bindings.get(name) {
-                        Some(1) => {}
-                        None => reader.note(&format!(
-                            "includeSnapshotsFrom is invalid: '{name}' binding name not found"
-                        )),
-                        Some(several) => reader.note(&format!(
-                            "includeSnapshotsFrom is invalid: there are {several} '{name}' binding names"
-                        )),
-                    }
-                }
-            });
+        for (index, names) in includes.into_iter().enumerate() {
+            for name in names {
+                let problem = match bindings.get(name) {
+                    Some(1) => continue,
+                    None => format!("'{name}' binding name not found"),
+                    Some(several) => format!("there are {several} '{name}' binding names"),
+                };
+                reader
+                    .at_item(list, index)
+                    .note(&format!("includeSnapshotsFrom is invalid: {problem}"));
+            }
         }
     }
 }
@@ -392,11 +284,10 @@ fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
         ("kubernetesMutating", &config.mutating),
     ] {
         let mut seen = BTreeSet::new();
-        for binding in bindings {
+        for (index, binding) in bindings.iter().enumerate() {
             if !seen.insert(&binding.name) {
-                reader.item(list, |reader| {
-                    reader.note(&format!("name is invalid: '{}' is not unique", binding.name))
-                });
+                let problem = format!("name is invalid: '{}' is not unique", binding.name);
+                reader.at_item(list, index).note(&problem);
             }
         }
     }

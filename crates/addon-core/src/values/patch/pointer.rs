@@ -28,9 +28,14 @@ impl Pointer {
         })
     }
 
-    /// Whether this place is inside what the other one names.
-    pub fn is_below(&self, other: &Self) -> bool {
-        self.keys.len() > other.keys.len() && self.keys.starts_with(&other.keys)
+    /// The pointer as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The places that contain this one, as pointers.
+    pub fn ancestors(&self) -> impl Iterator<Item = &str> {
+        self.text.match_indices('/').skip(1).map(|(end, _)| &self.text[..end])
     }
 
     /// What is at the place.

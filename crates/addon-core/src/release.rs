@@ -1,0 +1,307 @@
+//! What to do about one release: from what is wanted, rendered and observed to the next step.
+//!
+//! Facts cost something (a request, a child process), so they are fetched only when the decision asks for them: the
+//! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could
+//! be the work of another helm is left alone until nobody can be working on it any more.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Class, Failure};
+
+/// The state that helm wrote into the newest revision of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It succeeded.
+    Deployed,
+    /// It did not.
+    Failed,
+    /// A newer revision took its place.
+    Superseded,
+    /// It was removed, its history kept.
+    Uninstalled,
+    /// Its removal began.
+    Uninstalling,
+    /// Its first installation began.
+    PendingInstall,
+    /// An upgrade began.
+    PendingUpgrade,
+    /// A rollback began.
+    PendingRollback,
+    /// A word that no helm we know writes, or helm's own `unknown`.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Status {
+    /// Reads helm's word; one we do not know is `Unknown`.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "deployed" => Self::Deployed,
+            "failed" => Self::Failed,
+            "superseded" => Self::Superseded,
+            "uninstalled" => Self::Uninstalled,
+            "uninstalling" => Self::Uninstalling,
+            "pending-install" => Self::PendingInstall,
+            "pending-upgrade" => Self::PendingUpgrade,
+            "pending-rollback" => Self::PendingRollback,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Helm's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Deployed => "deployed",
+            Self::Failed => "failed",
+            Self::Superseded => "superseded",
+            Self::Uninstalled => "uninstalled",
+            Self::Uninstalling => "uninstalling",
+            Self::PendingInstall => "pending-install",
+            Self::PendingUpgrade => "pending-upgrade",
+            Self::PendingRollback => "pending-rollback",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Either a helm is at work right now, or one was killed.
+    pub fn is_unfinished(self) -> bool {
+        match self {
+            Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback | Self::Uninstalling => true,
+            Self::Deployed | Self::Failed | Self::Superseded | Self::Uninstalled | Self::Unknown => false,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// The newest revision of a release, as far as its labels tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newest {
+    /// Its number, from 1.
+    pub revision: u32,
+    /// What helm says of it.
+    pub status: Status,
+    /// It carries our labels, or those of the original operator.
+    pub ours: bool,
+    /// The digest of the inputs it was made of, if this very revision was marked with one.
+    pub inputs: Option<String>,
+    /// The checksum of its rendering, if this very revision was marked with one.
+    pub checksum: Option<String>,
+    /// When helm last wrote it, in seconds since 1970.
+    pub written: u64,
+}
+
+/// What a helm child of ours was started for. Written before the start, cleared after the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// What it does.
+    pub kind: IntentKind,
+    /// The newest revision before it; 0 without a release.
+    pub revision_before: u32,
+    /// The digest of its inputs; empty for a removal.
+    #[serde(default)]
+    pub digest: String,
+    /// When it was started, in seconds since 1970.
+    pub started: u64,
+}
+
+/// The two things a helm child of ours does to a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IntentKind {
+    /// Install or upgrade.
+    Upgrade,
+    /// Remove.
+    Uninstall,
+}
+
+impl Intent {
+    /// Whether the unfinished revision is what this child left behind.
+    fn explains(&self, newest: &Newest) -> bool {
+        match self.kind {
+            IntentKind::Upgrade => newest.revision == self.revision_before.saturating_add(1),
+            IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
+        }
+    }
+}
+
+/// What is known of the objects that the deployed revision consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objects {
+    /// Nobody has looked.
+    Unknown,
+    /// All are there.
+    Present,
+    /// At least this one is not.
+    Missing(String),
+}
+
+/// Everything the decision may rest on. The caller holds the release: no helm child of ours works on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The release's name.
+    pub release: String,
+    /// The digest of everything that can change the outcome.
+    pub inputs: String,
+    /// The newest revision, `None` if there is no release.
+    pub newest: Option<Newest>,
+    /// The objects of the deployed revision.
+    pub objects: Objects,
+    /// The checksum of what the chart renders to now, `None` while nobody has rendered it.
+    pub rendered: Option<String>,
+    /// The last helm child of ours that was not seen to end.
+    pub intent: Option<Intent>,
+    /// The wall clock, in seconds since 1970.
+    pub now: u64,
+    /// How long any helm may work on a release.
+    pub helm_timeout: Duration,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Look whether the objects are there, and ask again.
+    LookAtObjects,
+    /// Render the chart, and ask again.
+    Render,
+    /// Mark this unfinished revision as failed, and ask again.
+    Repair {
+        /// Which revision.
+        revision: u32,
+        /// The state it was left in.
+        left: Status,
+    },
+    /// Nothing: it is as it should be.
+    Keep {
+        /// The deployed revision.
+        revision: u32,
+    },
+    /// Mark the deployed revision with the new inputs; the cluster is as it should be.
+    Record {
+        /// The deployed revision.
+        revision: u32,
+    },
+    /// Let helm install or upgrade it.
+    Upgrade(Reason),
+    /// Nothing can be done now.
+    Refuse(Failure),
+}
+
+/// Why helm has to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no release yet.
+    NotInstalled,
+    /// The last attempt did not end well.
+    Last(Status),
+    /// The chart renders to something else.
+    Changed,
+    /// An object of the release is gone.
+    Absent(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => f.write_str("not installed"),
+            Self::Last(status) => write!(f, "last revision is {status}"),
+            Self::Changed => f.write_str("rendering changed"),
+            Self::Absent(object) => write!(f, "{object} is absent"),
+        }
+    }
+}
+
+/// The next step towards the release that the inputs describe.
+pub fn decide(facts: &Facts) -> Step {
+    let Some(newest) = &facts.newest else {
+        return Step::Upgrade(Reason::NotInstalled);
+    };
+    if !newest.ours {
+        return Step::Refuse(foreign(&facts.release));
+    }
+    if newest.status.is_unfinished() {
+        return repair_or_wait(facts, newest);
+    }
+    if newest.status != Status::Deployed {
+        return Step::Upgrade(Reason::Last(newest.status));
+    }
+    let same_inputs = newest.inputs.as_deref() == Some(facts.inputs.as_str());
+    if !same_inputs {
+        match &facts.rendered {
+            None => return Step::Render,
+            Some(rendered) if newest.checksum.as_ref() != Some(rendered) => return Step::Upgrade(Reason::Changed),
+            Some(_) => {}
+        }
+    }
+    match &facts.objects {
+        Objects::Unknown => Step::LookAtObjects,
+        Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
+        Objects::Present if same_inputs => Step::Keep {
+            revision: newest.revision,
+        },
+        Objects::Present => Step::Record {
+            revision: newest.revision,
+        },
+    }
+}
+
+/// The refusal to touch a release that somebody else installed.
+pub fn foreign(release: &str) -> Failure {
+    Failure::new(
+        Class::Refused,
+        format!("release '{release}' exists and was not installed by addon-operator, so it is not touched"),
+    )
+    .hint(format!(
+        "uninstall or rename the release '{release}', or rename the module"
+    ))
+}
+
+/// What a removal may do about the newest revision, `None` if it may go on.
+pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
+    let newest = facts.newest.as_ref()?;
+    if !newest.ours {
+        return Some(foreign(&facts.release));
+    }
+    if !newest.status.is_unfinished() {
+        return None;
+    }
+    match repair_or_wait(facts, newest) {
+        Step::Refuse(failure) => Some(failure),
+        _ => None,
+    }
+}
+
+fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
+    let left_by_us = facts.intent.as_ref().is_some_and(|intent| intent.explains(newest));
+    let age = facts.now.saturating_sub(newest.written);
+    if left_by_us || age >= facts.helm_timeout.as_secs() {
+        return Step::Repair {
+            revision: newest.revision,
+            left: newest.status,
+        };
+    }
+    let rest = facts.helm_timeout.as_secs() - age;
+    Step::Refuse(
+        Failure::new(
+            Class::Unavailable,
+            format!(
+                "release '{}' is being changed by another helm: revision {} is {} since {age} s",
+                facts.release, newest.revision, newest.status
+            ),
+        )
+        .hint(format!(
+            "if no helm is at work, it is taken over in {rest} s, when the helm timeout has passed"
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests;

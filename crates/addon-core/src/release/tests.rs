@@ -1,0 +1,186 @@
+use super::*;
+
+const NOW: u64 = 1_000_000;
+const TIMEOUT: Duration = Duration::from_secs(1200);
+
+fn newest(status: Status) -> Newest {
+    Newest {
+        revision: 3,
+        status,
+        ours: true,
+        inputs: Some("same".to_owned()),
+        checksum: Some("text".to_owned()),
+        written: NOW - 5,
+    }
+}
+
+fn facts(newest: Option<Newest>) -> Facts {
+    Facts {
+        release: "one".to_owned(),
+        inputs: "same".to_owned(),
+        newest,
+        objects: Objects::Unknown,
+        rendered: None,
+        intent: None,
+        now: NOW,
+        helm_timeout: TIMEOUT,
+    }
+}
+
+fn intent(kind: IntentKind, revision_before: u32) -> Intent {
+    Intent {
+        kind,
+        revision_before,
+        digest: "same".to_owned(),
+        started: NOW - 6,
+    }
+}
+
+#[test]
+fn a_release_that_does_not_exist_is_installed_without_rendering_it_first() {
+    assert_eq!(decide(&facts(None)), Step::Upgrade(Reason::NotInstalled));
+}
+
+#[test]
+fn a_foreign_release_is_refused_in_whatever_state_it_is() {
+    for status in [
+        Status::Deployed,
+        Status::Failed,
+        Status::PendingUpgrade,
+        Status::Unknown,
+    ] {
+        let mut facts = facts(Some(Newest {
+            ours: false,
+            ..newest(status)
+        }));
+        facts.intent = Some(intent(IntentKind::Upgrade, 2));
+        let Step::Refuse(failure) = decide(&facts) else {
+            panic!("{status}: not refused")
+        };
+        assert_eq!(failure.class, Class::Refused);
+        assert!(failure.report.contains("'one'"), "{failure}");
+        assert_eq!(delay_of_removal(&facts), Some(failure));
+    }
+}
+
+#[test]
+fn equal_inputs_ask_for_the_objects_and_never_for_a_rendering() {
+    let mut facts = facts(Some(newest(Status::Deployed)));
+    assert_eq!(decide(&facts), Step::LookAtObjects);
+    facts.objects = Objects::Present;
+    assert_eq!(decide(&facts), Step::Keep { revision: 3 });
+    facts.objects = Objects::Missing("ns/ConfigMap/x".to_owned());
+    assert_eq!(
+        decide(&facts),
+        Step::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned()))
+    );
+}
+
+#[test]
+fn other_inputs_are_rendered_and_an_equal_rendering_is_only_recorded() {
+    let mut facts = facts(Some(newest(Status::Deployed)));
+    facts.inputs = "other".to_owned();
+    assert_eq!(decide(&facts), Step::Render);
+    facts.rendered = Some("text".to_owned());
+    assert_eq!(decide(&facts), Step::LookAtObjects);
+    facts.objects = Objects::Present;
+    assert_eq!(decide(&facts), Step::Record { revision: 3 });
+    facts.objects = Objects::Missing("x".to_owned());
+    assert_eq!(decide(&facts), Step::Upgrade(Reason::Absent("x".to_owned())));
+}
+
+#[test]
+fn another_rendering_is_an_upgrade_without_a_look_at_the_objects() {
+    let mut facts = facts(Some(newest(Status::Deployed)));
+    facts.inputs = "other".to_owned();
+    facts.rendered = Some("other text".to_owned());
+    assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+}
+
+#[test]
+fn a_revision_without_marks_is_rendered_and_then_upgraded() {
+    let mut facts = facts(Some(Newest {
+        inputs: None,
+        checksum: None,
+        ..newest(Status::Deployed)
+    }));
+    assert_eq!(decide(&facts), Step::Render);
+    facts.rendered = Some("text".to_owned());
+    assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+}
+
+#[test]
+fn an_attempt_that_did_not_end_well_is_repeated_also_with_equal_inputs() {
+    for status in [Status::Failed, Status::Superseded, Status::Uninstalled, Status::Unknown] {
+        assert_eq!(
+            decide(&facts(Some(newest(status)))),
+            Step::Upgrade(Reason::Last(status))
+        );
+    }
+}
+
+#[test]
+fn what_our_killed_child_left_is_repaired_at_once() {
+    for (status, intent) in [
+        (Status::PendingInstall, intent(IntentKind::Upgrade, 2)),
+        (Status::PendingUpgrade, intent(IntentKind::Upgrade, 2)),
+        (Status::Uninstalling, intent(IntentKind::Uninstall, 3)),
+    ] {
+        let mut facts = facts(Some(newest(status)));
+        facts.intent = Some(intent);
+        assert_eq!(
+            decide(&facts),
+            Step::Repair {
+                revision: 3,
+                left: status
+            }
+        );
+        assert_eq!(delay_of_removal(&facts), None);
+    }
+}
+
+#[test]
+fn what_another_helm_does_is_left_alone_until_its_time_is_over() {
+    for intent in [
+        None,
+        Some(intent(IntentKind::Upgrade, 1)),
+        Some(intent(IntentKind::Uninstall, 3)),
+    ] {
+        let mut facts = facts(Some(newest(Status::PendingUpgrade)));
+        facts.intent = intent;
+        let Step::Refuse(failure) = decide(&facts) else {
+            panic!("not refused: {:?}", facts.intent)
+        };
+        assert_eq!(failure.class, Class::Unavailable);
+        assert!(failure.report.contains("pending-upgrade since 5 s"), "{failure}");
+        assert_eq!(delay_of_removal(&facts), Some(failure));
+
+        facts.now += TIMEOUT.as_secs();
+        assert_eq!(
+            decide(&facts),
+            Step::Repair {
+                revision: 3,
+                left: Status::PendingUpgrade
+            }
+        );
+        assert_eq!(delay_of_removal(&facts), None);
+    }
+}
+
+#[test]
+fn every_state_survives_its_word() {
+    for word in [
+        "deployed",
+        "failed",
+        "superseded",
+        "uninstalled",
+        "uninstalling",
+        "pending-install",
+        "pending-upgrade",
+        "pending-rollback",
+        "unknown",
+    ] {
+        assert_eq!(Status::parse(word).word(), word);
+    }
+    assert_eq!(Status::parse("sleeping"), Status::Unknown);
+}

@@ -1,0 +1,39 @@
+//! A control plane of one's own whose pods look alive, and its end.
+
+use testbed::plane::{ControlPlane, JoinError, Options, Pods};
+
+#[test]
+fn pods_become_ready_jobs_end_and_nothing_is_left() {
+    let plane = ControlPlane::start(&Options {
+        pods: Pods::Alive,
+        ..Options::default()
+    })
+    .unwrap();
+    let (folder, processes) = (plane.folder().to_owned(), plane.processes());
+    let namespace = plane.namespace("alive").unwrap();
+    namespace
+        .kubectl(["create", "deployment", "web", "--image=web", "--replicas=2"])
+        .unwrap();
+    namespace
+        .kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])
+        .unwrap();
+    namespace.kubectl(["create", "job", "once", "--image=web"]).unwrap();
+    namespace
+        .kubectl(["wait", "job/once", "--for=condition=Complete", "--timeout=60s"])
+        .unwrap();
+    namespace
+        .kubectl(["delete", "deployment", "web", "--cascade=foreground", "--timeout=60s"])
+        .unwrap();
+    drop(namespace);
+
+    drop(plane);
+    assert_eq!(processes.len(), 5);
+    for process in processes {
+        assert!(
+            !std::path::Path::new(&format!("/proc/{process}")).exists(),
+            "process {process} is still there"
+        );
+    }
+    assert!(!folder.exists());
+    assert!(matches!(ControlPlane::join(&folder), Err(JoinError::Gone(_))));
+}

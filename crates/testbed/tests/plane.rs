@@ -1,0 +1,219 @@
+//! What a test may expect of the shared control plane. All of these use one, as the tests of the operator do.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::time::Duration;
+
+use testbed::plane::{ControlPlane, User};
+use testbed::shared;
+use testbed::wait::wait_until;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_operator_is_a_user_of_its_own_and_may_do_anything() {
+    let namespace = shared::plane().namespace("rights").unwrap();
+    let operator = namespace.kubectl_as(User::Operator);
+    let who = operator
+        .run(["auth", "whoami", "--output=jsonpath={.status.userInfo}"])
+        .unwrap();
+    assert!(
+        who.contains("testbed:operator") && !who.contains("system:masters"),
+        "{who}"
+    );
+    assert_eq!(
+        operator
+            .run(["auth", "can-i", "*", "*", "--all-namespaces"])
+            .unwrap()
+            .trim(),
+        "yes"
+    );
+}
+
+#[test]
+fn rights_are_checked() {
+    let namespace = shared::plane().namespace("rights").unwrap();
+    let stranger = ["get", "secrets", "--as=stranger"];
+    let refused = namespace.kubectl(stranger).unwrap_err().to_string();
+    assert!(refused.contains("forbidden"), "{refused}");
+}
+
+#[test]
+fn tokens_of_service_accounts_are_honoured() {
+    let namespace = shared::plane().namespace("accounts").unwrap();
+    let token = namespace.kubectl(["create", "token", "default"]).unwrap();
+    let token = format!("--token={}", token.trim());
+    let who = namespace
+        .kubectl([
+            "auth",
+            "whoami",
+            &token,
+            "--output=jsonpath={.status.userInfo.username}",
+        ])
+        .unwrap();
+    assert_eq!(who, format!("system:serviceaccount:{}:default", namespace.name()));
+}
+
+#[test]
+fn controllers_work() {
+    let namespace = shared::plane().namespace("controllers").unwrap();
+    namespace
+        .kubectl(["create", "deployment", "web", "--image=web", "--replicas=2"])
+        .unwrap();
+    let pods = wait_until(PATIENCE, "two pods of the deployment", || {
+        let pods = namespace
+            .kubectl(["get", "pods", "--output=name"])
+            .map_err(|error| error.to_string())?;
+        if pods.lines().count() == 2 {
+            Ok(Some(pods))
+        } else {
+            Err(pods)
+        }
+    });
+    assert!(pods.unwrap().contains("pod/web-"));
+}
+
+#[test]
+fn namespaces_are_apart_and_go_with_their_test() {
+    let plane = shared::plane();
+    let (one, other) = (plane.namespace("twin").unwrap(), plane.namespace("twin").unwrap());
+    assert_ne!(one.name(), other.name());
+    one.kubectl(["create", "configmap", "mine"]).unwrap();
+    assert!(other.kubectl(["get", "configmap", "mine"]).is_err());
+
+    let (name, kubeconfig) = (one.name().to_owned(), one.kubeconfig(User::Operator));
+    assert!(kubeconfig.exists());
+    drop(one);
+    assert!(!kubeconfig.exists());
+    wait_for_end_of(&name);
+}
+
+fn wait_for_end_of(namespace: &str) {
+    wait_until(PATIENCE, "the namespace to be gone", || {
+        match shared::plane().kubectl(["get", "namespace", namespace, "--output=jsonpath={.status.phase}"]) {
+            Ok(phase) => Err(phase),
+            Err(error) if error.to_string().contains("NotFound") => Ok(Some(())),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_test_that_panics_takes_its_namespace_along() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let test = std::thread::spawn(move || {
+        let namespace = shared::plane().namespace("panic").unwrap();
+        tell.send(namespace.name().to_owned()).unwrap();
+        panic!("on purpose; evidence follows");
+    });
+    assert!(test.join().is_err());
+    wait_for_end_of(&told.recv().unwrap());
+}
+
+#[test]
+fn the_evidence_shows_objects_events_and_the_log_of_the_operator() {
+    let namespace = shared::plane().namespace("evidence").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    fs_err::write(&log, "the last thing it said\n").unwrap();
+    namespace.show_on_panic("log of the operator", &log);
+    namespace
+        .kubectl(["create", "deployment", "culprit", "--image=web"])
+        .unwrap();
+    wait_until(PATIENCE, "an event of the deployment", || {
+        let evidence = namespace.evidence();
+        if evidence.contains("ScalingReplicaSet") {
+            Ok(Some(()))
+        } else {
+            Err(evidence)
+        }
+    })
+    .unwrap();
+    let evidence = namespace.evidence();
+    assert!(evidence.contains("deployment.apps/culprit"), "{evidence}");
+    assert!(
+        evidence.contains("--- log of the operator\nthe last thing it said\n"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn the_audit_log_counts_exactly_what_a_user_did_in_a_namespace() {
+    let plane = shared::plane();
+    let namespace = plane.namespace("audit").unwrap();
+    let operator = namespace.kubectl_as(User::Operator);
+    operator.run(["create", "configmap", "before"]).unwrap();
+
+    let mark = plane.audit().mark().unwrap();
+    for name in ["one", "two", "three"] {
+        operator.run(["create", "configmap", name]).unwrap();
+    }
+    operator.run(["get", "configmap", "one"]).unwrap();
+    operator.run(["create", "configmap", "one"]).unwrap_err();
+    operator.run(["delete", "configmap", "two"]).unwrap();
+    namespace.kubectl(["create", "configmap", "of-another-user"]).unwrap();
+    plane
+        .namespace("elsewhere")
+        .unwrap()
+        .kubectl_as(User::Operator)
+        .run(["create", "configmap", "there"])
+        .unwrap();
+
+    let all = plane.audit().since(mark).unwrap();
+    let ours = all.clone().of(User::Operator).within(namespace.name()).mutating();
+    let seen: Vec<_> = ours
+        .0
+        .iter()
+        .map(|it| (it.verb.as_str(), it.resource.as_str(), it.name.as_str(), it.code))
+        .collect();
+    let expected = [
+        ("create", "configmaps", "one", 201),
+        ("create", "configmaps", "two", 201),
+        ("create", "configmaps", "three", 201),
+        ("create", "configmaps", "one", 409),
+        ("delete", "configmaps", "two", 200),
+    ];
+    assert_eq!(seen, expected, "{ours}");
+    assert_eq!(ours.clone().deleting().len(), 1);
+    assert_eq!(ours.that(|record| !record.succeeded()).len(), 1);
+    assert!(
+        all.of(User::Operator)
+            .0
+            .iter()
+            .all(|record| record.user_agent.starts_with("kubectl/"))
+    );
+}
+
+#[test]
+fn a_mark_has_nothing_behind_it() {
+    let plane = shared::plane();
+    let namespace = plane.namespace("mark").unwrap();
+    namespace
+        .kubectl_as(User::Operator)
+        .run(["create", "configmap", "early"])
+        .unwrap();
+    let mark = plane.audit().mark().unwrap();
+    let later = plane
+        .audit()
+        .since(mark)
+        .unwrap()
+        .of(User::Operator)
+        .within(namespace.name());
+    assert!(later.is_empty(), "{later}");
+    let early = plane
+        .audit()
+        .since(plane.audit().beginning())
+        .unwrap()
+        .of(User::Operator)
+        .within(namespace.name());
+    assert_eq!(early.mutating().len(), 1);
+}
+
+#[test]
+fn another_process_may_join_and_leave() {
+    let plane = shared::plane();
+    let joined = ControlPlane::join(plane.folder()).unwrap();
+    assert_eq!(joined.server(), plane.server());
+    drop(joined);
+    assert_eq!(plane.kubectl(["get", "--raw", "/readyz"]).unwrap(), "ok");
+}

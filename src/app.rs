@@ -1,0 +1,244 @@
+//! The operator from start to end: what is built, in which order it starts, in which order it stops.
+//!
+//! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules; that a
+//! cluster cannot be reached is no reason to end, that a directory does not exist is one.
+
+mod inventory;
+mod parts;
+mod start;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use addon_core::operator::Operator;
+use addon_core::operator::event::Event;
+use axum::Router;
+use futures::StreamExt;
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{Duration, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::cluster::Cluster;
+use crate::driver::Driver;
+use crate::jobs::{self, Tools};
+use crate::mailbox::mailbox;
+use crate::meters::Meters;
+use crate::notices::Notices;
+use crate::process::Spawner;
+use crate::report::Report;
+use crate::serve::debug::{self, Debug};
+use crate::serve::parameters::Parameters;
+use crate::serve::probe::{self, Probe};
+use crate::serve::{Loop, pulse};
+use crate::settings::{Environment, Machine, Settings, StartArgs};
+use crate::telemetry::{self, LevelHandle};
+use parts::Parts;
+use start::StartError;
+
+/// The operator could not start, or a part of it failed.
+const FAILED: u8 = 1;
+/// How long the whole stop may take; Kubernetes grants as much before it kills.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+/// An API server that has not answered by then is worth a word in `/readyz`.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+
+/// Runs the operator until it is told to stop.
+pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
+    let settings = match Settings::check(args, environment, &Machine::this()) {
+        Ok(settings) => settings,
+        Err(error) => return start::refuse(&error),
+    };
+    let levels = match telemetry::start(settings.log) {
+        Ok(levels) => levels,
+        Err(error) => return start::refuse(&error),
+    };
+    match start::runtime().and_then(|runtime| Ok((runtime, Spawner::new().map_err(StartError::Spawner)?))) {
+        Ok((runtime, spawner)) => {
+            let code = runtime.block_on(live(&settings, environment, levels, spawner));
+            // What still runs has had its time, or a second signal took it away.
+            runtime.shutdown_background();
+            ExitCode::from(code)
+        }
+        Err(error) => ExitCode::from(cannot_start(&error)),
+    }
+}
+
+/// From the first signal on there is a deadline; a second one ends everything at once.
+async fn live(settings: &Settings, environment: &Environment, levels: LevelHandle, spawner: Spawner) -> u8 {
+    let shutdown = CancellationToken::new();
+    let too_late = async {
+        shutdown.cancelled().await;
+        sleep(STOP_WITHIN).await;
+    };
+    tokio::select! {
+        code = operate(settings, environment, levels, spawner, &shutdown) => code,
+        signal = start::second_signal(&shutdown) => match signal {
+            Ok(number) => 128_u8.saturating_add(number),
+            Err(error) => cannot_start(&error),
+        },
+        () = too_late => {
+            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
+            FAILED
+        }
+    }
+}
+
+async fn operate(
+    settings: &Settings,
+    environment: &Environment,
+    levels: LevelHandle,
+    spawner: Spawner,
+    shutdown: &CancellationToken,
+) -> u8 {
+    start::announce(settings);
+    let mut parts = Parts::new(shutdown.clone());
+    match build(settings, environment, levels, spawner, &mut parts).await {
+        Ok(_socket) => parts.run().await,
+        Err(error) => {
+            parts.stop().await;
+            cannot_start(&error)
+        }
+    }
+}
+
+fn cannot_start(error: &StartError) -> u8 {
+    let hints = error.hints();
+    error!(
+        error = Report::new(error).chain(),
+        hint = (!hints.is_empty()).then(|| hints.join("; ")),
+        "Operator cannot start"
+    );
+    FAILED
+}
+
+/// Builds everything and starts it in order. What is returned has to live until the end.
+async fn build(
+    settings: &Settings,
+    environment: &Environment,
+    levels: LevelHandle,
+    spawner: Spawner,
+    parts: &mut Parts,
+) -> Result<impl Drop + use<>, StartError> {
+    let (doors, mail) = mailbox(parts.shutdown().clone());
+    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
+    let (unreachable, told_unreachable) = watch::channel(None);
+    let socket = listen(settings, levels, parts, &doors, &meters, told_unreachable).await?;
+
+    let found = inventory::read(settings).await?;
+    let tmp = start::tmp_dir(settings)?;
+    let namespace = settings.namespace.as_deref().ok_or(StartError::NoNamespace)?;
+    let address = start::address(settings, environment);
+    let cluster = Cluster::connect(&address, namespace, tmp.dir()).await?;
+    info!(server = cluster.server(), namespace, "Cluster is configured");
+    let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone())?;
+    parts.spawn(
+        "the watch of the ConfigMap",
+        watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), unreachable),
+    );
+
+    let tools = Arc::new(Tools {
+        environment: start::hook_environment(environment, &cluster),
+        cluster,
+        helm,
+        spawner,
+        catalogue: watch::channel(Arc::new(found.catalogue)).1,
+        tmp,
+        config_map: settings.config_map.clone(),
+        script_deadline: settings.hooks.timeout,
+        holds: jobs::release::Holds::default(),
+    });
+    start::check_helm(&tools.helm).await;
+    let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
+    let operator = Operator::new(seed(), start::policy(settings, environment));
+    let driver = Driver::new(operator, (doors, mail), Notices::new(meters), run);
+    parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
+    Ok(socket)
+}
+
+/// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
+async fn listen(
+    settings: &Settings,
+    levels: LevelHandle,
+    parts: &mut Parts,
+    doors: &Loop,
+    meters: &Arc<Meters>,
+    unreachable: probe::Unreachable,
+) -> Result<debug::unix::SocketFile, StartError> {
+    let address = settings.listen;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Listen { address, source })?;
+    let probe = Probe {
+        doors: doors.clone(),
+        meters: Arc::clone(meters),
+        unreachable,
+    };
+    serve(
+        parts,
+        "the server of probes and metrics",
+        listener,
+        probe::router(probe),
+    );
+
+    let parameters = Arc::new(Parameters::new(settings.log.level, move |level| levels.set(level)));
+    let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;
+    let routes = debug::router(Debug {
+        doors: doors.clone(),
+        parameters: Arc::clone(&parameters),
+    });
+    serve(parts, "the server of the debug socket", listener, routes);
+
+    parts.spawn("the expiry of parameters", async move { parameters.expire().await });
+    parts.spawn("the pulse", pulse::run(doors.clone(), Arc::clone(meters)));
+    Ok(socket)
+}
+
+fn serve<L>(parts: &mut Parts, name: &'static str, listener: L, router: Router)
+where
+    L: axum::serve::Listener,
+    L::Addr: std::fmt::Debug,
+{
+    let stop = parts.stopping().clone();
+    parts.spawn_graceful(name, async move {
+        if let Err(error) = crate::serve::listen(listener, router, stop).await {
+            error!(server = name, %error, "Server failed");
+        }
+    });
+}
+
+/// Tells the loop what the `ConfigMap` holds, and people when nothing was heard at first.
+async fn watch_config(cluster: Cluster, name: String, doors: Loop, unreachable: watch::Sender<Option<String>>) {
+    let mut readings = std::pin::pin!(cluster.watch_config(&name));
+    let silence = async {
+        sleep(FIRST_WORD).await;
+        let server = cluster.server();
+        warn!(
+            server,
+            config_map = name,
+            "API server has not answered yet, the start waits for it"
+        );
+        unreachable.send_replace(Some(format!("no answer from {server} yet")));
+        std::future::pending::<()>().await;
+    };
+    let first = tokio::select! {
+        first = readings.next() => first,
+        () = silence => None,
+    };
+    unreachable.send_replace(None);
+    let mut next = first;
+    while let Some(read) = next {
+        if doors.configure(Event::ConfigChanged(read)).await.is_err() {
+            return;
+        }
+        next = readings.next().await;
+    }
+}
+
+/// Any number that differs from run to run: it only spreads retries.
+fn seed() -> u64 {
+    let nanoseconds = Timestamp::now().subsec_nanosecond();
+    u64::from(nanoseconds.unsigned_abs()) << 32 | u64::from(std::process::id())
+}

@@ -1,0 +1,116 @@
+//! What lies on disk, as the core and the jobs each want to know it, or why that is no place to start from.
+
+use addon_core::failure::{Class, Failure};
+use addon_core::module::{Inventory, Module};
+use addon_core::name::ModuleName;
+use tracing::warn;
+
+use super::start::StartError;
+use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
+use crate::jobs::catalogue::Catalogue;
+use crate::report::Chain;
+use crate::settings::Settings;
+
+/// One reading of the directories.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) inventory: Inventory,
+    pub(super) catalogue: Catalogue,
+}
+
+/// Reads the directories on a thread that may block.
+pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
+    let layout = Layout {
+        modules_dirs: settings.modules_dirs.clone(),
+        global_hooks_dir: settings.global_hooks_dir.clone(),
+        unnumbered_order: settings.unnumbered_order,
+        missing_values: settings.missing_values,
+    };
+    let mut found = tokio::task::spawn_blocking(move || disk::read(&layout))
+        .await
+        .map_err(StartError::Disk)?;
+    if let Some(at) = found.problems.iter().position(forbids_start) {
+        return Err(StartError::Problem(found.problems.swap_remove(at)));
+    }
+    for problem in &found.problems {
+        tell(problem);
+    }
+    let catalogue = Catalogue::of(&found);
+    Ok(Read {
+        inventory: inventory(found),
+        catalogue,
+    })
+}
+
+/// A directory that was named and is not there, or a module whose values nobody could address.
+fn forbids_start(problem: &Problem) -> bool {
+    problem.severity == Severity::Fatal || matches!(problem.fault, Fault::Name(_))
+}
+
+fn tell(problem: &Problem) {
+    let path = problem.path.display();
+    let fault = Chain(&problem.fault);
+    match problem.severity {
+        Severity::Warning => warn!(%path, problem = %fault, "Found something unexpected on disk"),
+        Severity::Gap | Severity::Fatal => {
+            warn!(%path, problem = %fault, "Not everything on disk could be read, so nothing is removed for being absent");
+        }
+    }
+}
+
+fn inventory(found: Found) -> Inventory {
+    let complete = found.is_complete();
+    let Found {
+        global_values,
+        global_hooks,
+        flags,
+        modules,
+        problems: _,
+    } = found;
+    let modules = modules.into_iter().map(|module| {
+        let enabled = flags.get(&module.name).copied();
+        described(module, enabled)
+    });
+    Inventory {
+        global_values,
+        has_global_hooks: !global_hooks.is_empty(),
+        modules: modules.collect(),
+        complete,
+    }
+}
+
+fn described(found: FoundModule, enabled: Option<bool>) -> Module {
+    let FoundModule {
+        name,
+        order,
+        path: _,
+        values,
+        hooks,
+        enabled_script,
+        chart,
+        depends_on,
+        faults,
+    } = found;
+    Module {
+        broken: broken(&name, &faults),
+        name,
+        order,
+        values,
+        enabled,
+        has_chart: chart.is_some(),
+        has_enabled_script: enabled_script.is_some(),
+        has_hooks: !hooks.is_empty(),
+        depends_on,
+    }
+}
+
+fn broken(name: &ModuleName, faults: &[Problem]) -> Option<Failure> {
+    let texts: Vec<String> = faults.iter().map(|fault| Chain(fault).to_string()).collect();
+    (!texts.is_empty()).then(|| {
+        Failure::new(
+            Class::Invalid,
+            format!("cannot read module '{name}': {}", texts.join("; ")),
+        )
+        .hint("mend the files and start the operator again")
+    })
+}

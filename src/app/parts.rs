@@ -1,0 +1,156 @@
+//! The long-lived tasks: each has a name, and none may end by itself.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+/// A defect of ours ended the loop.
+const DEFECT: u8 = 70;
+
+const DRIVER: &str = "the main loop";
+
+/// How a part ended.
+#[derive(Debug)]
+struct Ended {
+    name: &'static str,
+    panicked: bool,
+}
+
+/// All long-lived tasks and the two tokens that end them: first the loop, then the rest.
+#[derive(Debug)]
+pub(super) struct Parts {
+    tasks: JoinSet<Ended>,
+    shutdown: CancellationToken,
+    stopping: CancellationToken,
+}
+
+impl Parts {
+    pub(super) fn new(shutdown: CancellationToken) -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            shutdown,
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    /// Cancelled when the loop should come to its end.
+    pub(super) fn shutdown(&self) -> &CancellationToken {
+        &self.shutdown
+    }
+
+    /// Cancelled when the loop has ended and the others should follow.
+    pub(super) fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// A part that is dropped when the others stop.
+    pub(super) fn spawn(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        let stopping = self.stopping.clone();
+        self.spawn_graceful(name, async move {
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = part => {}
+            }
+        });
+    }
+
+    /// A part that ends by itself when the others stop.
+    pub(super) fn spawn_graceful(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async move {
+            let outcome = AssertUnwindSafe(part).catch_unwind().await;
+            if let Err(panic) = &outcome {
+                error!(
+                    part = name,
+                    error = words(panic.as_ref()),
+                    "A part of the operator panicked, please report it"
+                );
+            }
+            Ended {
+                name,
+                panicked: outcome.is_err(),
+            }
+        });
+    }
+
+    /// The part whose end is the end of all.
+    pub(super) fn spawn_driver(&mut self, driver: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_graceful(DRIVER, driver);
+    }
+
+    /// Waits for the end of the loop, then for that of the others. Returns the exit code.
+    pub(super) async fn run(mut self) -> u8 {
+        let mut code = 0;
+        while let Some(ended) = self.tasks.join_next().await {
+            let Ok(Ended { name, panicked }) = ended else { continue };
+            let expected = self.shutdown.is_cancelled() && !panicked;
+            if !expected {
+                error!(part = name, "A part of the operator ended by itself, shutting down");
+                code = code.max(if panicked && name == DRIVER {
+                    DEFECT
+                } else {
+                    super::FAILED
+                });
+                self.shutdown.cancel();
+            }
+            if name == DRIVER {
+                break;
+            }
+        }
+        self.stop().await;
+        info!(code, "Operator is stopped");
+        code
+    }
+
+    /// Ends what runs and waits for it.
+    pub(super) async fn stop(mut self) {
+        self.stopping.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stop_that_was_asked_for_ends_well() {
+        let shutdown = CancellationToken::new();
+        let mut parts = Parts::new(shutdown.clone());
+        parts.spawn("another", pending());
+        let asked = shutdown.clone();
+        parts.spawn_driver(async move { asked.cancelled().await });
+        shutdown.cancel();
+        assert_eq!(parts.run().await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_itself_ends_all() {
+        let shutdown = CancellationToken::new();
+        let mut parts = Parts::new(shutdown.clone());
+        parts.spawn("another", async {});
+        let asked = shutdown.clone();
+        parts.spawn_driver(async move { asked.cancelled().await });
+        assert_eq!(parts.run().await, 1);
+        assert!(shutdown.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_loop_is_a_defect() {
+        let mut parts = Parts::new(CancellationToken::new());
+        parts.spawn("another", pending());
+        parts.spawn_driver(async { panic!("on purpose") });
+        assert_eq!(parts.run().await, DEFECT);
+    }
+}

@@ -1,0 +1,207 @@
+//! The command line: what was typed becomes one call, and its outcome an exit code.
+//!
+//! Data goes to standard output, talk to standard error. The debug commands know nothing of the operator but the
+//! answers of its debug socket.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+mod config;
+mod global;
+mod module;
+mod queue;
+mod socket;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use thiserror::Error;
+
+use crate::report::Report;
+use crate::settings::{ConfigurationError, Environment, StartArgs};
+use socket::{Socket, SocketError};
+
+/// A command failed; its report says why.
+pub const FAILED: u8 = 1;
+/// The command line could not be understood.
+pub const USAGE: u8 = 64;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0        done; for start: stopped after SIGTERM or SIGINT
+  1        failed; what and why is on standard error, or in the log
+  64       the command line could not be understood
+  70       a defect of the operator
+  128 + N  ended at once by a second signal N
+
+Called without a command it starts the operator with the settings of the environment.";
+
+/// Keeps a Kubernetes cluster's add-ons as they should be.
+#[derive(Debug, Parser)]
+#[command(name = "addon-operator", after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator: install, update and remove modules until told to stop
+    Start(Box<StartArgs>),
+    /// Print name and version
+    Version,
+    /// Show what is queued
+    Queue(queue::Queue),
+    /// Show modules, their values and what they wait for
+    Module(module::Module),
+    /// Show global hooks and global values
+    Global(global::Global),
+    /// Show or change what can be changed while the operator runs
+    Config(config::Config),
+    /// Print the answer of the debug socket to any path
+    Raw(Raw),
+    /// Add labels to the manifests on standard input; helm calls this
+    #[command(hide = true)]
+    PostRenderer(PostRenderer),
+}
+
+/// The labels that helm's output gets.
+#[derive(Debug, Args)]
+struct PostRenderer {
+    /// The labels, as NAME=VALUE
+    #[arg(value_name = "LABEL")]
+    labels: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Raw {
+    /// The path, `/discovery` lists them
+    path: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Where the running operator is.
+#[derive(Debug, Args)]
+struct Target {
+    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/addon-operator/debug.socket]
+    #[arg(long, value_name = "FILE", global = true)]
+    debug_unix_socket: Option<String>,
+}
+
+/// The form in which something with a text form is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    #[value(alias = "wide")]
+    Text,
+    /// For programs
+    Json,
+    /// For both
+    Yaml,
+}
+
+/// The form in which a document is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For programs
+    Json,
+    /// For people and programs
+    Yaml,
+}
+
+impl Output {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+        }
+    }
+}
+
+impl Form {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+        }
+    }
+}
+
+/// Why a command did not do what was asked.
+#[derive(Debug, Error)]
+enum CommandError {
+    #[error(transparent)]
+    Settings(#[from] ConfigurationError),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("module not found: {name}")]
+    NoSuchModule { name: String },
+    #[error("cannot print the answer")]
+    Print(#[source] io::Error),
+}
+
+impl CommandError {
+    fn hints(&self) -> Vec<&'static str> {
+        match self {
+            Self::Socket(error) => error.hints(),
+            Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules"],
+            Self::Settings(_) | Self::Print(_) => Vec::new(),
+        }
+    }
+}
+
+/// Runs what was typed.
+pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
+    let outcome = match cli.command {
+        None => return crate::app::main(&StartArgs::default(), environment),
+        Some(Command::Start(args)) => return crate::app::main(&args, environment),
+        Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
+        Some(Command::Queue(queue)) => queue.run(environment),
+        Some(Command::Module(module)) => module.run(environment),
+        Some(Command::Global(global)) => global.run(environment),
+        Some(Command::Config(config)) => config.run(environment),
+        Some(Command::PostRenderer(PostRenderer { labels })) => {
+            drop(labels);
+            Ok(())
+        }
+        Some(Command::Raw(Raw { path, target })) => {
+            target.socket(environment).and_then(|socket| print(&socket.get(&path)?))
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&Report::new(&error).with_hints(error.hints())),
+    }
+}
+
+/// Shows why the program ends.
+pub fn fail(report: &Report) -> ExitCode {
+    // When standard error is gone too, the exit code has to do.
+    drop(write!(io::stderr(), "{report}"));
+    ExitCode::from(FAILED)
+}
+
+impl Target {
+    fn socket(&self, environment: &Environment) -> Result<Socket, CommandError> {
+        Ok(Socket::new(crate::settings::debug_socket(
+            self.debug_unix_socket.as_deref(),
+            environment,
+        )?))
+    }
+}
+
+/// Prints data, with a line break at its end.
+fn print(data: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    let end = if data.is_empty() || data.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write!(out, "{data}{end}")
+        .and_then(|()| out.flush())
+        .map_err(CommandError::Print)
+}

@@ -1,0 +1,47 @@
+//! `config`: what can be changed while the operator runs.
+
+use clap::{Args, Subcommand};
+
+use super::{CommandError, Output, Target, print};
+use crate::settings::Environment;
+
+#[derive(Debug, Args)]
+pub(super) struct Config {
+    #[command(subcommand)]
+    command: ConfigCommand,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// List the parameters and their values
+    List {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: Output,
+    },
+    /// Set a parameter
+    Set {
+        /// Its name, for example log.level
+        name: String,
+        /// Its new value, for example debug
+        value: String,
+        /// After this long the old value returns, for example 10m
+        duration: Option<String>,
+    },
+}
+
+impl Config {
+    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
+        let socket = self.target.socket(environment)?;
+        match self.command {
+            ConfigCommand::List { output } => print(&socket.get(&format!("/config/list.{}", output.extension()))?),
+            ConfigCommand::Set { name, value, duration } => {
+                let mut fields = vec![("name", name.as_str()), ("value", value.as_str())];
+                fields.extend(duration.as_deref().map(|duration| ("duration", duration)));
+                print(&socket.post("/config/set", &fields)?)
+            }
+        }
+    }
+}

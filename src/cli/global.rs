@@ -1,0 +1,43 @@
+//! `global`: what is about no single module.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+use clap::{Args, Subcommand};
+
+use super::{CommandError, Form, Target, print};
+use crate::settings::Environment;
+
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    #[command(subcommand)]
+    command: GlobalCommand,
+    #[command(flatten)]
+    target: Target,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "yaml", global = true)]
+    output: Form,
+}
+
+#[derive(Debug, Subcommand)]
+enum GlobalCommand {
+    /// List the global hooks
+    List,
+    /// Print the global values in force
+    Values,
+    /// Print the global section of the ConfigMap
+    Config,
+    /// Print what hooks changed in the global values
+    Patches,
+}
+
+impl Global {
+    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
+        let document = match self.command {
+            GlobalCommand::List => "list",
+            GlobalCommand::Values => "values",
+            GlobalCommand::Config => "config",
+            GlobalCommand::Patches => "patches",
+        };
+        let path = format!("/global/{document}.{}", self.output.extension());
+        print(&self.target.socket(environment)?.get(&path)?)
+    }
+}

@@ -1,0 +1,201 @@
+//! `module`: which there are, where each stands and why, what each was given.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+use std::fmt::Write as _;
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+
+use super::socket::SocketError;
+use super::table::Table;
+use super::{CommandError, Form, Output, Target, print};
+use crate::settings::Environment;
+
+#[derive(Debug, Args)]
+pub(super) struct Module {
+    #[command(subcommand)]
+    command: ModuleCommand,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+enum ModuleCommand {
+    /// List the enabled modules; as text: all modules, where they stand and what they wait for
+    List {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "yaml")]
+        output: Output,
+    },
+    /// Say where a module stands and what it waits for
+    Why {
+        /// Name of the module
+        module: String,
+    },
+    /// Print the values in force for a module
+    Values(Section),
+    /// Print the module's section of the ConfigMap
+    Config(Section),
+    /// Print what hooks changed in a module's values
+    Patches {
+        /// Name of the module
+        module: String,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "yaml")]
+        output: Form,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Section {
+    /// Name of the module
+    module: String,
+    /// With the global section beside the module's
+    #[arg(short, long)]
+    global: bool,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    output: Form,
+}
+
+/// A module as the socket reports it.
+#[derive(Debug, Deserialize)]
+struct Status {
+    name: String,
+    order: u32,
+    enabled: bool,
+    enabled_by: String,
+    state: String,
+    waits_for: String,
+    error: Option<String>,
+    failures: u32,
+}
+
+impl Module {
+    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
+        let socket = self.target.socket(environment)?;
+        let answer = match self.command {
+            ModuleCommand::List { output: Output::Text } => {
+                let modules: Vec<Status> = socket.read("/module/status.json")?;
+                Ok(table(&modules))
+            }
+            ModuleCommand::List { output } => socket.get(&format!("/module/list.{}", output.extension())),
+            ModuleCommand::Why { module } => {
+                let modules: Vec<Status> = socket.read("/module/status.json")?;
+                let found = modules.into_iter().find(|status| status.name == module);
+                Ok(why(&found.ok_or(CommandError::NoSuchModule { name: module })?))
+            }
+            ModuleCommand::Values(section) => section.print_from(&socket, "values"),
+            ModuleCommand::Config(section) => section.print_from(&socket, "config"),
+            ModuleCommand::Patches { module, output } => socket.get(&format!(
+                "/module/{}/patches.{}",
+                super::socket::encode(&module),
+                output.extension()
+            )),
+        };
+        print(&answer?)
+    }
+}
+
+impl Section {
+    fn print_from(self, socket: &super::Socket, document: &str) -> Result<String, SocketError> {
+        let Self { module, global, output } = self;
+        let global = if global { "?global=true" } else { "" };
+        let module = super::socket::encode(&module);
+        socket.get(&format!("/module/{module}/{document}.{}{global}", output.extension()))
+    }
+}
+
+fn table(modules: &[Status]) -> String {
+    if modules.is_empty() {
+        return "No modules.\n".to_owned();
+    }
+    let mut table = Table::new(["NAME", "ORDER", "ENABLED", "BY", "STATE", "WAITS FOR"]);
+    for status in modules {
+        let Status {
+            name,
+            order,
+            enabled,
+            enabled_by,
+            state,
+            waits_for,
+            error: _,
+            failures: _,
+        } = status;
+        let enabled = if *enabled { "yes" } else { "no" };
+        table.row([
+            name,
+            &order.to_string(),
+            enabled,
+            enabled_by,
+            state,
+            one_line(waits_for),
+        ]);
+    }
+    table.to_string()
+}
+
+fn why(status: &Status) -> String {
+    let Status {
+        name,
+        order,
+        enabled,
+        enabled_by,
+        state,
+        waits_for,
+        error,
+        failures,
+    } = status;
+    let enabled = if *enabled { "enabled" } else { "disabled" };
+    let mut text = format!("module {name}, order {order}\n{enabled} by: {enabled_by}\nstate: {state}\n");
+    if !waits_for.is_empty() {
+        let _ = writeln!(text, "waits for: {waits_for}");
+    }
+    if let Some(error) = error {
+        let _ = writeln!(text, "last failure, {failures} in a row: {error}");
+    }
+    text
+}
+
+/// The first line: a table has one line a row, the rest is told by `why`.
+fn one_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(name: &str, waits_for: &str) -> Status {
+        Status {
+            name: name.into(),
+            order: 20,
+            enabled: true,
+            enabled_by: "KubeConfig".into(),
+            state: "Releasing".into(),
+            waits_for: waits_for.into(),
+            error: Some("no such chart".into()),
+            failures: 3,
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let text = table(&[status("a-long-name", "helm\nmore"), status("b", "")]);
+        let expected = "\
+NAME         ORDER  ENABLED  BY          STATE      WAITS FOR
+a-long-name  20     yes      KubeConfig  Releasing  helm
+b            20     yes      KubeConfig  Releasing
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn why_tells_everything() {
+        assert_eq!(
+            why(&status("one", "the next try in 5s")),
+            "module one, order 20\nenabled by: KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
+             last failure, 3 in a row: no such chart\n"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! The client's side of the debug socket: one request, one answer.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// An operator that has not answered by then hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(super) enum SocketError {
+    #[error("debug socket '{}' does not exist", path.display())]
+    Absent { path: PathBuf },
+    #[error("cannot connect to debug socket '{}'", path.display())]
+    Connect { path: PathBuf, source: io::Error },
+    #[error("the operator did not answer within {} s", PATIENCE.as_secs())]
+    Late,
+    #[error("'{path}' is no path")]
+    Path { path: String, source: hyper::http::Error },
+    #[error("cannot talk to the operator")]
+    Talk(#[from] hyper::Error),
+    #[error("the operator's answer is not understood")]
+    Unexpected(#[from] serde_json::Error),
+    #[error("{message}")]
+    Refused { message: String, status: StatusCode },
+    #[error("cannot start the client")]
+    Runtime(#[source] io::Error),
+}
+
+impl SocketError {
+    pub(super) fn hints(&self) -> Vec<&'static str> {
+        match self {
+            Self::Absent { .. } => {
+                vec!["does the operator run here? its --debug-unix-socket or DEBUG_UNIX_SOCKET says where it listens"]
+            }
+            Self::Connect { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => vec!["only the user that the operator runs as may open it"],
+                _ => vec!["the operator that made the socket may have ended"],
+            },
+            Self::Refused { message, .. } if message.contains("module") => {
+                vec!["`addon-operator module list -o wide` names all modules"]
+            }
+            Self::Refused {
+                status: StatusCode::NOT_FOUND,
+                ..
+            } => {
+                vec!["`addon-operator raw /discovery` lists all paths"]
+            }
+            Self::Refused { .. }
+            | Self::Late
+            | Self::Path { .. }
+            | Self::Talk(_)
+            | Self::Unexpected(_)
+            | Self::Runtime(_) => Vec::new(),
+        }
+    }
+}
+
+/// Where the operator listens.
+#[derive(Debug)]
+pub(super) struct Socket {
+    path: PathBuf,
+}
+
+impl Socket {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The answer to a path.
+    pub(super) fn get(&self, path: &str) -> Result<String, SocketError> {
+        self.request(Request::get(path), path, String::new())
+    }
+
+    /// The answer as a document.
+    pub(super) fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, SocketError> {
+        Ok(serde_json::from_str(&self.get(path)?)?)
+    }
+
+    /// The answer to a form.
+    pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect();
+        let request = Request::builder()
+            .method(Method::POST)
+            .header(header::CONTENT_TYPE, FORM)
+            .uri(path);
+        self.request(request, path, fields.join("&"))
+    }
+
+    fn request(&self, request: hyper::http::request::Builder, path: &str, body: String) -> Result<String, SocketError> {
+        let request = request
+            .header(header::HOST, "localhost")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|source| SocketError::Path {
+                path: path.to_owned(),
+                source,
+            })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(SocketError::Runtime)?;
+        runtime.block_on(async {
+            timeout(PATIENCE, self.exchange(request))
+                .await
+                .map_err(|_| SocketError::Late)?
+        })
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<String, SocketError> {
+        let stream = UnixStream::connect(&self.path)
+            .await
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => SocketError::Absent {
+                    path: self.path.clone(),
+                },
+                _ => SocketError::Connect {
+                    path: self.path.clone(),
+                    source,
+                },
+            })?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let answer = async {
+            let response = sender.send_request(request).await?;
+            let status = response.status();
+            let body = response.into_body().collect().await?.to_bytes();
+            Ok::<_, hyper::Error>((status, String::from_utf8_lossy(&body).into_owned()))
+        };
+        let (status, body) = tokio::select! {
+            answer = answer => answer?,
+            // The connection moves the bytes; that it ends first means that it broke.
+            Err(broken) = connection => return Err(broken.into()),
+        };
+        if status.is_success() {
+            return Ok(body);
+        }
+        let message = body.trim_end();
+        let message = if message.is_empty() {
+            status.to_string()
+        } else {
+            message.to_owned()
+        };
+        Err(SocketError::Refused { message, status })
+    }
+}
+
+/// The text as it may stand in a path or in a form.
+pub(super) fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,149 @@
+//! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and how a request that
+//! failed is told. The verbs we need stand in the files of what they are about.
+//!
+//! Never retries: only the watch of the `ConfigMap` recovers by itself. Never deletes an object.
+
+pub mod apis;
+pub mod config_map;
+pub mod drift;
+pub mod error;
+pub mod kubeconfig;
+pub mod releases;
+pub mod state;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client};
+use tokio::sync::Mutex;
+
+use apis::Apis;
+use error::{Attempt, RequestError};
+use kubeconfig::{Address, ConnectError};
+
+/// An API server that has not answered by then is not reachable for us.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may take to be made. Shorter than kube's own half a minute: the server is near.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One cluster and the namespace that we work in. Clones share everything.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    namespace: String,
+    server: String,
+    kubeconfig: PathBuf,
+    uses_plugin: bool,
+    apis: Arc<Mutex<Option<apis::Known>>>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("server", &self.server)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Reads the address and writes the private kubeconfig into the directory. No request is made: a cluster that
+    /// cannot be reached now is not an error of the start.
+    pub async fn connect(address: &Address, namespace: &str, dir: &Path) -> Result<Self, ConnectError> {
+        let found = kubeconfig::find(address)?;
+        let (mut config, private) = found.settle().await?;
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        namespace.clone_into(&mut config.default_namespace);
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let kubeconfig = private.write(dir)?;
+        let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+            server: server.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(Self {
+            client,
+            namespace: namespace.to_owned(),
+            server,
+            kubeconfig,
+            uses_plugin: private.uses_plugin(),
+            apis: Arc::new(Mutex::new(None)),
+        })
+    }
+
+    /// The namespace of the operator, its `ConfigMap` and its releases.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The address of the API server, for error texts.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The private kubeconfig for children: what it leads to is what our own client talks to.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Credentials come from a program, which needs the home directory of the person who set it up.
+    pub fn uses_credential_plugin(&self) -> bool {
+        self.uses_plugin
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn attempt(&self, verb: &'static str, resource: &'static str, name: &str) -> Attempt {
+        Attempt {
+            verb,
+            resource: resource.to_owned(),
+            name: name.to_owned(),
+            namespace: Some(self.namespace.clone()),
+            server: self.server.clone(),
+        }
+    }
+
+    /// Waits for the answer to one request, but not for ever.
+    async fn ask<T>(
+        &self,
+        attempt: Attempt,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, RequestError> {
+        match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(source)) => Err(RequestError::Failed {
+                attempt,
+                source: Box::new(source),
+            }),
+            Err(_) => Err(RequestError::Silent {
+                attempt,
+                waited: REQUEST_TIMEOUT,
+            }),
+        }
+    }
+
+    /// The API server's version and what it serves, not older than a few seconds.
+    pub async fn apis(&self) -> Result<Arc<Apis>, RequestError> {
+        let mut known = self.apis.lock().await;
+        if let Some(fresh) = known.as_ref().and_then(apis::Known::fresh) {
+            return Ok(fresh);
+        }
+        let apis = Arc::new(self.discover().await?);
+        *known = Some(apis::Known::now(&apis));
+        Ok(apis)
+    }
+
+    /// Forgets what the API server serves: something has just changed that.
+    pub async fn forget_apis(&self) {
+        *self.apis.lock().await = None;
+    }
+}

@@ -1,0 +1,224 @@
+//! Which objects of a release are there. Asks for metadata only, and little of it; never changes anything.
+//!
+//! An object counts as there if it has its name and our labels, as in the original. What it contains is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use addon_core::release::Objects;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Cluster;
+use super::apis::Apis;
+use super::error::{Attempt, RequestError};
+
+/// Up to so many objects of one kind and namespace are asked for one by one: a list would bring those of all modules.
+const ONE_BY_ONE: usize = 4;
+/// Requests under way at once for one release.
+const AT_ONCE: usize = 5;
+const PAGE: u32 = 500;
+
+/// One object that a manifest names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectKey {
+    /// `v1`, `apps/v1`, …
+    #[serde(rename = "a")]
+    pub api_version: String,
+    /// Its kind.
+    #[serde(rename = "k")]
+    pub kind: String,
+    /// The namespace that the manifest names, if it does.
+    #[serde(rename = "ns", default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    #[serde(rename = "n")]
+    pub name: String,
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+/// The objects of a manifest's documents. What has no kind or no name is helm's to complain about.
+pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
+    let mut keys = BTreeSet::new();
+    for document in documents {
+        match document.get("items").and_then(Value::as_array) {
+            Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => {
+                keys.extend(items.iter().filter_map(key_of));
+            }
+            _ => keys.extend(key_of(document)),
+        }
+    }
+    keys
+}
+
+fn key_of(object: &Value) -> Option<ObjectKey> {
+    let metadata = object.get("metadata")?;
+    Some(ObjectKey {
+        api_version: object.get("apiVersion")?.as_str()?.to_owned(),
+        kind: object.get("kind")?.as_str()?.to_owned(),
+        namespace: metadata
+            .get("namespace")
+            .and_then(Value::as_str)
+            .filter(|ns| !ns.is_empty())
+            .map(str::to_owned),
+        name: metadata.get("name")?.as_str()?.to_owned(),
+    })
+}
+
+/// The objects of one kind in one namespace.
+struct Batch {
+    resource: ApiResource,
+    namespace: Option<String>,
+    keys: Vec<ObjectKey>,
+}
+
+impl Cluster {
+    /// Looks for all of them; the first that is not there is named.
+    pub async fn look_for(
+        &self,
+        keys: &BTreeSet<ObjectKey>,
+        labels: &BTreeMap<String, String>,
+        apis: &Apis,
+    ) -> Result<Objects, RequestError> {
+        let batches = match self.batches(keys, apis) {
+            Ok(batches) => batches,
+            Err(unserved) => return Ok(Objects::Missing(unserved.to_string())),
+        };
+        let missing = stream::iter(batches)
+            .map(|batch| self.missing_of(batch, labels))
+            .buffer_unordered(AT_ONCE)
+            .try_filter_map(|missing| async move { Ok(missing) })
+            .boxed()
+            .try_next()
+            .await?;
+        Ok(missing.map_or(Objects::Present, |key| Objects::Missing(key.to_string())))
+    }
+
+    /// Objects by kind and namespace; the error is one whose kind the API server does not serve any more.
+    fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Result<Vec<Batch>, ObjectKey> {
+        let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
+        for key in keys {
+            let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+                return Err(key.clone());
+            };
+            let namespace = kind
+                .namespaced
+                .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+            batches
+                .entry((&key.api_version, &key.kind, namespace))
+                .or_insert_with(|| Batch {
+                    resource: kind.resource.clone(),
+                    namespace: namespace.map(str::to_owned),
+                    keys: Vec::new(),
+                })
+                .keys
+                .push(key.clone());
+        }
+        let mut parts = Vec::new();
+        for batch in batches.into_values() {
+            if batch.keys.len() > ONE_BY_ONE {
+                parts.push(batch);
+                continue;
+            }
+            let Batch {
+                resource,
+                namespace,
+                keys,
+            } = batch;
+            parts.extend(keys.into_iter().map(|key| Batch {
+                resource: resource.clone(),
+                namespace: namespace.clone(),
+                keys: vec![key],
+            }));
+        }
+        Ok(parts)
+    }
+
+    async fn missing_of(
+        &self,
+        batch: Batch,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Option<ObjectKey>, RequestError> {
+        let Batch {
+            resource,
+            namespace,
+            keys,
+        } = batch;
+        let api: Api<DynamicObject> = match &namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        let attempt = |verb, name: &str| Attempt {
+            verb,
+            resource: resource.plural.clone(),
+            name: name.to_owned(),
+            namespace: namespace.clone(),
+            server: self.server.clone(),
+        };
+        if let [key] = keys.as_slice() {
+            let found = self
+                .ask(attempt("get", &key.name), api.get_metadata_opt(&key.name))
+                .await?;
+            let there = found.is_some_and(|found| carries(&found.metadata, labels));
+            return Ok((!there).then(|| key.clone()));
+        }
+        let selector: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut params = ListParams::default().labels(&selector.join(",")).limit(PAGE);
+        let mut found = BTreeSet::new();
+        loop {
+            let page = self.ask(attempt("list", ""), api.list_metadata(&params)).await?;
+            found.extend(page.items.into_iter().filter_map(|object| object.metadata.name));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(keys.into_iter().find(|key| !found.contains(&key.name))),
+            }
+        }
+    }
+}
+
+fn carries(metadata: &ObjectMeta, labels: &BTreeMap<String, String>) -> bool {
+    labels
+        .iter()
+        .all(|(key, value)| metadata.labels.as_ref().and_then(|all| all.get(key)) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_all_objects_also_in_lists() {
+        let documents = [
+            json!(null),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+            json!({"apiVersion": "v1", "kind": "List", "items": [
+                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b", "namespace": "n"}}]}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "c-"}}),
+        ];
+        let keys: Vec<_> = keys_of(&documents).iter().map(ToString::to_string).collect();
+        assert_eq!(keys, ["ConfigMap/a", "n/Secret/b"]);
+    }
+
+    #[test]
+    fn keys_survive_the_annotation() {
+        let documents = [json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}})];
+        let keys = keys_of(&documents);
+        let text = serde_json::to_string(&keys).unwrap();
+        assert_eq!(text, r#"[{"a":"v1","k":"ConfigMap","ns":"n","n":"a"}]"#);
+        assert_eq!(serde_json::from_str::<BTreeSet<ObjectKey>>(&text).unwrap(), keys);
+    }
+}

@@ -1,0 +1,193 @@
+//! A request that failed: what was attempted, why it did not work, who has to act. Must never show a secret's content.
+
+use std::fmt;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use thiserror::Error;
+
+use crate::report::Chain;
+
+/// What was asked of the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The verb as RBAC spells it.
+    pub verb: &'static str,
+    /// The resource as RBAC spells it.
+    pub resource: String,
+    /// The object's name, empty for none.
+    pub name: String,
+    /// Where, `None` for what has no namespace.
+    pub namespace: Option<String>,
+    /// The server's address.
+    pub server: String,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.name.is_empty() {
+            write!(f, " '{}'", self.name)?;
+        }
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in namespace '{namespace}'")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a request brought nothing.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The server said no, or could not be asked.
+    #[error("cannot {attempt}")]
+    Failed { attempt: Attempt, source: Box<kube::Error> },
+    /// The server took the request and said nothing.
+    #[error("cannot {attempt}: no answer from {} within {waited:?}", attempt.server)]
+    Silent { attempt: Attempt, waited: Duration },
+    /// The answer is not what it should be.
+    #[error("cannot use the answer to {attempt}: {problem}")]
+    Unusable { attempt: Attempt, problem: String },
+}
+
+impl RequestError {
+    fn attempt(&self) -> &Attempt {
+        match self {
+            Self::Failed { attempt, .. } | Self::Silent { attempt, .. } | Self::Unusable { attempt, .. } => attempt,
+        }
+    }
+
+    /// The HTTP status, if the server answered with an error.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Failed { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            Self::Silent { .. } | Self::Unusable { .. } => None,
+        }
+    }
+
+    /// The object that was asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Somebody else was faster.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            Self::Silent { .. } => Class::Unavailable,
+            Self::Unusable { .. } => Class::Invalid,
+            Self::Failed { .. } => match self.code() {
+                Some(429) | None => Class::Unavailable,
+                Some(code) if code >= 500 => Class::Unavailable,
+                Some(_) => Class::Refused,
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let attempt = self.attempt();
+        match self.code() {
+            Some(403) => Some(format!(
+                "allow the verb '{}' on '{}'{} to the operator's service account",
+                attempt.verb,
+                attempt.resource,
+                attempt
+                    .namespace
+                    .as_ref()
+                    .map(|name| format!(" in namespace '{name}'"))
+                    .unwrap_or_default()
+            )),
+            Some(401) => Some(format!(
+                "{} does not accept our credentials: did they expire?",
+                attempt.server
+            )),
+            None if self.class() == Class::Unavailable => Some(format!(
+                "is the API server at {} up, and is that its address?",
+                attempt.server
+            )),
+            Some(_) | None => None,
+        }
+    }
+
+    /// The cause in a few words, as it should stand in a log record.
+    fn cause(&self) -> String {
+        if let Self::Failed { source, .. } = self
+            && let kube::Error::Api(status) = source.as_ref()
+        {
+            // kube prints the whole status twice; people need its message.
+            return format!("{self}: {}", status.message);
+        }
+        Chain(self).to_string()
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        let failure = Self::new(error.class(), error.cause());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn failed(code: u16, message: &str) -> Failure {
+        let status = Status {
+            code,
+            message: message.to_owned(),
+            ..Status::default()
+        };
+        let attempt = Attempt {
+            verb: "get",
+            resource: "configmaps".to_owned(),
+            name: "x".to_owned(),
+            namespace: Some("ns".to_owned()),
+            server: "https://10.0.0.1".to_owned(),
+        };
+        Failure::from(RequestError::Failed {
+            attempt,
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        })
+    }
+
+    #[test]
+    fn the_class_tells_who_has_to_act() {
+        for (code, class) in [
+            (400, Class::Refused),
+            (401, Class::Refused),
+            (403, Class::Refused),
+            (409, Class::Refused),
+            (422, Class::Refused),
+            (429, Class::Unavailable),
+            (500, Class::Unavailable),
+            (503, Class::Unavailable),
+        ] {
+            assert_eq!(failed(code, "no").class, class, "{code}");
+        }
+    }
+
+    #[test]
+    fn the_report_names_the_attempt_and_the_cause_once() {
+        let failure = failed(403, "user cannot get it");
+        assert_eq!(
+            failure.report,
+            "cannot get configmaps 'x' in namespace 'ns': user cannot get it"
+        );
+        assert_eq!(
+            failure.hints,
+            ["allow the verb 'get' on 'configmaps' in namespace 'ns' to the operator's service account"]
+        );
+    }
+}

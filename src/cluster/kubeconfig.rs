@@ -1,0 +1,351 @@
+//! Where the cluster is: from flags, a kubeconfig or our own pod to one kubeconfig that children can be given.
+//!
+//! Whatever was found is reduced to one context and written down anew, so that helm and kubectl cannot come to another
+//! cluster than we do. Credentials in files stay references to these files, because they rotate.
+
+use std::env;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use addon_core::failure::{Class, Failure};
+use fs_err as fs;
+use kube::config::{
+    AuthInfo, Cluster, Config, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster,
+    NamedContext,
+};
+use thiserror::Error;
+
+use crate::report::Chain;
+
+/// The one name in the file that we write.
+const NAME: &str = "addon-operator";
+const FILE: &str = "kubeconfig";
+const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// What an admin said about where the cluster is.
+#[derive(Debug, Clone, Default)]
+pub struct Address {
+    /// `--kube-config`, or the elements of `KUBECONFIG`.
+    pub kube_config: Vec<PathBuf>,
+    /// `--kube-context`.
+    pub context: Option<String>,
+    /// `--kube-server`: another address for the same credentials.
+    pub server: Option<String>,
+    /// The home directory, whose `.kube/config` is the last resort.
+    pub home: Option<PathBuf>,
+}
+
+/// Why there is no connection to try.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    #[error("cannot read the kubeconfig {}", path.display())]
+    Read {
+        path: PathBuf,
+        source: Box<KubeconfigError>,
+    },
+    #[error("cannot use the kubeconfig {origin}")]
+    Use {
+        origin: String,
+        source: Box<KubeconfigError>,
+    },
+    #[error("there is neither a kubeconfig nor a service account of a pod to reach a cluster with")]
+    Nowhere,
+    #[error("cannot use the pod's service account in {POD_FILES}")]
+    Pod {
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("cannot build a client for {server}")]
+    Client { server: String, source: Box<kube::Error> },
+    #[error("cannot write the kubeconfig for helm and hooks")]
+    Write { source: io::Error },
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let failure = Self::new(Class::Invalid, Chain(&error).to_string());
+        match error {
+            ConnectError::Nowhere => failure.hint("name one with --kube-config or KUBECONFIG"),
+            ConnectError::Use { .. } => failure.hint("choose a context of it with --kube-context"),
+            ConnectError::Read { .. }
+            | ConnectError::Pod { .. }
+            | ConnectError::Client { .. }
+            | ConnectError::Write { .. } => failure,
+        }
+    }
+}
+
+/// A kubeconfig as it was found, not yet reduced.
+pub(super) struct Found {
+    kubeconfig: Kubeconfig,
+    context: Option<String>,
+    server: Option<String>,
+    origin: String,
+    ca_file: Option<PathBuf>,
+}
+
+/// The reduced kubeconfig.
+pub(super) struct Private(Kubeconfig);
+
+/// Looks where kubectl would look: what was named, then our own pod, then the home directory.
+pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
+    let found = |kubeconfig, origin: String| Found {
+        kubeconfig,
+        context: address.context.clone(),
+        server: address.server.clone(),
+        origin,
+        ca_file: None,
+    };
+    if !address.kube_config.is_empty() {
+        let origin = address
+            .kube_config
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(":");
+        return Ok(found(read_all(&address.kube_config)?, origin));
+    }
+    if address.context.is_none() && Path::new(POD_FILES).join("token").exists() {
+        let (kubeconfig, ca_file) = of_our_pod()?;
+        return Ok(Found {
+            ca_file: Some(ca_file),
+            ..found(kubeconfig, POD_FILES.to_owned())
+        });
+    }
+    match address
+        .home
+        .as_ref()
+        .map(|home| home.join(".kube/config"))
+        .filter(|path| path.exists())
+    {
+        Some(path) => Ok(found(
+            read_all(std::slice::from_ref(&path))?,
+            path.display().to_string(),
+        )),
+        None => Err(ConnectError::Nowhere),
+    }
+}
+
+fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
+    paths.iter().try_fold(Kubeconfig::default(), |merged, path| {
+        // Certificates are read relative to the file, and so must the file be found from everywhere.
+        let absolute = env::current_dir().map_or_else(|_| path.clone(), |here| here.join(path));
+        Kubeconfig::read_from(absolute)
+            .and_then(|next| merged.merge(next))
+            .map_err(|source| ConnectError::Read {
+                path: path.clone(),
+                source: Box::new(source),
+            })
+    })
+}
+
+fn of_our_pod() -> Result<(Kubeconfig, PathBuf), ConnectError> {
+    let config = Config::incluster().map_err(|error| ConnectError::Pod {
+        source: Box::new(error),
+    })?;
+    let ca_file = Path::new(POD_FILES).join("ca.crt");
+    let cluster = Cluster {
+        server: Some(config.cluster_url.to_string()),
+        certificate_authority: Some(ca_file.display().to_string()),
+        ..Cluster::default()
+    };
+    let user = AuthInfo {
+        token_file: config.auth_info.token_file,
+        ..AuthInfo::default()
+    };
+    Ok((single(cluster, user), ca_file))
+}
+
+fn single(cluster: Cluster, user: AuthInfo) -> Kubeconfig {
+    let context = Context {
+        cluster: NAME.to_owned(),
+        user: Some(NAME.to_owned()),
+        ..Context::default()
+    };
+    Kubeconfig {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Config".to_owned()),
+        clusters: vec![NamedCluster {
+            name: NAME.to_owned(),
+            cluster: Some(cluster),
+            ..NamedCluster::default()
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: NAME.to_owned(),
+            auth_info: Some(user),
+            ..NamedAuthInfo::default()
+        }],
+        contexts: vec![NamedContext {
+            name: NAME.to_owned(),
+            context: Some(context),
+            ..NamedContext::default()
+        }],
+        current_context: Some(NAME.to_owned()),
+        ..Kubeconfig::default()
+    }
+}
+
+impl Found {
+    /// Reduces it to one context and builds our client's configuration from the very result.
+    pub(super) async fn settle(self) -> Result<(Config, Private), ConnectError> {
+        let use_error = |source| ConnectError::Use {
+            origin: self.origin.clone(),
+            source: Box::new(source),
+        };
+        let context_name = self.context.or_else(|| self.kubeconfig.current_context.clone());
+        let context_name = context_name
+            .ok_or(KubeconfigError::CurrentContextNotSet)
+            .map_err(use_error)?;
+        let context = self
+            .kubeconfig
+            .contexts
+            .iter()
+            .find(|named| named.name == context_name)
+            .and_then(|named| named.context.clone())
+            .ok_or_else(|| use_error(KubeconfigError::LoadContext(context_name.clone())))?;
+        let mut cluster = self
+            .kubeconfig
+            .clusters
+            .iter()
+            .find(|named| named.name == context.cluster)
+            .and_then(|named| named.cluster.clone())
+            .ok_or_else(|| use_error(KubeconfigError::LoadClusterOfContext(context.cluster.clone())))?;
+        let user = self
+            .kubeconfig
+            .auth_infos
+            .iter()
+            .find(|named| Some(&named.name) == context.user.as_ref())
+            .and_then(|named| named.auth_info.clone())
+            .unwrap_or_default();
+        if let Some(server) = self.server {
+            cluster.server = Some(server);
+        }
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(single(cluster.clone(), user.clone()), &options)
+            .await
+            .map_err(use_error)?;
+        config.root_cert_file = self.ca_file;
+        // A proxy from the environment was taken into account just now; children have no such environment.
+        cluster.proxy_url = config.proxy_url.as_ref().map(ToString::to_string);
+        Ok((config, Private(single(cluster, user))))
+    }
+}
+
+impl Private {
+    /// Writes the file so that nobody else can read it at any time.
+    pub(super) fn write(&self, dir: &Path) -> Result<PathBuf, ConnectError> {
+        let path = dir.join(FILE);
+        let write = || -> io::Result<()> {
+            let text = serde_json::to_vec(&self.0)?;
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            if path.exists() {
+                fs::remove_file(&path)?;
+            }
+            options.open(&path)?.write_all(&text)
+        };
+        write().map_err(|source| ConnectError::Write { source })?;
+        Ok(path)
+    }
+
+    /// Credentials come from a program.
+    pub(super) fn uses_plugin(&self) -> bool {
+        self.0
+            .auth_infos
+            .iter()
+            .filter_map(|named| named.auth_info.as_ref())
+            .any(|user| user.exec.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const TWO: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: a
+clusters:
+- {name: one, cluster: {server: "https://one:6443", certificate-authority: ca.crt}}
+- {name: two, cluster: {server: "https://two:6443", insecure-skip-tls-verify: true}}
+users:
+- {name: me, user: {token: secret}}
+contexts:
+- {name: a, context: {cluster: one, user: me}}
+- {name: b, context: {cluster: two, user: me, namespace: elsewhere}}
+"#;
+
+    fn two(dir: &Path) -> Address {
+        let path = dir.join("two");
+        fs::write(&path, TWO).unwrap();
+        Address {
+            kube_config: vec![path],
+            ..Address::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn one_context_is_left_and_our_client_uses_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            context: Some("b".to_owned()),
+            ..two(dir.path())
+        };
+        let (config, private) = find(&address).unwrap().settle().await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://two:6443/");
+        let path = private.write(dir.path()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let written = Kubeconfig::read_from(&path).unwrap();
+        assert_eq!(written.contexts.len(), 1);
+        assert_eq!(written.clusters.len(), 1);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("https://two:6443") && text.contains("secret"), "{text}");
+        assert!(!text.contains("https://one"), "{text}");
+        private.write(dir.path()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_server_keeps_the_credentials() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Some("https://three:1".to_owned());
+        let address = Address {
+            context: Some("b".to_owned()),
+            server,
+            ..two(dir.path())
+        };
+        let (config, private) = find(&address).unwrap().settle().await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://three:1/");
+        let text = fs::read_to_string(private.write(dir.path()).unwrap()).unwrap();
+        assert!(text.contains("https://three:1") && text.contains("secret"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn errors_name_what_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            context: Some("c".to_owned()),
+            ..two(dir.path())
+        };
+        let error = find(&address).unwrap().settle().await.err().unwrap();
+        let failure = Failure::from(error);
+        assert!(
+            failure.report.contains("two") && failure.report.ends_with(": c"),
+            "{failure}"
+        );
+
+        let nothing = Address {
+            home: Some(dir.path().to_owned()),
+            ..Address::default()
+        };
+        assert!(matches!(find(&nothing), Err(ConnectError::Nowhere)));
+        let gone = Address {
+            kube_config: vec![dir.path().join("gone")],
+            ..Address::default()
+        };
+        let failure = Failure::from(find(&gone).err().unwrap());
+        assert!(failure.report.contains("gone"), "{failure}");
+    }
+}

@@ -1,0 +1,146 @@
+//! Our own state: one Secret that remembers last good sections and helm children under way.
+//!
+//! Losing it loses no release. What cannot be read is as if it were not there, with a warning; every write is a merge
+//! patch of its own keys, so that writers do not disturb each other and nothing a newer version wrote is lost.
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::event::SavedState;
+use addon_core::release::Intent;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::Cluster;
+use super::error::RequestError;
+
+/// The Secret's name.
+pub const NAME: &str = "addon-operator-state";
+/// What this version writes. A reader takes of a higher one what it knows.
+const VERSION: &str = "1";
+const VERSION_KEY: &str = "version";
+const LAST_GOOD_KEY: &str = "last-good";
+const INTENT_PREFIX: &str = "intent.";
+
+impl Cluster {
+    /// What was last saved; empty if nothing was, or nothing that can be read.
+    pub async fn load_state(&self) -> Result<SavedState, RequestError> {
+        let data = self.state_data().await?;
+        Ok(SavedState {
+            last_good: read(&data, LAST_GOOD_KEY).unwrap_or_default(),
+        })
+    }
+
+    /// Makes these the last good entries.
+    pub async fn save_last_good(&self, last_good: &BTreeMap<String, String>) -> Result<(), RequestError> {
+        self.patch_state(LAST_GOOD_KEY, Some(json!(last_good))).await
+    }
+
+    /// The helm child of ours on this release that was not seen to end.
+    pub async fn intent(&self, release: &str) -> Result<Option<Intent>, RequestError> {
+        Ok(read(&self.state_data().await?, &intent_key(release)))
+    }
+
+    /// Remembers that a helm child is about to work on the release.
+    pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<(), RequestError> {
+        self.patch_state(&intent_key(release), Some(json!(intent))).await
+    }
+
+    /// Forgets it: the child has ended and told us how.
+    pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
+        self.patch_state(&intent_key(release), None).await
+    }
+
+    async fn state_data(&self) -> Result<BTreeMap<String, ByteString>, RequestError> {
+        let secret = self
+            .ask(self.attempt("get", "secrets", NAME), self.secrets().get_opt(NAME))
+            .await?;
+        Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
+    }
+
+    async fn patch_state(&self, key: &str, value: Option<Value>) -> Result<(), RequestError> {
+        let removal = value.is_none();
+        let value = value.map_or(Value::Null, |value| Value::String(STANDARD.encode(value.to_string())));
+        let patch = Patch::Merge(json!({"data": {key: value}}));
+        let params = PatchParams::default();
+        // The second round is for a Secret that somebody else created or deleted between two requests.
+        for _ in 0..2 {
+            let patched = self
+                .ask(
+                    self.attempt("patch", "secrets", NAME),
+                    self.secrets().patch_metadata(NAME, &params, &patch),
+                )
+                .await;
+            match patched {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_not_found() && removal => return Ok(()),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+            match self.create_state().await {
+                Err(error) if !error.is_conflict() => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Err(RequestError::Unusable {
+            attempt: self.attempt("patch", "secrets", NAME),
+            problem: "the Secret is created and deleted again and again".to_owned(),
+        })
+    }
+
+    async fn create_state(&self) -> Result<(), RequestError> {
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(NAME.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some([(VERSION_KEY.to_owned(), ByteString(VERSION.into()))].into()),
+            ..Secret::default()
+        };
+        let created = self.secrets();
+        self.ask(
+            self.attempt("create", "secrets", NAME),
+            created.create(&PostParams::default(), &secret),
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+fn intent_key(release: &str) -> String {
+    format!("{INTENT_PREFIX}{release}")
+}
+
+fn read<T: DeserializeOwned>(data: &BTreeMap<String, ByteString>, key: &str) -> Option<T> {
+    let bytes = &data.get(key)?.0;
+    match serde_json::from_slice(bytes) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            warn!(secret = NAME, key, %error, "cannot read our own state, going on without it");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreadable_content_is_no_content() {
+        let data = [("good", r#"{"a":"b"}"#), ("cut", r#"{"a":"#), ("other", "[1]")]
+            .map(|(key, text)| (key.to_owned(), ByteString(text.into())))
+            .into();
+        let read = |key| read::<BTreeMap<String, String>>(&data, key);
+        assert_eq!(read("good").unwrap()["a"], "b");
+        assert_eq!(read("cut"), None);
+        assert_eq!(read("other"), None);
+        assert_eq!(read("absent"), None);
+    }
+}

@@ -1,0 +1,267 @@
+//! What lies in the modules directories and in the directory of global hooks, as it is found.
+//! Never decides what a finding means for the cluster, never runs anything, and never takes what it could not read for
+//! something that is not there: such a gap is told.
+
+mod chart;
+mod description;
+mod hooks;
+mod problem;
+mod values;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use addon_core::name::{HookName, ModuleName, parse_module_dir};
+use serde_json::Value;
+
+use crate::settings::MissingValues;
+
+pub use chart::{Chart, ChartError, chart_digest};
+pub use problem::{Fault, Kind, Problem, Severity};
+
+use hooks::Root;
+use values::Common;
+
+/// Where to look, and how strictly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// In the order of precedence: of two modules of one name, the first is taken.
+    pub modules_dirs: Vec<PathBuf>,
+    pub global_hooks_dir: PathBuf,
+    /// The order of modules whose directory has no number.
+    pub unnumbered_order: u32,
+    pub missing_values: MissingValues,
+}
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub global_values: Value,
+    pub global_hooks: Vec<HookFile>,
+    /// Flags of the modules directories' values files; of two, the later one counts.
+    pub flags: BTreeMap<ModuleName, bool>,
+    /// By order, then by name.
+    pub modules: Vec<FoundModule>,
+    /// What concerns no single module, or none that can be named.
+    pub problems: Vec<Problem>,
+}
+
+impl Found {
+    /// Whether a module that is not here is really gone. Also an empty directory is no proof of that: it is how a
+    /// volume looks that is not mounted.
+    pub fn is_complete(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| problem.severity == Severity::Warning)
+    }
+
+    /// What a start cannot go on with, and a later reading must not replace an earlier one with.
+    pub fn fatal(&self) -> impl Iterator<Item = &Problem> {
+        self.problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Fatal)
+    }
+}
+
+/// A module's directory. What could not be read is left out here and told in `faults`.
+#[derive(Debug)]
+pub struct FoundModule {
+    pub name: ModuleName,
+    pub order: u32,
+    /// With links resolved.
+    pub path: PathBuf,
+    /// Its section of the common values file, with the section of its own laid over.
+    pub values: Value,
+    pub hooks: Vec<HookFile>,
+    pub enabled_script: Option<PathBuf>,
+    pub chart: Option<Chart>,
+    pub depends_on: Vec<ModuleName>,
+    /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
+    pub faults: Vec<Problem>,
+}
+
+impl FoundModule {
+    pub fn is_broken(&self) -> bool {
+        !self.faults.is_empty()
+    }
+}
+
+/// An executable that may be a hook; its own configuration will tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookFile {
+    pub name: HookName,
+    pub path: PathBuf,
+}
+
+/// Reads everything. It blocks, so a caller that must not wait runs it on a thread for such work.
+pub fn read(layout: &Layout) -> Found {
+    let mut found = Found {
+        global_values: Value::Object(serde_json::Map::new()),
+        ..Found::default()
+    };
+    let mut warnings = Vec::new();
+    match hooks::find(&Root::global(&layout.global_hooks_dir), &mut warnings) {
+        Ok(hooks) => found.global_hooks = hooks,
+        Err(problem) => found.problems.push(problem),
+    }
+    found.problems.append(&mut warnings);
+    let mut bad_flags = Vec::new();
+    for dir in &layout.modules_dirs {
+        read_modules_dir(layout, dir, &mut found, &mut bad_flags);
+    }
+    for (name, problem) in bad_flags {
+        match found.modules.iter_mut().find(|module| module.name == name) {
+            Some(module) => module.faults.push(problem),
+            None => found.problems.push(Problem {
+                severity: Severity::Warning,
+                ..problem
+            }),
+        }
+    }
+    found
+        .modules
+        .sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
+    found
+}
+
+fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &mut Vec<(ModuleName, Problem)>) {
+    let entries = match entries_of(dir) {
+        Ok(entries) => entries,
+        Err(fault) => return found.problems.push(Problem::new(Severity::Fatal, dir, fault)),
+    };
+    let mut common = values::read_common(&dir.join(values::FILE), layout.missing_values, &mut found.problems);
+    found.global_values = common.lay_global(found.global_values.take(), &mut found.problems);
+    found.flags.append(&mut common.flags);
+    bad_flags.append(&mut common.bad_flags);
+    let mut modules = 0;
+    for entry in entries {
+        if let Some(module) = read_entry(layout, &entry, &common, found) {
+            modules += 1;
+            found.modules.push(module);
+        }
+    }
+    if modules == 0 {
+        found.problems.push(Problem::new(Severity::Gap, dir, Fault::NoModules));
+    }
+}
+
+/// The paths in a directory, in lexical order.
+fn entries_of(dir: &Path) -> Result<Vec<PathBuf>, Fault> {
+    let fault = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Fault::Missing,
+        io::ErrorKind::NotADirectory => Fault::NoDirectory,
+        _ => Fault::Unreadable(error),
+    };
+    let mut entries = fs_err::read_dir(dir)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>())
+        .map_err(fault)?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// The module at an entry of a modules directory, if there is one.
+fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found) -> Option<FoundModule> {
+    let Some(file_name) = entry.file_name().and_then(|name| name.to_str()) else {
+        found
+            .problems
+            .push(Problem::new(Severity::Gap, entry, Fault::NameNotUnicode));
+        return None;
+    };
+    // Hidden directories belong to version control and to mounted volumes.
+    if file_name.starts_with('.') || file_name == values::FILE {
+        return None;
+    }
+    // The name is that of the link, the place is where it leads.
+    let path = match fs_err::canonicalize(entry) {
+        Ok(path) if path.is_dir() => path,
+        Ok(_) => {
+            found.problems.push(Problem::warning(entry, Fault::Stray));
+            return None;
+        }
+        Err(error) => {
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            let fault = if missing {
+                Fault::DanglingLink
+            } else {
+                Fault::Unreadable(error)
+            };
+            found.problems.push(Problem::new(Severity::Gap, entry, fault));
+            return None;
+        }
+    };
+    let (order, name) = match parse_module_dir(file_name, layout.unnumbered_order) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            found
+                .problems
+                .push(Problem::new(Severity::Gap, entry, Fault::Name(error)));
+            return None;
+        }
+    };
+    if let Some(first) = found.modules.iter().find(|module| module.name == name) {
+        let first = first.path.clone();
+        found
+            .problems
+            .push(Problem::warning(entry, Fault::SameName { name, first }));
+        return None;
+    }
+    Some(read_module(layout, name, order, path, common, &mut found.problems))
+}
+
+fn read_module(
+    layout: &Layout,
+    name: ModuleName,
+    order: u32,
+    path: PathBuf,
+    common: &Common,
+    warnings: &mut Vec<Problem>,
+) -> FoundModule {
+    let mut faults = Vec::new();
+    let values = values::of_module(
+        &name,
+        &path.join(values::FILE),
+        common,
+        layout.missing_values,
+        &mut faults,
+    );
+    let hooks = hooks::find(&Root::module(&path), warnings).unwrap_or_else(|problem| {
+        faults.push(problem);
+        Vec::new()
+    });
+    let enabled_script = read_enabled_script(&path, warnings).unwrap_or_else(|problem| {
+        faults.push(problem);
+        None
+    });
+    let depends_on = description::read(&path.join(description::FILE), &mut faults);
+    let chart = chart::find(&path);
+    FoundModule {
+        name,
+        order,
+        path,
+        values,
+        hooks,
+        enabled_script,
+        chart,
+        depends_on,
+        faults,
+    }
+}
+
+/// The script that has a say in whether the module is enabled.
+fn read_enabled_script(module: &Path, warnings: &mut Vec<Problem>) -> Result<Option<PathBuf>, Problem> {
+    let path = module.join("enabled");
+    match fs_err::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(None),
+        Ok(found) if hooks::is_executable(&found) => Ok(Some(path)),
+        Ok(_) => {
+            warnings.push(Problem::warning(path, Fault::EnabledNotExecutable));
+            Ok(None)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
+        Err(error) => Err(Problem::new(Severity::Fatal, path, Fault::Unreadable(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! A module's chart: whether there is one, and a digest of all that helm would read of it.
+//! Never looks into a chart; what is wrong with one, helm says.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use addon_core::digest::Digest;
+use thiserror::Error;
+use walkdir::{DirEntry, WalkDir};
+
+/// Directories of a module that are no part of the chart that is made of it.
+const NO_CHART_DIRS: [&str; 5] = ["crds", "docs", "hooks", "images", "lib"];
+
+/// What helm is to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chart {
+    /// The module's directory is a chart.
+    Whole,
+    /// There are templates without a `Chart.yaml`: a chart is made of the module's files.
+    Made,
+}
+
+impl Chart {
+    /// Whether a directory of the module, at any depth, is left out of the chart.
+    pub fn leaves_out(self, dir_name: &OsStr) -> bool {
+        match self {
+            Self::Whole => false,
+            Self::Made => NO_CHART_DIRS.iter().any(|name| dir_name == *name),
+        }
+    }
+}
+
+#[derive(Debug, Error)]
+pub enum ChartError {
+    #[error("cannot read the chart in {}", dir.display())]
+    Walk { dir: PathBuf, source: walkdir::Error },
+    #[error("cannot read the chart in {}", dir.display())]
+    Read { dir: PathBuf, source: std::io::Error },
+}
+
+pub(super) fn find(module: &Path) -> Option<Chart> {
+    if module.join("Chart.yaml").is_file() {
+        Some(Chart::Whole)
+    } else if module.join("templates").is_dir() {
+        Some(Chart::Made)
+    } else {
+        None
+    }
+}
+
+/// Names and contents of all files that the chart consists of. Templates can read any of them, so none is left out that
+/// helm loads; `.helmignore` is not looked at, so a change that does not matter may cost one rendering.
+pub fn chart_digest(module: &Path, chart: Chart) -> Result<Digest, ChartError> {
+    let walk_error = |source| ChartError::Walk {
+        dir: module.to_owned(),
+        source,
+    };
+    let is_part =
+        |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || !chart.leaves_out(entry.file_name());
+    let mut digest = Digest::builder().part([u8::from(chart == Chart::Made)]);
+    // Helm follows links, too. A link to nothing fails here as it does there.
+    for entry in WalkDir::new(module)
+        .follow_links(true)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(is_part)
+    {
+        let entry = entry.map_err(walk_error)?;
+        if entry.file_type().is_file() {
+            let relative = entry.path().strip_prefix(module).unwrap_or(entry.path());
+            let content = fs_err::read(entry.path()).map_err(|source| ChartError::Read {
+                dir: module.to_owned(),
+                source,
+            })?;
+            digest = digest.part(relative.as_os_str().as_bytes()).part(content);
+        }
+    }
+    Ok(digest.finish())
+}

@@ -1,0 +1,153 @@
+//! What can be wrong on disk, how far it reaches, and how it is said.
+//! Never decides what to do about it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use addon_core::name::{ModuleName, NameError};
+use addon_core::values::merge::TooDeep;
+use addon_core::yaml::YamlError;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::description;
+
+/// How far a problem reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Works, but deserves a look.
+    Warning,
+    /// There may be more than was found: nothing may be removed because it is missing here.
+    Gap,
+    /// Without this nothing sensible can be said.
+    Fatal,
+}
+
+/// Something that is not as it should be, and where.
+#[derive(Debug)]
+pub struct Problem {
+    pub path: PathBuf,
+    pub severity: Severity,
+    pub fault: Fault,
+}
+
+#[derive(Debug, Error)]
+pub enum Fault {
+    #[error("does not exist")]
+    Missing,
+    #[error("cannot be read")]
+    Unreadable(#[source] io::Error),
+    #[error("is no directory")]
+    NoDirectory,
+    #[error("is a link to nothing")]
+    DanglingLink,
+    #[error("is a link to a directory, which is not searched for hooks")]
+    LinkedDirectory,
+    #[error("is neither a module's directory nor values.yaml and is ignored")]
+    Stray,
+    #[error("holds no modules")]
+    NoModules,
+    #[error("is no name of a module")]
+    Name(#[source] NameError),
+    #[error("is no name of a hook")]
+    HookName(#[source] NameError),
+    #[error("has a name that is not valid UTF-8")]
+    NameNotUnicode,
+    #[error("is ignored: module '{name}' is taken from {}", first.display())]
+    SameName { name: ModuleName, first: PathBuf },
+    #[error("is missing, which strict checking of values refuses")]
+    MissingValues,
+    #[error("is no YAML")]
+    NotYaml(#[source] YamlError),
+    #[error("should hold a map, but holds {found}")]
+    NotAMap { found: Kind },
+    #[error("section {key} should be a map, but is {found}")]
+    SectionNotAMap { key: String, found: Kind },
+    #[error("{key} should be true or false, but is {found}")]
+    FlagNotBoolean { key: String, found: Kind },
+    #[error("{key} looks like the flag of a module, but there can be none of that name")]
+    FlagOfNobody { key: String },
+    #[error("section {key} cannot be merged")]
+    TooDeep { key: String, source: TooDeep },
+    #[error("unknown field {field}: only {} is known", description::DEPENDS_ON)]
+    UnknownField { field: String },
+    #[error("{field} should be {expected}, but is {found}")]
+    WrongField {
+        field: String,
+        expected: &'static str,
+        found: Kind,
+    },
+    #[error("{field} names no module")]
+    FieldName { field: String, source: NameError },
+    #[error("no executable permissions, chmod +x is required to run this hook")]
+    NotExecutable,
+    #[error("no executable permissions, chmod +x is required to run the enabled script")]
+    EnabledNotExecutable,
+    #[error("file has executable permissions and is located in the ignored 'lib' directory")]
+    ExecutableInLib,
+}
+
+impl Problem {
+    pub(super) fn new(severity: Severity, path: impl Into<PathBuf>, fault: Fault) -> Self {
+        Self {
+            path: path.into(),
+            severity,
+            fault,
+        }
+    }
+
+    pub(super) fn warning(path: impl Into<PathBuf>, fault: Fault) -> Self {
+        Self::new(Severity::Warning, path, fault)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.fault)
+    }
+}
+
+impl StdError for Problem {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.fault.source()
+    }
+}
+
+/// What a document holds where something else should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Boolean,
+    Number,
+    Text,
+    List,
+    Map,
+}
+
+impl Kind {
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::Text,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Map,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "nothing",
+            Self::Boolean => "a boolean",
+            Self::Number => "a number",
+            Self::Text => "a text",
+            Self::List => "a list",
+            Self::Map => "a map",
+        })
+    }
+}

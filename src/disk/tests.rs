@@ -1,0 +1,501 @@
+//! Directories of every shape, and what is found in them.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::report::Chain;
+
+/// A directory made of rows: a path ending in `*` is executable, one with ` -> ` a link, others are plain.
+struct Tree(TempDir);
+
+impl Tree {
+    fn new(rows: &[(&str, &str)]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        fs_err::create_dir(tree.path("modules")).unwrap();
+        fs_err::create_dir(tree.path("global-hooks")).unwrap();
+        for (path, text) in rows {
+            tree.put(path, text);
+        }
+        tree
+    }
+
+    fn put(&self, row: &str, text: &str) {
+        let (path, link) = row
+            .split_once(" -> ")
+            .map_or((row, None), |(path, link)| (path, Some(link)));
+        let (path, executable) = path.strip_suffix('*').map_or((path, false), |path| (path, true));
+        let path = self.path(path);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        match link {
+            Some(target) => symlink(target, &path).unwrap(),
+            None if row.ends_with('/') => fs_err::create_dir_all(&path).unwrap(),
+            None => fs_err::write(&path, text).unwrap(),
+        }
+        if executable {
+            fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(relative)
+    }
+
+    fn layout(&self, modules_dirs: &[&str]) -> Layout {
+        Layout {
+            modules_dirs: modules_dirs.iter().map(|dir| self.path(dir)).collect(),
+            global_hooks_dir: self.path("global-hooks"),
+            unnumbered_order: 1,
+            missing_values: MissingValues::NoValues,
+        }
+    }
+
+    fn read(&self) -> Found {
+        read(&self.layout(&["modules"]))
+    }
+
+    /// Severity and text of each problem, without the place where the tree lies.
+    fn told(&self, problems: &[Problem]) -> Vec<String> {
+        let place = format!("{}/", self.path("").display().to_string().trim_end_matches('/'));
+        let text = |problem: &Problem| format!("{:?} {}", problem.severity, Chain(problem)).replace(&place, "");
+        problems.iter().map(text).collect()
+    }
+}
+
+fn module(name: &str) -> ModuleName {
+    ModuleName::parse(name).unwrap()
+}
+
+fn names(hooks: &[HookFile]) -> Vec<&str> {
+    hooks.iter().map(|hook| hook.name.as_str()).collect()
+}
+
+#[test]
+fn modules_come_by_order_then_by_name() {
+    let tree = Tree::new(&[
+        ("modules/100-beta/", ""),
+        ("modules/020-gamma/", ""),
+        ("modules/20-alpha/", ""),
+        ("modules/plain/", ""),
+        ("elsewhere/anything/", ""),
+        ("modules/005-linked -> ../elsewhere/anything", ""),
+        ("modules/.git/", ""),
+        ("modules/values.yaml", ""),
+    ]);
+    let found = tree.read();
+    let modules: Vec<_> = found
+        .modules
+        .iter()
+        .map(|module| (module.order, module.name.as_str()))
+        .collect();
+    assert_eq!(
+        modules,
+        [(1, "plain"), (5, "linked"), (20, "alpha"), (20, "gamma"), (100, "beta")]
+    );
+    assert_eq!(found.modules[1].path, tree.path("elsewhere/anything"));
+    assert_eq!(tree.told(&found.problems), [""; 0]);
+    assert!(found.is_complete());
+}
+
+#[test]
+fn what_is_no_module_is_told() {
+    let tree = Tree::new(&[
+        ("modules/010-good/", ""),
+        ("modules/020-lost -> nowhere", ""),
+        ("modules/030-Bad_Name/", ""),
+        ("modules/readme.txt", ""),
+        ("more/040-good/", ""),
+        ("more/050-other/", ""),
+    ]);
+    let found = read(&tree.layout(&["modules", "more"]));
+    let expected = [
+        "Gap modules/020-lost: is a link to nothing",
+        "Gap modules/030-Bad_Name: is no name of a module: ",
+        "Warning modules/readme.txt: is neither a module's directory nor values.yaml and is ignored",
+        "Warning more/040-good: is ignored: module 'good' is taken from modules/010-good",
+    ];
+    let told = tree.told(&found.problems);
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}");
+    }
+    assert!(!found.is_complete());
+    assert_eq!(found.fatal().count(), 0);
+    assert_eq!(found.modules.len(), 2);
+}
+
+#[test]
+fn what_is_missing_is_not_taken_for_empty() {
+    let tree = Tree::new(&[("file", "")]);
+    let found = tree.read();
+    assert_eq!(tree.told(&found.problems), ["Gap modules: holds no modules"]);
+    assert!(!found.is_complete());
+
+    let found = read(&Layout {
+        global_hooks_dir: tree.path("nohooks"),
+        ..tree.layout(&["nothing", "file"])
+    });
+    let expected = [
+        "Fatal nohooks: does not exist",
+        "Fatal nothing: does not exist",
+        "Fatal file: is no directory",
+    ];
+    assert_eq!(tree.told(&found.problems), expected);
+    assert_eq!(found.fatal().count(), 3);
+}
+
+#[test]
+fn values_are_laid_over_each_other() {
+    let tree = Tree::new(&[
+        (
+            "modules/values.yaml",
+            "global: {a: 1, b: {c: 1}}\nfooBar: {x: 1, list: [1, 2]}\nfooBarEnabled: true\nother: {no: 1}",
+        ),
+        (
+            "modules/001-foo-bar/values.yaml",
+            "fooBar: {list: [3], y: 2}\nfooBarEnabled: false\nflat: 1",
+        ),
+        ("modules/002-bare/", ""),
+        (
+            "more/values.yaml",
+            "global: {b: {d: 2}}\nfooBarEnabled: false\nbareEnabled: yes\nfooBar: {never: 1}",
+        ),
+        ("more/003-third/values.yaml", ""),
+    ]);
+    let found = read(&tree.layout(&["modules", "more"]));
+    assert_eq!(tree.told(&found.problems), [""; 0]);
+    assert_eq!(found.global_values, json!({"a": 1, "b": {"c": 1, "d": 2}}));
+    assert_eq!(
+        found.flags,
+        BTreeMap::from([(module("foo-bar"), false), (module("bare"), true)])
+    );
+    let values: Vec<_> = found.modules.iter().map(|module| &module.values).collect();
+    // `y` is a boolean in the YAML of values files.
+    assert_eq!(
+        values,
+        [&json!({"x": 1, "list": [3], "true": 2}), &json!({}), &json!({})]
+    );
+    assert!(found.modules.iter().all(|module| !module.is_broken()));
+}
+
+#[test]
+fn a_bad_values_file_breaks_its_module_only() {
+    let rows = [
+        ("a: [1\nb: 2", "Fatal modules/001-one/values.yaml: is no YAML: line "),
+        (
+            "[1]",
+            "Fatal modules/001-one/values.yaml: should hold a map, but holds a list",
+        ),
+        (
+            "one: text",
+            "Fatal modules/001-one/values.yaml: section one should be a map, but is a text",
+        ),
+    ];
+    for (text, expected) in rows {
+        let tree = Tree::new(&[
+            ("modules/values.yaml", "one: {kept: 1}"),
+            ("modules/001-one/values.yaml", text),
+            ("modules/002-two/", ""),
+        ]);
+        let found = tree.read();
+        let told = tree.told(&found.modules[0].faults);
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+        assert_eq!(found.modules[0].values, json!({"kept": 1}));
+        assert!(found.modules[0].is_broken() && !found.modules[1].is_broken());
+        assert!(found.is_complete());
+    }
+}
+
+#[test]
+fn a_bad_common_file_leaves_flags_unknown() {
+    for (text, expected) in [
+        ("a: [1\nb: 2", "Fatal modules/values.yaml: is no YAML: line "),
+        (
+            "just text",
+            "Fatal modules/values.yaml: should hold a map, but holds a text",
+        ),
+        (
+            "global: 5",
+            "Fatal modules/values.yaml: section global should be a map, but is a number",
+        ),
+    ] {
+        let tree = Tree::new(&[("modules/values.yaml", text), ("modules/001-one/", "")]);
+        let found = tree.read();
+        let told = tree.told(&found.problems);
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+        assert!(!found.is_complete());
+        assert_eq!(found.modules.len(), 1);
+    }
+}
+
+#[test]
+fn a_flag_is_true_or_false() {
+    let common = "oneEnabled: \"true\"\ntwoEnabled: 1\ngoneEnabled: []\nbad_nameEnabled: true\nEnabled: true";
+    let tree = Tree::new(&[
+        ("modules/values.yaml", common),
+        ("modules/001-one/", ""),
+        ("modules/003-three/", ""),
+        ("more/002-two/", ""),
+    ]);
+    let found = read(&tree.layout(&["modules", "more"]));
+    let faults: Vec<_> = found
+        .modules
+        .iter()
+        .flat_map(|module| tree.told(&module.faults))
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            "Fatal modules/values.yaml: oneEnabled should be true or false, but is a text",
+            "Fatal modules/values.yaml: twoEnabled should be true or false, but is a number",
+        ]
+    );
+    assert_eq!(
+        tree.told(&found.problems),
+        [
+            "Warning modules/values.yaml: Enabled looks like the flag of a module, but there can be none of that name",
+            "Warning modules/values.yaml: bad_nameEnabled looks like the flag of a module, but there can be none of that name",
+            "Warning modules/values.yaml: goneEnabled should be true or false, but is a list",
+        ]
+    );
+    assert_eq!(found.flags, BTreeMap::new());
+}
+
+#[test]
+fn strict_checking_refuses_missing_values() {
+    let tree = Tree::new(&[("modules/001-one/", "")]);
+    let found = read(&Layout {
+        missing_values: MissingValues::Refused,
+        ..tree.layout(&["modules"])
+    });
+    let expected = "values.yaml: is missing, which strict checking of values refuses";
+    assert_eq!(tree.told(&found.problems), [format!("Fatal modules/{expected}")]);
+    assert_eq!(
+        tree.told(&found.modules[0].faults),
+        [format!("Fatal modules/001-one/{expected}")]
+    );
+}
+
+#[test]
+fn hooks_are_found_at_any_depth() {
+    let tree = Tree::new(&[
+        ("modules/001-one/hooks/b.sh*", ""),
+        ("modules/001-one/hooks/a-b/deep/er/x*", ""),
+        ("modules/001-one/hooks/a/hook.py*", ""),
+        ("modules/001-one/hooks/linked -> b.sh", ""),
+        ("modules/001-one/hooks/plain.sh", ""),
+        ("modules/001-one/hooks/to-plain -> plain.sh", ""),
+        ("modules/001-one/hooks/to-dir -> a", ""),
+        ("modules/001-one/hooks/.hidden*", ""),
+        ("modules/001-one/hooks/.dir/x*", ""),
+        ("modules/001-one/hooks/venv/bin/python3*", ""),
+        ("modules/001-one/hooks/lib/common.sh*", ""),
+        ("modules/001-one/hooks/a/lib/quiet.sh", ""),
+        ("modules/001-one/hooks/crd.yaml*", ""),
+        ("modules/001-one/hooks/x.json*", ""),
+        ("modules/001-one/hooks/x.md*", ""),
+        ("modules/001-one/hooks/x.txt*", ""),
+        ("modules/001-one/other.sh*", ""),
+    ]);
+    let found = tree.read();
+    let expected = ["hooks/a-b/deep/er/x", "hooks/a/hook.py", "hooks/b.sh", "hooks/linked"];
+    assert_eq!(names(&found.modules[0].hooks), expected);
+    assert_eq!(found.modules[0].hooks[2].path, tree.path("modules/001-one/hooks/b.sh"));
+    let no_bits = "no executable permissions, chmod +x is required to run this hook";
+    let lib = "file has executable permissions and is located in the ignored 'lib' directory";
+    let to_dir = "is a link to a directory, which is not searched for hooks";
+    assert_eq!(
+        tree.told(&found.problems),
+        [
+            format!("Warning modules/001-one/hooks/lib/common.sh: {lib}"),
+            format!("Warning modules/001-one/hooks/plain.sh: {no_bits}"),
+            format!("Warning modules/001-one/hooks/to-dir: {to_dir}"),
+            format!("Warning modules/001-one/hooks/to-plain: {no_bits}"),
+        ]
+    );
+    assert!(found.is_complete());
+}
+
+#[test]
+fn a_hook_that_leads_nowhere_breaks_its_module() {
+    let tree = Tree::new(&[
+        ("modules/001-one/hooks/a.sh -> nowhere", ""),
+        ("modules/002-two/hooks", "no directory"),
+    ]);
+    let found = tree.read();
+    let faults: Vec<_> = found
+        .modules
+        .iter()
+        .flat_map(|module| tree.told(&module.faults))
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            "Fatal modules/001-one/hooks/a.sh: is a link to nothing",
+            "Fatal modules/002-two/hooks: is no directory"
+        ]
+    );
+}
+
+#[test]
+fn hooks_directories_may_be_links() {
+    let tree = Tree::new(&[
+        ("modules/001-one/hooks -> ../../shelf", ""),
+        ("shelf/a.sh*", ""),
+        ("venv/b.sh*", ""),
+        ("linked-hooks -> shelf", ""),
+    ]);
+    let found = read(&Layout {
+        global_hooks_dir: tree.path("linked-hooks"),
+        ..tree.layout(&["modules"])
+    });
+    assert_eq!(names(&found.modules[0].hooks), ["hooks/a.sh"]);
+    assert_eq!(names(&found.global_hooks), ["a.sh"]);
+}
+
+#[test]
+fn global_hooks_lie_in_hooks_or_beside() {
+    let rows = [
+        ("global-hooks/hooks/sub/a.sh*", "global-hooks", ["hooks/sub/a.sh"]),
+        ("global-hooks/sub/a.sh*", "global-hooks", ["sub/a.sh"]),
+        ("hooks/a.sh*", "hooks", ["hooks/a.sh"]),
+        ("global-hooks/venv/a.sh*", "global-hooks", ["venv/a.sh"]),
+    ];
+    for (file, dir, expected) in rows {
+        let tree = Tree::new(&[(file, "")]);
+        let found = read(&Layout {
+            global_hooks_dir: tree.path(dir),
+            ..tree.layout(&["modules"])
+        });
+        assert_eq!(names(&found.global_hooks), expected);
+    }
+}
+
+#[test]
+fn the_enabled_script_has_a_say_if_it_can_run() {
+    let tree = Tree::new(&[
+        ("modules/001-one/enabled*", ""),
+        ("modules/002-two/enabled", ""),
+        ("modules/003-three/", ""),
+        ("modules/004-four/enabled -> nowhere", ""),
+    ]);
+    let found = tree.read();
+    let scripts: Vec<_> = found
+        .modules
+        .iter()
+        .map(|module| module.enabled_script.clone())
+        .collect();
+    assert_eq!(scripts, [Some(tree.path("modules/001-one/enabled")), None, None, None]);
+    let text = "no executable permissions, chmod +x is required to run the enabled script";
+    assert_eq!(
+        tree.told(&found.problems),
+        [format!("Warning modules/002-two/enabled: {text}")]
+    );
+    let broken: Vec<_> = found.modules.iter().map(FoundModule::is_broken).collect();
+    assert_eq!(broken, [false, false, false, true]);
+}
+
+#[test]
+fn a_module_says_what_it_depends_on() {
+    let rows: &[(&str, &[&str], &[&str])] = &[
+        ("", &[], &[]),
+        ("dependsOn: [b, a-c, b]", &["b", "a-c"], &[]),
+        (
+            "dependsOn: b",
+            &[],
+            &["dependsOn should be a list of module names, but is a text"],
+        ),
+        (
+            "dependsOn: [b, 5]",
+            &["b"],
+            &["dependsOn[1] should be the name of a module, but is a number"],
+        ),
+        ("dependsOn: [Bad]", &[], &["dependsOn[0] names no module: "]),
+        (
+            "dependson: [b]",
+            &[],
+            &["unknown field dependson: only dependsOn is known"],
+        ),
+        ("- b", &[], &["should hold a map, but holds a list"]),
+        ("dependsOn: [b]\ndependsOn: [c]", &[], &["is no YAML: line 2"]),
+    ];
+    for (text, expected, faults) in rows {
+        let tree = Tree::new(&[("modules/001-one/module.yaml", text)]);
+        let found = &tree.read().modules[0];
+        let depends_on: Vec<_> = found.depends_on.iter().map(ModuleName::as_str).collect();
+        assert_eq!(depends_on, *expected, "{text}");
+        let told = tree.told(&found.faults);
+        assert_eq!(told.len(), faults.len(), "{text}: {told:?}");
+        for (told, fault) in told.iter().zip(*faults) {
+            assert!(
+                told.starts_with(&format!("Fatal modules/001-one/module.yaml: {fault}")),
+                "{told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_chart_is_whole_or_made_or_not_there() {
+    let tree = Tree::new(&[
+        ("modules/001-one/Chart.yaml", ""),
+        ("modules/002-two/templates/a.yaml", ""),
+        ("modules/003-three/hooks/a.sh*", ""),
+    ]);
+    let charts: Vec<_> = tree.read().modules.iter().map(|module| module.chart).collect();
+    assert_eq!(charts, [Some(Chart::Whole), Some(Chart::Made), None]);
+}
+
+#[test]
+fn the_digest_follows_everything_helm_reads() {
+    let tree = Tree::new(&[
+        ("shared.tpl", "1"),
+        ("m/templates/a.yaml", "a"),
+        ("m/templates/b.tpl -> ../../shared.tpl", ""),
+        ("m/hooks/a.sh*", ""),
+    ]);
+    let dir = tree.path("m");
+    for (chart, hooks_count) in [(Chart::Whole, true), (Chart::Made, false)] {
+        let mut before = chart_digest(&dir, chart).unwrap();
+        assert_eq!(chart_digest(&dir, chart).unwrap(), before, "nothing changed");
+        let mut changes = |row: &str, text: &str, counts: bool| {
+            tree.put(row, &format!("{text} of {chart:?}"));
+            let after = chart_digest(&dir, chart).unwrap();
+            assert_eq!(after != before, counts, "{row} for {chart:?}");
+            before = after;
+        };
+        changes("m/templates/a.yaml", "changed", true);
+        changes("shared.tpl", "changed behind a link", true);
+        changes("m/values.yaml", "new", true);
+        changes(&format!("m/files/{chart:?}"), "new, of another name only", true);
+        changes("m/hooks/a.sh", "changed", hooks_count);
+        changes(
+            "m/templates/lib/x.tpl",
+            "in a directory that a made chart leaves out",
+            hooks_count,
+        );
+    }
+    tree.put("m/templates/lost -> nowhere", "");
+    let error = chart_digest(&dir, Chart::Whole).unwrap_err();
+    assert!(
+        Chain(&error).to_string().contains("templates/lost"),
+        "{}",
+        Chain(&error)
+    );
+}
+
+#[test]
+fn files_that_trade_their_content_are_noticed() {
+    let digest = |rows: &[(&str, &str)]| chart_digest(&Tree::new(rows).path("m"), Chart::Whole).unwrap();
+    assert_eq!(
+        digest(&[("m/a", "1"), ("m/b", "2")]),
+        digest(&[("m/b", "2"), ("m/a", "1")])
+    );
+    assert_ne!(
+        digest(&[("m/a", "1"), ("m/b", "2")]),
+        digest(&[("m/a", "2"), ("m/b", "1")])
+    );
+    assert_ne!(digest(&[("m/a", "1b")]), digest(&[("m/a1", "b")]));
+}

@@ -1,0 +1,127 @@
+//! Values files: the common one of a modules directory and the one of each module.
+//! Never fills in what could not be read: without a common file the flags are unknown, not off.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName};
+use addon_core::values::merge::merge;
+use addon_core::yaml;
+use serde_json::{Map, Value};
+
+use crate::settings::MissingValues;
+
+use super::{Fault, Kind, Problem, Severity};
+
+pub(super) const FILE: &str = "values.yaml";
+
+/// The values file of a modules directory.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    path: PathBuf,
+    document: Map<String, Value>,
+    pub(super) flags: BTreeMap<ModuleName, bool>,
+    /// Flags that are none, with the module they are about.
+    pub(super) bad_flags: Vec<(ModuleName, Problem)>,
+}
+
+impl Common {
+    /// Lays the global section over the values.
+    pub(super) fn lay_global(&self, values: Value, problems: &mut Vec<Problem>) -> Value {
+        let section = self.document.get(GLOBAL_KEY).unwrap_or(&Value::Null);
+        lay_section(values, (GLOBAL_KEY, section), &self.path, problems)
+    }
+}
+
+/// Reads the common file of a modules directory. One that is there but cannot be understood leaves all flags unknown.
+pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Vec<Problem>) -> Common {
+    let mut common = Common {
+        path: path.to_owned(),
+        ..Common::default()
+    };
+    match read_file(path, missing) {
+        Ok(document) => common.document = document,
+        Err(fault) => problems.push(Problem::new(Severity::Fatal, path, fault)),
+    }
+    for (key, value) in &common.document {
+        let Some(module_key) = key.strip_suffix(ENABLED_SUFFIX) else {
+            continue;
+        };
+        match (ModuleName::from_values_key(module_key), value) {
+            (Ok(name), Value::Bool(flag)) => {
+                common.flags.insert(name, *flag);
+            }
+            (Ok(name), other) => {
+                let fault = Fault::FlagNotBoolean {
+                    key: key.clone(),
+                    found: Kind::of(other),
+                };
+                common
+                    .bad_flags
+                    .push((name, Problem::new(Severity::Fatal, path, fault)));
+            }
+            (Err(_), _) => problems.push(Problem::warning(path, Fault::FlagOfNobody { key: key.clone() })),
+        }
+    }
+    common
+}
+
+/// The static values of a module: its section of the common file, and its own file's section laid over.
+pub(super) fn of_module(
+    name: &ModuleName,
+    path: &Path,
+    common: &Common,
+    missing: MissingValues,
+    faults: &mut Vec<Problem>,
+) -> Value {
+    let key = name.values_key();
+    let own = read_file(path, missing).unwrap_or_else(|fault| {
+        faults.push(Problem::new(Severity::Fatal, path, fault));
+        Map::new()
+    });
+    let mut values = Value::Object(Map::new());
+    for (document, file) in [(&common.document, common.path.as_path()), (&own, path)] {
+        let section = document.get(&key).unwrap_or(&Value::Null);
+        values = lay_section(values, (&key, section), file, faults);
+    }
+    values
+}
+
+fn lay_section(values: Value, (key, section): (&str, &Value), file: &Path, problems: &mut Vec<Problem>) -> Value {
+    let key = key.to_owned();
+    let fault = match section {
+        Value::Null => return values,
+        Value::Object(_) => match merge(values.clone(), section) {
+            Ok(merged) => return merged,
+            Err(source) => Fault::TooDeep { key, source },
+        },
+        other => Fault::SectionNotAMap {
+            key,
+            found: Kind::of(other),
+        },
+    };
+    problems.push(Problem::new(Severity::Fatal, file, fault));
+    values
+}
+
+/// The map in a values file. An empty file holds no values.
+fn read_file(path: &Path, missing: MissingValues) -> Result<Map<String, Value>, Fault> {
+    let text = match fs_err::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            return match missing {
+                MissingValues::NoValues => Ok(Map::new()),
+                MissingValues::Refused => Err(Fault::MissingValues),
+            };
+        }
+        Err(error) => return Err(Fault::Unreadable(error)),
+    };
+    match yaml::from_str_v2(&text).map_err(Fault::NotYaml)? {
+        Value::Null => Ok(Map::new()),
+        Value::Object(document) => Ok(document),
+        other => Err(Fault::NotAMap {
+            found: Kind::of(&other),
+        }),
+    }
+}

@@ -1,0 +1,220 @@
+//! The loop around the operator: mail in, effects out, one timer.
+//!
+//! It waits for mail and for nothing else, so it cannot be part of a deadlock. Must never decide: what follows from an
+//! event is the operator's, what an effect means is the jobs'.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::pending;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::operator::Operator;
+use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::event::{Done, Event};
+use addon_core::operator::query::{Answer, Query};
+use addon_core::time::{Now, Tick};
+use futures::FutureExt;
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::mailbox::{Doors, Mail, Mailbox};
+use crate::notices::Notices;
+
+/// The operator, its mail, and the jobs that run for it. `R` starts a job.
+pub struct Driver<R> {
+    operator: Operator,
+    doors: Doors<Event, Query, Answer>,
+    mailbox: Mailbox<Event, Query, Answer>,
+    run: R,
+    jobs: JoinSet<()>,
+    running: BTreeMap<JobId, CancellationToken>,
+    notices: Notices,
+    clock: Clock,
+}
+
+impl<R, F> Driver<R>
+where
+    R: Fn(Job, CancellationToken) -> F,
+    F: Future<Output = Result<Done, Failure>> + Send + 'static,
+{
+    /// A driver that has not begun; `run` is called for every job and must not block.
+    pub fn new(
+        operator: Operator,
+        (doors, mailbox): (Doors<Event, Query, Answer>, Mailbox<Event, Query, Answer>),
+        notices: Notices,
+        run: R,
+    ) -> Self {
+        let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
+        Self {
+            operator,
+            doors,
+            mailbox,
+            run,
+            jobs,
+            running,
+            notices,
+            clock,
+        }
+    }
+
+    /// Tells the operator what was found before the start, then whatever happens, until it asks for the end.
+    pub async fn run(mut self, found: impl IntoIterator<Item = Event>) {
+        for event in found {
+            if self.step(event).is_break() {
+                return;
+            }
+        }
+        loop {
+            let due = self.operator.poll_timeout().map(|(tick, _)| self.clock.instant(tick));
+            let event = match self.mailbox.next(alarm(due)).await {
+                Mail::Shutdown => Event::ShutdownRequested,
+                Mail::Outcome(event) | Mail::Configuration(event) | Mail::Object(event) => event,
+                Mail::Timer => Event::TimerFired,
+                Mail::Question(query, reply) => {
+                    if !reply.is_unwanted() {
+                        reply.send(self.operator.answer(&query));
+                    }
+                    continue;
+                }
+            };
+            if self.step(event).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// One event and all that follows from it at once.
+    fn step(&mut self, event: Event) -> ControlFlow<()> {
+        if let Event::JobFinished(id, _) = &event {
+            self.running.remove(id);
+            while self.jobs.try_join_next().is_some() {}
+        }
+        self.operator.handle(self.clock.now(), event);
+        while let Some(effect) = self.operator.poll_effect() {
+            match effect {
+                Effect::StartJob(id, job) => self.start(id, job),
+                Effect::CancelJob(id) => {
+                    if let Some(cancel) = self.running.get(&id) {
+                        cancel.cancel();
+                    }
+                }
+                Effect::Tell(notice) => self.notices.tell(&notice),
+                Effect::Exit => return ControlFlow::Break(()),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn start(&mut self, id: JobId, job: Job) {
+        let cancel = CancellationToken::new();
+        let work = AssertUnwindSafe((self.run)(job, cancel.clone())).catch_unwind();
+        let doors = self.doors.clone();
+        self.running.insert(id, cancel);
+        self.jobs.spawn(async move {
+            let outcome = work.await.unwrap_or_else(|panic| Err(defect(panic.as_ref())));
+            // A loop that has ended needs no outcomes.
+            let _ = doors.post(Event::JobFinished(id, outcome));
+        });
+    }
+}
+
+impl<R> fmt::Debug for Driver<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("mailbox", &self.mailbox)
+            .field("running", &self.running.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A panic as the failure of the one job that panicked.
+fn defect(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::new(
+        Class::Defect,
+        format!("a job panicked: {}", text.unwrap_or("without a text")),
+    )
+    .hint("this is a defect of addon-operator, please report it")
+}
+
+async fn alarm(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
+
+/// The two times that the operator is told.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    fn now(self) -> Now {
+        let micros = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Now {
+            tick: Tick::from_micros(micros),
+            wall: Timestamp::now(),
+        }
+    }
+
+    /// When that tick comes, rounded up: a timer that fires early would be set again at once.
+    fn instant(self, tick: Tick) -> Instant {
+        // A tick so far away that no clock can tell it is not waited for before the process ends anyway.
+        let far = Duration::from_hours(24 * 365);
+        self.start + tick.since(Tick::ZERO).min(self.start.elapsed() + far)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_and_instants_are_of_one_clock() {
+        let clock = Clock::start();
+        let early = clock.now().tick;
+        assert!(clock.instant(early) <= Instant::now());
+        let later = early + Duration::from_mins(1);
+        let left = clock.instant(later) - Instant::now();
+        assert!(
+            left <= Duration::from_mins(1) && left > Duration::from_secs(30),
+            "{left:?}"
+        );
+        assert!(clock.instant(Tick::from_micros(u64::MAX)) > Instant::now() + Duration::from_hours(24));
+    }
+
+    #[tokio::test]
+    async fn a_panic_becomes_the_failure_of_its_job() {
+        let panicking = async {
+            if true {
+                panic!("broken {}", "here")
+            } else {
+                Ok(Done::StateSaved)
+            }
+        };
+        let outcome = AssertUnwindSafe(panicking)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| Err(defect(panic.as_ref())));
+        let failure = outcome.unwrap_err();
+        assert_eq!(
+            (failure.class, failure.report.as_str()),
+            (Class::Defect, "a job panicked: broken here")
+        );
+    }
+}

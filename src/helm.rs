@@ -1,0 +1,422 @@
+//! The helm binary as typed calls: its version, a rendering, an upgrade, a removal.
+//!
+//! A child gets an environment built from nothing with our one kubeconfig, so that it cannot come to another cluster or
+//! read a person's helm settings. It dies with us. Never decides whether a call is needed, and never runs two at once on
+//! one release: the caller holds the release.
+
+pub mod chart;
+pub mod labels;
+mod outcry;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
+use crate::report::Chain;
+
+/// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
+const OLDEST: Version = Version {
+    major: 3,
+    minor: 17,
+    patch: 0,
+};
+const VERSION_DEADLINE: Duration = Duration::from_secs(20);
+/// A rendering needs no cluster; one that takes longer is a template without end.
+const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
+/// Manifests beyond this fit into no release Secret by far.
+const STDOUT_LIMIT: usize = 64 << 20;
+const STDERR_LIMIT: usize = 64 << 10;
+/// One argument may hold 128 KiB on Linux.
+const ARGUMENT_LIMIT: usize = 100 << 10;
+
+/// How helm is called, the same for every release.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The binary.
+    pub binary: PathBuf,
+    /// A private directory for its caches and for our files for it.
+    pub dir: PathBuf,
+    /// The one kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// Where all releases are.
+    pub namespace: String,
+    /// `PATH` for credential plugins, and `HOME` if there is one.
+    pub search_path: OsString,
+    /// The home directory of a credential plugin, `None` to keep it out of everybody's home.
+    pub home: Option<PathBuf>,
+    /// The program that adds labels: ourselves.
+    pub post_renderer: PathBuf,
+    /// Labels for every object; empty for none.
+    pub labels: BTreeMap<String, String>,
+    /// `--history-max`.
+    pub history_max: u32,
+    /// `--timeout`.
+    pub timeout: Duration,
+}
+
+/// A helm that can be called.
+#[derive(Debug)]
+pub struct Helm {
+    options: Options,
+    spawner: Spawner,
+    version: OnceCell<Version>,
+}
+
+/// One rendering or upgrade.
+#[derive(Debug, Clone, Copy)]
+pub struct Chart<'a> {
+    /// The release's name.
+    pub release: &'a str,
+    /// The directory with its `Chart.yaml`.
+    pub dir: &'a Path,
+    /// The file with its values.
+    pub values: &'a Path,
+}
+
+/// A release as a successful upgrade printed it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Upgraded {
+    /// The new revision.
+    #[serde(rename = "version")]
+    pub revision: u32,
+    /// What was applied, without helm hooks.
+    #[serde(default)]
+    pub manifest: String,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug, Error)]
+pub enum HelmError {
+    #[error("cannot run helm")]
+    Process(#[source] ProcessError),
+    #[error("{} is {found}, which addon-operator cannot work with", binary.display())]
+    Unsuitable { binary: PathBuf, found: String },
+    #[error("cannot {action} release '{release}': helm: {message}")]
+    Failed {
+        action: &'static str,
+        release: String,
+        message: String,
+        class: Class,
+        hint: Option<String>,
+    },
+    #[error("cannot read what helm printed for release '{release}'")]
+    Output { release: String, source: serde_json::Error },
+    #[error("cannot prepare a helm call")]
+    Prepare(#[source] io::Error),
+}
+
+impl From<HelmError> for Failure {
+    fn from(error: HelmError) -> Self {
+        let report = Chain(&error).to_string();
+        match error {
+            HelmError::Process(ProcessError::Start { hint, .. }) => {
+                let failure = Self::new(Class::Invalid, report);
+                let failure = hint.into_iter().fold(failure, Self::hint);
+                failure.hint(format!(
+                    "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
+                ))
+            }
+            HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
+            HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
+            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
+                Self::new(Class::Defect, report)
+            }
+            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(format!(
+                "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
+            )),
+            HelmError::Failed { class, hint, .. } => hint.into_iter().fold(Self::new(class, report), Self::hint),
+            HelmError::Prepare(_) => Self::new(Class::Unavailable, report),
+        }
+    }
+}
+
+impl Helm {
+    /// A helm that was not asked anything yet.
+    pub fn new(options: Options, spawner: Spawner) -> Self {
+        Self {
+            options,
+            spawner,
+            version: OnceCell::new(),
+        }
+    }
+
+    /// The settings it was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The binary's version, asked once; an unsuitable one is an error that says what to install.
+    pub async fn version(&self) -> Result<Version, HelmError> {
+        self.version.get_or_try_init(|| self.ask_version()).await.copied()
+    }
+
+    async fn ask_version(&self) -> Result<Version, HelmError> {
+        let args = ["version", "--short"].map(OsString::from).into();
+        let finished = self.run(args, VERSION_DEADLINE, &CancellationToken::new()).await?;
+        // Helm 2 prints its version and fails, because its server part does not answer.
+        let text = finished.stdout.text();
+        let unsuitable = |found| HelmError::Unsuitable {
+            binary: self.options.binary.clone(),
+            found,
+        };
+        let Some(version) = Version::find(&text) else {
+            let said = if text.trim().is_empty() {
+                finished.stderr.text()
+            } else {
+                text
+            };
+            return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
+        };
+        if version < OLDEST || version.major > OLDEST.major {
+            return Err(unsuitable(format!("helm {version}")));
+        }
+        Ok(version)
+    }
+
+    /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks.
+    pub async fn template(
+        &self,
+        chart: Chart<'_>,
+        kube_version: &str,
+        api_versions: impl IntoIterator<Item = &str>,
+        cancel: &CancellationToken,
+    ) -> Result<String, HelmError> {
+        self.version().await?;
+        let mut args = self.args("template", chart);
+        for flag in [
+            "--is-upgrade",
+            "--no-hooks",
+            "--skip-crds",
+            "--kube-version",
+            kube_version,
+        ] {
+            args.push(flag.into());
+        }
+        for part in joined(api_versions) {
+            args.push("--api-versions".into());
+            args.push(part.into());
+        }
+        let finished = self.run(args, TEMPLATE_DEADLINE, cancel).await?;
+        if !finished.exit.is_success() {
+            return Err(failed("render", chart.release, &finished));
+        }
+        Ok(finished.stdout.text())
+    }
+
+    /// Installs or upgrades.
+    ///
+    /// Without `--disable-openapi-validation` helm spends most of its processor time on reading the cluster's `OpenAPI`
+    /// document, and with it helm refuses nothing less: a wrong type is refused by the API server, and a field that
+    /// the API server does not know is dropped by it with a warning in both cases. We pass these warnings on.
+    pub async fn upgrade(
+        &self,
+        chart: Chart<'_>,
+        labels: &BTreeMap<String, String>,
+        cancel: &CancellationToken,
+    ) -> Result<Upgraded, HelmError> {
+        self.version().await?;
+        let mut args = self.args("upgrade", chart);
+        let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
+        let history_max = self.options.history_max.to_string();
+        for flag in [
+            "--install",
+            "--skip-crds",
+            "--take-ownership",
+            "--disable-openapi-validation",
+            "--timeout",
+            &timeout,
+            "--history-max",
+            &history_max,
+            "--labels",
+            &labels.join(","),
+            "--output",
+            "json",
+        ] {
+            args.push(flag.into());
+        }
+        let finished = self.run(args, self.deadline(), cancel).await?;
+        if !finished.exit.is_success() {
+            return Err(failed("upgrade", chart.release, &finished));
+        }
+        for warning in outcry::warnings(&finished.stderr.text()) {
+            tracing::warn!(
+                release = chart.release,
+                warning,
+                "the API server has a warning about the release"
+            );
+        }
+        serde_json::from_slice(&finished.stdout.bytes).map_err(|source| HelmError::Output {
+            release: chart.release.to_owned(),
+            source,
+        })
+    }
+
+    /// Removes the release with its history; its helm hooks run. One that is absent is a success.
+    pub async fn uninstall(&self, release: &str, cancel: &CancellationToken) -> Result<(), HelmError> {
+        self.version().await?;
+        let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
+        let args = [
+            "uninstall",
+            release,
+            "--ignore-not-found",
+            "--namespace",
+            &self.options.namespace,
+            "--timeout",
+            &timeout,
+        ];
+        let finished = self
+            .run(args.map(OsString::from).into(), self.deadline(), cancel)
+            .await?;
+        if finished.exit.is_success() {
+            Ok(())
+        } else {
+            Err(failed("uninstall", release, &finished))
+        }
+    }
+
+    /// `--timeout` limits each step; this limits all of them together.
+    fn deadline(&self) -> Duration {
+        self.options.timeout * 2 + VERSION_DEADLINE
+    }
+
+    fn args(&self, command: &str, chart: Chart<'_>) -> Vec<OsString> {
+        let options = &self.options;
+        let mut args: Vec<OsString> = vec![command.into(), chart.release.into(), chart.dir.into()];
+        args.extend(["--namespace".into(), options.namespace.clone().into()]);
+        args.extend(["--values".into(), chart.values.into()]);
+        if !options.labels.is_empty() {
+            args.extend(["--post-renderer".into(), options.post_renderer.clone().into_os_string()]);
+            let pairs = options.labels.iter().map(|(key, value)| format!("{key}={value}"));
+            for argument in std::iter::once("post-renderer".to_owned()).chain(pairs) {
+                args.extend(["--post-renderer-args".into(), argument.into()]);
+            }
+        }
+        args
+    }
+
+    async fn run(
+        &self,
+        args: Vec<OsString>,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, HelmError> {
+        let spawn = Spawn {
+            args,
+            env: self.environment(),
+            stdout: Output::captured(STDOUT_LIMIT),
+            stderr: Output::captured(STDERR_LIMIT),
+            on_parent_death: ParentDeath::DiesToo,
+            ..Spawn::new(&self.options.binary, deadline)
+        };
+        self.spawner.run(spawn, cancel).await.map_err(HelmError::Process)
+    }
+
+    /// Everything that a helm child knows of the machine.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let Options {
+            dir,
+            kubeconfig,
+            search_path,
+            home,
+            ..
+        } = &self.options;
+        let own = |name: &str| dir.join(name).into_os_string();
+        let home = home
+            .as_ref()
+            .map_or_else(|| own("home"), |home| home.clone().into_os_string());
+        [
+            ("PATH", search_path.clone()),
+            ("HOME", home),
+            ("TMPDIR", dir.clone().into_os_string()),
+            ("KUBECONFIG", kubeconfig.clone().into_os_string()),
+            ("HELM_DRIVER", "secret".into()),
+            ("HELM_CACHE_HOME", own("cache")),
+            ("HELM_CONFIG_HOME", own("config")),
+            ("HELM_DATA_HOME", own("data")),
+            ("HELM_PLUGINS", own("plugins")),
+            ("HELM_BURST_LIMIT", "300".into()),
+            // A call lives for a tenth of a second: collecting garbage costs it a fifth of its processor time. The
+            // limit keeps a huge chart from taking all memory; only near it does Go collect again.
+            ("GOGC", "off".into()),
+            ("GOMEMLIMIT", "256MiB".into()),
+        ]
+        .map(|(name, value)| (name.into(), value))
+        .into()
+    }
+}
+
+fn failed(action: &'static str, release: &str, finished: &Finished) -> HelmError {
+    let stderr = finished.stderr.text();
+    let outcry::Reading { class, message, hint } = outcry::read(&stderr);
+    let message = if message.is_empty() {
+        finished.exit.to_string()
+    } else {
+        message
+    };
+    HelmError::Failed {
+        action,
+        release: release.to_owned(),
+        message,
+        class,
+        hint,
+    }
+}
+
+/// Joins with commas, in parts that fit into one argument.
+fn joined<'a>(items: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for item in items {
+        match parts.last_mut() {
+            Some(part) if part.len() + item.len() < ARGUMENT_LIMIT => {
+                part.push(',');
+                part.push_str(item);
+            }
+            _ => parts.push(item.to_owned()),
+        }
+    }
+    parts
+}
+
+/// A version of helm, without what stands behind the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    pub major: u32,
+    pub minor: u32,
+    pub patch: u32,
+}
+
+impl Version {
+    /// The first `v1.2.3` of a text.
+    fn find(text: &str) -> Option<Self> {
+        text.split_whitespace().find_map(|word| {
+            let numbers = word.strip_prefix('v')?;
+            let numbers = numbers.split(['-', '+']).next()?;
+            let mut parts = numbers.split('.').map(str::parse);
+            let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else {
+                return None;
+            };
+            let patch = parts.next().and_then(Result::ok).unwrap_or(0);
+            Some(Self { major, minor, patch })
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! Labels for every rendered object: what our own binary does when helm calls it as post-renderer.
+//! Must never change what a manifest means otherwise.
+
+use std::collections::BTreeMap;
+
+use addon_core::yaml::{self, YamlError};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Why labels could not be added.
+#[derive(Debug, Error)]
+pub enum LabelError {
+    #[error("the manifest that begins at line {line} is no YAML that helm reads")]
+    Yaml { line: usize, source: YamlError },
+    #[error("{object} has {field} that is no map")]
+    NoMap { object: String, field: &'static str },
+}
+
+/// Sets the labels on every object of the manifests; a label that is already there is replaced.
+///
+/// What is no object passes unchanged, for helm to complain about. The comments before an object stay: they say which
+/// template it came from.
+pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
+    let mut output = String::with_capacity(manifests.len() * 5 / 4);
+    for Piece { line, text } in pieces(manifests) {
+        let documents = yaml::documents_v2(text).map_err(|source| LabelError::Yaml { line, source })?;
+        if !documents.iter().any(Value::is_object) {
+            if !text.trim().is_empty() {
+                output.push_str("---\n");
+                output.push_str(text.trim_end());
+                output.push('\n');
+            }
+            continue;
+        }
+        let mut comments = text
+            .lines()
+            .take_while(|line| line.starts_with('#') || line.trim().is_empty());
+        for mut document in documents {
+            label_document(&mut document, labels)?;
+            output.push_str("---\n");
+            for comment in comments.by_ref().filter(|line| line.starts_with('#')) {
+                output.push_str(comment);
+                output.push('\n');
+            }
+            output.push_str(yaml::to_string(&document).trim_end());
+            output.push('\n');
+        }
+    }
+    Ok(output)
+}
+
+/// One document, or what stands where one could be.
+struct Piece<'a> {
+    line: usize,
+    text: &'a str,
+}
+
+/// Cuts at the marks between documents. YAML allows none of them inside of a document.
+fn pieces(manifests: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let (mut start, mut first, mut at) = (0, 1, 0);
+    for (number, line) in manifests.split_inclusive('\n').enumerate() {
+        if let Some(rest) = line.strip_prefix("---")
+            && (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+        {
+            pieces.push(Piece {
+                line: first,
+                text: &manifests[start..at],
+            });
+            // What follows on the line of the mark belongs to the document.
+            start = at + "---".len();
+            first = number + 1;
+        }
+        at += line.len();
+    }
+    pieces.push(Piece {
+        line: first,
+        text: &manifests[start..],
+    });
+    for piece in &mut pieces {
+        if let Some(rest) = piece
+            .text
+            .strip_prefix("\r\n")
+            .or_else(|| piece.text.strip_prefix('\n'))
+        {
+            piece.text = rest;
+        }
+    }
+    pieces
+}
+
+fn label_document(document: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+    let is_list = document
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.ends_with("List"));
+    if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
+        return items.iter_mut().try_for_each(|item| label_object(item, labels));
+    }
+    label_object(document, labels)
+}
+
+fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+    let name = name_of(object);
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
+    let no_map = |field| LabelError::NoMap {
+        object: name.clone(),
+        field,
+    };
+    let metadata = map_at(fields, "metadata").ok_or_else(|| no_map("metadata"))?;
+    let existing = map_at(metadata, "labels").ok_or_else(|| no_map("metadata.labels"))?;
+    for (key, value) in labels {
+        existing.insert(key.clone(), Value::String(value.clone()));
+    }
+    Ok(())
+}
+
+/// The map under the key, made if there is none.
+fn map_at<'a>(fields: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
+    let value = fields.entry(key).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut()
+}
+
+fn name_of(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels() -> BTreeMap<String, String> {
+        [("heritage", "addon-operator"), ("on", "yes")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    /// Texts that writers of manifests get wrong: everything else in them must survive.
+    const AWKWARD: &str = r#"---
+# Source: one/templates/a.yaml
+# a second line
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, labels: {heritage: Helm, keep: "true"}}
+data:
+  script: |
+    #!/bin/sh
+    --- not a mark
+    echo "x"
+
+  kept: |+
+    two ends
+
+
+  folded: >-
+    one
+    line
+  quoted: "tab\t, unicode \u00fc, \x07"
+  yes: "no"
+  number: "0123"
+  float: "1e3"
+  date: "2001-01-01"
+  empty: ""
+  tilde: "~"
+  colon: "a: b"
+  hash: "a #b"
+  long: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccccccccccccccccccccccccccccccccc"
+---
+# only a comment
+---
+
+--- # on the line of the mark
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: b
+spec: &spec
+  replicas: 3
+  big: 9007199254740993
+  ratio: 0.1
+  octal: 0644
+  on: yes
+  nothing: null
+  list:
+  - - 1
+    - [2, {a: b}]
+  - {}
+  - []
+again: *spec
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Secret
+  metadata: {name: c, labels: null}
+  data: {x: eA==}
+- apiVersion: v1
+  kind: Secret
+"#;
+
+    fn without_labels(mut value: Value) -> Value {
+        if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+            for item in items {
+                *item = without_labels(item.take());
+            }
+        } else if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("labels");
+        } else if let Some(object) = value.as_object_mut() {
+            object.insert("metadata".to_owned(), json!({}));
+        }
+        value
+    }
+
+    #[test]
+    fn nothing_but_labels_changes_in_awkward_manifests() {
+        let output = add_labels(AWKWARD, &labels()).unwrap();
+        let objects = |text: &str| -> Vec<Value> {
+            yaml::documents_v2(text)
+                .unwrap()
+                .into_iter()
+                .filter(Value::is_object)
+                .collect()
+        };
+        let (before, after) = (objects(AWKWARD), objects(&output));
+        assert_eq!(after.len(), 3);
+        assert_eq!(
+            before.into_iter().map(without_labels).collect::<Vec<_>>(),
+            after.iter().cloned().map(without_labels).collect::<Vec<_>>(),
+        );
+        assert_eq!(
+            after[0]["metadata"]["labels"],
+            json!({"heritage": "addon-operator", "keep": "true", "on": "yes"})
+        );
+        assert_eq!(
+            after[1]["metadata"]["labels"],
+            json!({"heritage": "addon-operator", "on": "yes"})
+        );
+        for item in after[2]["items"].as_array().unwrap() {
+            assert_eq!(item["metadata"]["labels"]["heritage"], "addon-operator");
+        }
+        assert!(after[2].get("metadata").is_none(), "a list is no object of the cluster");
+    }
+
+    #[test]
+    fn comments_before_an_object_stay_and_a_second_pass_changes_nothing() {
+        let output = add_labels(AWKWARD, &labels()).unwrap();
+        assert!(
+            output.starts_with("---\n# Source: one/templates/a.yaml\n# a second line\napiVersion: v1\n"),
+            "{output}"
+        );
+        assert!(output.contains("---\n# only a comment\n---\n"), "{output}");
+        assert_eq!(add_labels(&output, &labels()).unwrap(), output);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = add_labels("---\na: b\n---\na: [\n", &labels()).unwrap_err();
+        assert!(error.to_string().contains("line 3"), "{error}");
+        let error = add_labels("kind: ConfigMap\nmetadata: {name: x, labels: [a]}\n", &labels()).unwrap_err();
+        assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is no map");
+    }
+
+    #[test]
+    fn nothing_stays_nothing() {
+        assert_eq!(add_labels("", &labels()).unwrap(), "");
+        assert_eq!(add_labels("---\n---\n\n", &labels()).unwrap(), "");
+    }
+}

@@ -1,0 +1,233 @@
+//! What helm's error output means: who has to act, in which words, with which advice. Must never hide what helm said.
+
+use addon_core::failure::Class;
+
+/// The longest excerpt of what a program said.
+const EXCERPT: usize = 1000;
+
+/// An error output as we understand it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) class: Class,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+const RENDER: &str = "look at the chart's templates and values: `helm template` shows the same error";
+const UNREACHABLE: &str = "is the API server up?";
+
+/// Words that tell the class, the first that fits wins.
+const RULES: &[(&[&str], Class, &str)] = &[
+    (
+        &["another operation (install/upgrade/rollback) is in progress"],
+        Class::Unavailable,
+        "another helm works on this release, or was killed while it did",
+    ),
+    (
+        &[
+            "Kubernetes cluster unreachable",
+            "connection refused",
+            "i/o timeout",
+            "no route to host",
+            "TLS handshake",
+        ],
+        Class::Unavailable,
+        UNREACHABLE,
+    ),
+    (
+        &["no matches for kind"],
+        Class::Unavailable,
+        "the cluster does not serve this kind: does the module with its CRD come first (dependsOn)?",
+    ),
+    (
+        &["Unauthorized"],
+        Class::Refused,
+        "the API server does not accept our credentials: did they expire?",
+    ),
+    (
+        &["is forbidden:"],
+        Class::Refused,
+        "allow it to the operator's service account",
+    ),
+    (&["context canceled", "received signal"], Class::Cancelled, ""),
+    (&["timed out waiting", "context deadline exceeded"], Class::TimedOut, ""),
+    (
+        &[
+            "denied the request",
+            "exceeded quota",
+            "is invalid:",
+            "failed calling webhook",
+        ],
+        Class::Refused,
+        "",
+    ),
+    (
+        &[
+            "execution error at",
+            "parse error",
+            "template:",
+            "YAML parse error",
+            "error converting YAML",
+            "error while running post render",
+            "error while running command",
+            "don't meet the specifications of the schema",
+            "Chart.yaml",
+            "chart metadata",
+            "missing in charts/ directory",
+            "found in Chart.yaml, but missing",
+            "failed to parse",
+            "cannot unmarshal",
+            "unable to decode",
+            "unable to build kubernetes objects",
+            "unable to parse YAML",
+        ],
+        Class::Invalid,
+        RENDER,
+    ),
+    (
+        &[
+            "etcdserver",
+            "Internal error occurred",
+            "unexpected EOF",
+            "connection reset",
+        ],
+        Class::Unavailable,
+        UNREACHABLE,
+    ),
+];
+
+/// Finds the error in the output and what it means.
+pub(super) fn read(stderr: &str) -> Reading {
+    let message = error_of(stderr);
+    for (words, class, hint) in RULES {
+        if words.iter().any(|word| message.contains(word)) {
+            let hint = (!hint.is_empty()).then(|| (*hint).to_owned());
+            return Reading {
+                class: *class,
+                message,
+                hint,
+            };
+        }
+    }
+    // Whatever it is, it needs somebody to look, and a slow retry does no harm.
+    Reading {
+        class: Class::Refused,
+        message,
+        hint: None,
+    }
+}
+
+/// Helm's last `Error: …` and what follows it, without log records.
+fn error_of(stderr: &str) -> String {
+    let from = stderr
+        .rfind("Error: ")
+        .map_or(stderr, |at| &stderr[at + "Error: ".len()..]);
+    let lines: Vec<_> = from.lines().filter(|line| !is_record(line)).collect();
+    let text = lines.join("\n");
+    excerpt(
+        text.trim()
+            .trim_end_matches("Use --debug flag to render out invalid YAML")
+            .trim(),
+    )
+}
+
+/// Warnings of the API server that helm's client logged, each once.
+pub(super) fn warnings(stderr: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for line in stderr.lines().filter(|line| is_record(line)) {
+        let Some((_, text)) = line.split_once("Warning: ") else {
+            continue;
+        };
+        let text = text.strip_suffix('"').unwrap_or(text).replace("\\\"", "\"");
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+    warnings
+}
+
+/// A line such as `I1121 11:12:32.993101    8658 warnings.go:107] …`.
+fn is_record(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    bytes.len() > 5 && b"IWEF".contains(&bytes[0]) && bytes[1..5].iter().all(u8::is_ascii_digit) && bytes[5] == b' '
+}
+
+/// The beginning of a long text.
+pub(super) fn excerpt(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_follows_the_words() {
+        for (stderr, class) in [
+            (
+                "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress",
+                Class::Unavailable,
+            ),
+            (
+                "Error: Kubernetes cluster unreachable: Get \"https://x/version\": dial tcp: refused",
+                Class::Unavailable,
+            ),
+            (
+                "Error: template: one/templates/a.yaml:3:4: executing \"x\" at <fail>: oh",
+                Class::Invalid,
+            ),
+            (
+                "Error: YAML parse error on one/templates/a.yaml: error converting YAML to JSON: yaml: x",
+                Class::Invalid,
+            ),
+            (
+                "Error: parse error at (one/templates/a.yaml:1): unclosed action",
+                Class::Invalid,
+            ),
+            (
+                "Error: execution error at (one/templates/a.yaml:1:3): need a name",
+                Class::Invalid,
+            ),
+            (
+                "Error: UPGRADE FAILED: unable to build kubernetes objects from new release manifest: resource mapping \
+                 not found for name: \"x\" namespace: \"\" from \"\": no matches for kind \"X\" in version \"y/v1\"",
+                Class::Unavailable,
+            ),
+            (
+                "Error: configmaps \"x\" is forbidden: User \"u\" cannot get resource",
+                Class::Refused,
+            ),
+            (
+                "Error: Service \"x\" is invalid: spec.ports: Required value",
+                Class::Refused,
+            ),
+            ("Error: admission webhook \"w\" denied the request: no", Class::Refused),
+            (
+                "Error: failed post-install: 1 error occurred:\n\t* timed out waiting for the condition",
+                Class::TimedOut,
+            ),
+            ("Error: something new", Class::Refused),
+        ] {
+            assert_eq!(read(stderr).class, class, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn the_message_is_helms_own_without_records() {
+        let stderr = "I1121 11:12:32.993101    8658 warnings.go:107] \"Warning: unknown field \\\"bogus\\\"\"\n\
+                      Error: template: x: boom\nI1121 11:12:33.0    8658 x.go:1] noise\n\n\
+                      Use --debug flag to render out invalid YAML\n";
+        assert_eq!(read(stderr).message, "template: x: boom");
+        assert_eq!(warnings(stderr), ["unknown field \"bogus\""]);
+    }
+
+    #[test]
+    fn what_is_said_without_error_is_kept() {
+        assert_eq!(read("panic: oh\n").message, "panic: oh");
+        assert_eq!(excerpt(&"ü".repeat(2000)).chars().count(), EXCERPT + 1);
+    }
+}

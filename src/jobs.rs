@@ -1,0 +1,125 @@
+//! What takes time: each job of the core is one straight-line function from here to its outcome.
+//!
+//! A job asks nobody what to do next and retries nothing; the core does both. Two jobs share only what stands in
+//! [`Tools`].
+
+pub mod catalogue;
+pub mod config;
+pub mod enabled;
+pub mod hook;
+pub mod release;
+pub mod state;
+pub mod tmp;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::Done;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Cluster;
+use crate::helm::Helm;
+use crate::process::{ProcessError, Spawner};
+use catalogue::Catalogue;
+use release::Holds;
+use tmp::TmpDir;
+
+/// Everything that jobs work with.
+#[derive(Debug)]
+pub struct Tools {
+    /// The one cluster.
+    pub cluster: Cluster,
+    /// The one helm.
+    pub helm: Helm,
+    /// Starts hooks and scripts.
+    pub spawner: Spawner,
+    /// Where things lie, as the last reading of the directories found them.
+    pub catalogue: watch::Receiver<Arc<Catalogue>>,
+    /// Where files for children are written.
+    pub tmp: TmpDir,
+    /// The environment of hooks and scripts: our own, and `KUBECONFIG` that leads to our cluster.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The name of our `ConfigMap`.
+    pub config_map: String,
+    /// How long an enabled script may run.
+    pub script_deadline: Duration,
+    /// Which release is worked on right now.
+    pub holds: Holds,
+}
+
+/// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
+pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
+    let tools = &*tools;
+    match job {
+        Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::RunHook(run) => {
+            let (output, usage) = hook::run(tools, &run, &cancel).await?;
+            Ok(Done::HookRan { output, usage })
+        }
+        Job::RunEnabledScript {
+            module,
+            values,
+            config_values,
+        } => enabled::run(tools, &module, &values, &config_values, &cancel)
+            .await
+            .map(Done::ScriptAnswered),
+        Job::SyncRelease { module, values } => release::sync(tools, &module, &values, &cancel)
+            .await
+            .map(Done::ReleaseSynced),
+        Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
+            .await
+            .map(|()| Done::ReleaseDeleted),
+        Job::LoadState => unless(&cancel, state::load(tools)).await.map(Done::StateLoaded),
+        Job::SaveState { last_good } => unless(&cancel, state::save(tools, &last_good))
+            .await
+            .map(|()| Done::StateSaved),
+        Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
+        Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+        } => {
+            let saved = config::save(tools, &key, text, base.as_deref(), create);
+            unless(&cancel, saved).await.map(Done::ConfigSaved)
+        }
+    }
+}
+
+/// Does the work unless it is cancelled first.
+async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
+        outcome = work => outcome,
+        () = cancel.cancelled() => Err(Failure::new(Class::Cancelled, "the job was cancelled")),
+    }
+}
+
+/// How a hook or a script that did not run to its end failed.
+fn not_ended(error: &ProcessError) -> Failure {
+    match error {
+        ProcessError::Start { hint, source, .. } => {
+            let failure = Failure::new(Class::HookFailed, format!("cmd start: {source}"));
+            hint.iter().fold(failure, Failure::hint)
+        }
+        ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
+        ProcessError::TimedOut { deadline, .. } => Failure::new(
+            Class::TimedOut,
+            format!("it did not end within {deadline:?} and was ended"),
+        ),
+        ProcessError::Cancelled { .. } => Failure::new(Class::Cancelled, "it was cancelled"),
+    }
+}
+
+/// The end of a long text, where programs say what went wrong.
+fn tail(text: &str) -> String {
+    const LONGEST: usize = 4000;
+    let text = text.trim();
+    match text.char_indices().rev().nth(LONGEST) {
+        Some((start, _)) => format!("…{}", &text[start..]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Asks a module's enabled script. Only an answer is an answer: a script that fails or says something else than `true`
+//! or `false` is a failure, never a "no".
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::operator::event::ScriptAnswer;
+use addon_core::values::HookDocument;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::hook::relay::{Labels, Stream};
+use super::hook::{STDERR_LIMIT, json, usage};
+use super::{Tools, not_ended, tail};
+use crate::process::{Output, Spawn};
+
+pub(super) async fn run(
+    tools: &Tools,
+    module: &ModuleName,
+    values: &Value,
+    config_values: &HookDocument,
+    cancel: &CancellationToken,
+) -> Result<ScriptAnswer, Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let script = catalogue.module(module)?.enabled_script.as_ref();
+    let Some(script) = script else {
+        return Err(Failure::new(
+            Class::Invalid,
+            format!("module '{module}' has no enabled script any more"),
+        ));
+    };
+    let what = format!("failed to execute '{module}' module's enabled script: it");
+    let bad = |text: &str| Failure::new(Class::HookFailed, format!("{what} {text}"));
+    let io = |error: std::io::Error| Failure::new(Class::Unavailable, format!("{what} has no files: {error}"));
+    let file = |suffix: &str, content: &[u8]| tools.tmp.file(&format!("{module}."), suffix, content).map_err(io);
+    let values = file(".module-values.json", &json(values))?;
+    let config_values = file(".module-config-values.json", &json(config_values))?;
+    let result = file(".module-enabled-result", b"")?;
+    let reason = file(".module-enabled-reason", b"")?;
+
+    let mut env = tools.environment.clone();
+    for (name, file) in [
+        ("VALUES_PATH", &values),
+        ("CONFIG_VALUES_PATH", &config_values),
+        ("MODULE_ENABLED_RESULT", &result),
+        ("MODULE_ENABLED_REASON", &reason),
+    ] {
+        env.push((name.into(), file.path().into()));
+    }
+    let labels = Labels::of_enabled_script(module);
+    let spawn = Spawn {
+        env,
+        stdout: Output::lines(labels.sink(Stream::Stdout)),
+        stderr: Output::lines(labels.sink(Stream::Stderr)).and_captured(STDERR_LIMIT),
+        ..Spawn::new(script, tools.script_deadline)
+    };
+    let finished = tools
+        .spawner
+        .run(spawn, cancel)
+        .await
+        .map_err(|error| not_ended(&error).within(&what))?;
+    if !finished.exit.is_success() {
+        return Err(bad(&format!(
+            "ended with {}: {}",
+            finished.exit,
+            tail(&finished.stderr.text())
+        )));
+    }
+    let enabled = match result.read().map_err(io)?.trim() {
+        "true" => true,
+        "false" => false,
+        other => {
+            let failure = bad(&format!("wrote '{}' to MODULE_ENABLED_RESULT", tail(other)));
+            return Err(failure.hint("the file must hold `true` or `false`"));
+        }
+    };
+    let reason = if enabled {
+        None
+    } else {
+        Some(reason.read().map_err(io)?.trim().to_owned())
+    };
+    let reason = reason.filter(|text| !text.is_empty());
+    Ok(ScriptAnswer {
+        enabled,
+        reason,
+        usage: usage(finished.usage),
+    })
+}

@@ -1,0 +1,531 @@
+//! Brings one release to what its values want, or removes it. What to do is decided in the core; here it is done.
+//!
+//! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
+//! but by an explicit removal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use addon_core::digest::Digest;
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
+use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::values::HookDocument;
+use addon_core::yaml;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::Tools;
+use super::tmp::TmpFile;
+use crate::cluster::apis::Apis;
+use crate::cluster::drift::{self, ObjectKey};
+use crate::cluster::releases::{self, Marks, Revision};
+use crate::disk::{self, Chart};
+use crate::helm::{self, HelmError};
+use crate::process::ProcessError;
+use crate::report::Chain;
+
+/// The kinds whose objects change what the API server serves.
+const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
+/// What one Secret can hold. The chart and the manifest need room beside the values.
+const SECRET_LIMIT: usize = 1 << 20;
+/// Values below this fit however badly they can be packed.
+const SURELY_FITS: usize = 700 << 10;
+/// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
+const ANNOTATION_LIMIT: usize = 128 << 10;
+/// A repair changes the state; a second one means that somebody else works against us.
+const REPAIRS: usize = 2;
+
+/// Who holds which release. Clones share the holds.
+#[derive(Debug, Clone, Default)]
+pub struct Holds(Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>);
+
+impl Holds {
+    /// Waits until nobody else holds the release.
+    async fn hold(&self, release: &str) -> OwnedMutexGuard<()> {
+        let mutex = {
+            let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(holds.entry(release.to_owned()).or_default())
+        };
+        mutex.lock_owned().await
+    }
+}
+
+pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
+    Ok(tools.cluster.list_releases().await?)
+}
+
+/// Makes the release what these values render to, with as little as needed.
+pub(super) async fn sync(
+    tools: &Tools,
+    module: &ModuleName,
+    values: &HookDocument,
+    cancel: &CancellationToken,
+) -> Result<Synced, Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let files = catalogue.module(module)?;
+    let Some(chart) = files.chart else {
+        return Ok(Synced {
+            action: SyncAction::Unchanged,
+            revision: 0,
+        });
+    };
+    let name = module.as_str();
+    let _hold = tools.holds.hold(name).await;
+    let apis = tools.cluster.apis().await?;
+    let values = &values.to_value();
+    let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
+    let mut sync = Sync {
+        tools,
+        cancel,
+        chart: Source {
+            kind: chart,
+            dir: &files.dir,
+            values,
+            ready: None,
+        },
+        apis,
+        revision: None,
+        objects: None,
+        facts: Facts {
+            release: name.to_owned(),
+            inputs: inputs.to_string(),
+            newest: None,
+            objects: Objects::Unknown,
+            rendered: None,
+            intent: None,
+            now: 0,
+            helm_timeout: tools.helm.options().timeout,
+        },
+    };
+    let outcome = sync.run().await;
+    if outcome.is_err() {
+        // Maybe it failed because we knew an old list of kinds.
+        tools.cluster.forget_apis().await;
+    }
+    outcome
+}
+
+/// The digest of everything that the rendering and the release depend on.
+async fn inputs(
+    tools: &Tools,
+    chart: Chart,
+    dir: &std::path::Path,
+    values: &Value,
+    apis: &Apis,
+) -> Result<Digest, Failure> {
+    let version = tools.helm.version().await?;
+    let options = tools.helm.options();
+    let dir = dir.to_owned();
+    let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
+        .await
+        .map_err(|error| Failure::new(Class::Defect, format!("cannot digest the chart: {error}")))?
+        .map_err(|error| Failure::new(Class::Invalid, Chain(&error).to_string()))?;
+    let mut digest = Digest::builder()
+        .part(files.to_string())
+        .value(values)
+        .part(version.to_string())
+        .part(apis.digest.to_string())
+        .part(&options.namespace);
+    for (key, value) in &options.labels {
+        digest = digest.part(key).part(value);
+    }
+    Ok(digest.finish())
+}
+
+/// One sync under way.
+struct Sync<'a> {
+    tools: &'a Tools,
+    cancel: &'a CancellationToken,
+    chart: Source<'a>,
+    apis: Arc<Apis>,
+    revision: Option<Revision>,
+    /// The objects of the deployed revision, once somebody asked.
+    objects: Option<BTreeSet<ObjectKey>>,
+    facts: Facts,
+}
+
+impl Sync<'_> {
+    async fn run(&mut self) -> Result<Synced, Failure> {
+        self.observe().await?;
+        let mut repairs = 0;
+        loop {
+            match release::decide(&self.facts) {
+                Step::LookAtObjects => self.look_at_objects().await?,
+                Step::Render => self.render().await?,
+                Step::Repair { revision, left } if repairs < REPAIRS => {
+                    repairs += 1;
+                    self.repair(revision, left).await?;
+                }
+                Step::Repair { .. } => {
+                    let report = format!("release '{}' becomes unfinished again and again", self.facts.release);
+                    return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
+                }
+                Step::Keep { revision } => {
+                    return Ok(Synced {
+                        action: SyncAction::Unchanged,
+                        revision,
+                    });
+                }
+                Step::Record { revision } => {
+                    self.record().await?;
+                    return Ok(Synced {
+                        action: SyncAction::Recorded,
+                        revision,
+                    });
+                }
+                Step::Upgrade(reason) => return self.upgrade(&reason).await,
+                Step::Refuse(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn observe(&mut self) -> Result<(), Failure> {
+        let (revision, facts) = (&mut self.revision, &mut self.facts);
+        *revision = observe(self.tools, facts).await?;
+        Ok(())
+    }
+
+    fn deployed(&self) -> Result<&Revision, Failure> {
+        self.revision.as_ref().ok_or_else(|| {
+            Failure::new(
+                Class::Defect,
+                format!("release '{}' was decided on without being there", self.facts.release),
+            )
+        })
+    }
+
+    async fn look_at_objects(&mut self) -> Result<(), Failure> {
+        let keys = self.objects_of_deployed().await?;
+        let labels = &self.tools.helm.options().labels;
+        self.facts.objects = self.tools.cluster.look_for(&keys, labels, &self.apis).await?;
+        self.objects = Some(keys);
+        Ok(())
+    }
+
+    async fn objects_of_deployed(&self) -> Result<BTreeSet<ObjectKey>, Failure> {
+        let revision = self.deployed()?;
+        let marked = revision
+            .objects
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        match marked {
+            Some(keys) => Ok(keys),
+            None => keys_of(&self.facts.release, &self.tools.cluster.manifest(revision).await?),
+        }
+    }
+
+    async fn render(&mut self) -> Result<(), Failure> {
+        let (chart, values) = self.chart.ready(self.tools, &self.facts.release).await?;
+        let chart = helm::Chart {
+            release: &self.facts.release,
+            dir: chart,
+            values,
+        };
+        let names = self.apis.names.iter().map(String::as_str);
+        let manifest = self
+            .tools
+            .helm
+            .template(chart, &self.apis.version, names, self.cancel)
+            .await?;
+        self.facts.rendered = Some(checksum(&manifest));
+        Ok(())
+    }
+
+    async fn repair(&mut self, revision: u32, left: release::Status) -> Result<(), Failure> {
+        let release = self.facts.release.as_str();
+        warn!(release, revision, %left, "a helm was ended before its work was done, its revision is marked as failed");
+        self.tools.cluster.fail_revision(self.deployed()?).await?;
+        self.tools.cluster.clear_intent(release).await?;
+        self.observe().await
+    }
+
+    async fn record(&mut self) -> Result<(), Failure> {
+        let revision = self.deployed()?;
+        let (Some(checksum), Some(keys)) = (&self.facts.rendered, &self.objects) else {
+            return Err(Failure::new(
+                Class::Defect,
+                "an equal rendering was decided on without a rendering",
+            ));
+        };
+        let marks = Marks {
+            inputs: self.facts.inputs.clone(),
+            checksum: checksum.clone(),
+            objects: annotation(keys),
+        };
+        Ok(self
+            .tools
+            .cluster
+            .mark(&revision.release, revision.newest.revision, &marks)
+            .await?)
+    }
+
+    async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
+        let (tools, release) = (self.tools, self.facts.release.as_str());
+        let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
+        let (chart, values) = self.chart.ready(tools, release).await?;
+        let chart = helm::Chart {
+            release,
+            dir: chart,
+            values,
+        };
+        let labels = releases::labels(revision_before + 1, &self.facts.inputs, self.facts.rendered.as_deref());
+        let intent = Intent {
+            kind: IntentKind::Upgrade,
+            revision_before,
+            digest: self.facts.inputs.clone(),
+            started: now(),
+        };
+        tools.helm.version().await?;
+        info!(release, %reason, "upgrading the release");
+        tools.cluster.record_intent(release, &intent).await?;
+        let upgraded = tools.helm.upgrade(chart, &labels, self.cancel).await;
+        let upgraded = match upgraded {
+            Ok(upgraded) => upgraded,
+            Err(error) => {
+                forget_unless_cut_short(tools, release, &error).await;
+                return Err(error.into());
+            }
+        };
+        self.mark_upgraded(&upgraded).await;
+        Ok(Synced {
+            action: SyncAction::Upgraded,
+            revision: upgraded.revision,
+        })
+    }
+
+    /// The release is deployed; what fails here costs the next sync some work and nothing else.
+    async fn mark_upgraded(&self, upgraded: &helm::Upgraded) {
+        let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
+        let marked = async {
+            let keys = keys_of(release, &upgraded.manifest)?;
+            if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
+                cluster.forget_apis().await;
+            }
+            let checksum = self
+                .facts
+                .rendered
+                .clone()
+                .unwrap_or_else(|| checksum(&upgraded.manifest));
+            let marks = Marks {
+                inputs: self.facts.inputs.clone(),
+                checksum,
+                objects: annotation(&keys),
+            };
+            cluster
+                .mark(release, upgraded.revision, &marks)
+                .await
+                .map_err(Failure::from)
+        };
+        let cleared = async { cluster.clear_intent(release).await.map_err(Failure::from) };
+        let (marked, cleared) = tokio::join!(marked, cleared);
+        for error in [marked, cleared].into_iter().filter_map(Result::err) {
+            warn!(release, %error, "the release is deployed, but a note about it could not be written");
+        }
+    }
+}
+
+/// Removes a release of ours; one that is absent is a success.
+pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
+    let _hold = tools.holds.hold(release).await;
+    let mut facts = Facts {
+        release: release.to_owned(),
+        inputs: String::new(),
+        newest: None,
+        objects: Objects::Unknown,
+        rendered: None,
+        intent: None,
+        now: 0,
+        helm_timeout: tools.helm.options().timeout,
+    };
+    let Some(revision) = observe(tools, &mut facts).await? else {
+        return Ok(());
+    };
+    if let Some(failure) = release::delay_of_removal(&facts) {
+        return Err(failure);
+    }
+    let intent = Intent {
+        kind: IntentKind::Uninstall,
+        revision_before: revision.newest.revision,
+        digest: String::new(),
+        started: now(),
+    };
+    tools.helm.version().await?;
+    info!(release, "uninstalling the release");
+    tools.cluster.record_intent(release, &intent).await?;
+    let uninstalled = tools.helm.uninstall(release, cancel).await;
+    tools.cluster.forget_apis().await;
+    if let Err(error) = uninstalled {
+        forget_unless_cut_short(tools, release, &error).await;
+        return Err(error.into());
+    }
+    if let Err(error) = tools.cluster.clear_intent(release).await {
+        warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
+    }
+    Ok(())
+}
+
+/// Reads the newest revision, and what we meant to do if it is unfinished.
+async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
+    let revision = tools.cluster.newest_revision(&facts.release).await?;
+    facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
+    facts.objects = Objects::Unknown;
+    facts.now = now();
+    let unfinished = facts
+        .newest
+        .as_ref()
+        .is_some_and(|newest| newest.status.is_unfinished());
+    facts.intent = if unfinished {
+        tools.cluster.intent(&facts.release).await?
+    } else {
+        None
+    };
+    Ok(revision)
+}
+
+/// A helm that told us how it ended left nothing unfinished. One that was cut short may have: its intent stays.
+async fn forget_unless_cut_short(tools: &Tools, release: &str, error: &HelmError) {
+    let cut_short = matches!(
+        error,
+        HelmError::Process(
+            ProcessError::TimedOut { .. }
+                | ProcessError::Cancelled { finished: Some(_), .. }
+                | ProcessError::Wait { .. }
+        )
+    ) || matches!(
+        error,
+        HelmError::Failed {
+            class: Class::Cancelled,
+            ..
+        }
+    );
+    if cut_short {
+        return;
+    }
+    if let Err(error) = tools.cluster.clear_intent(release).await {
+        warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+    }
+}
+
+/// The chart and its values in a form that helm takes, made when they are first needed.
+struct Source<'a> {
+    kind: Chart,
+    dir: &'a std::path::Path,
+    values: &'a Value,
+    ready: Option<(Option<TempDir>, TmpFile)>,
+}
+
+impl Source<'_> {
+    async fn ready(&mut self, tools: &Tools, release: &str) -> Result<(&std::path::Path, &std::path::Path), Failure> {
+        if self.ready.is_none() {
+            let text = yaml::to_string(self.values);
+            refuse_oversized(release, &text)?;
+            let prepare = |error: io::Error| Failure::from(HelmError::Prepare(error));
+            let values = tools
+                .tmp
+                .file(&format!("{release}.module-values.yaml-"), "", text.as_bytes())
+                .map_err(prepare)?;
+            let made = match self.kind {
+                Chart::Whole => None,
+                Chart::Made => Some(self.make(tools, release).await?),
+            };
+            self.ready = Some((made, values));
+        }
+        let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
+        Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
+    }
+
+    async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {
+        let (kind, dir, tmp) = (self.kind, self.dir.to_owned(), tools.tmp.dir().to_owned());
+        let release = release.to_owned();
+        tokio::task::spawn_blocking(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
+            .await
+            .map_err(|error| Failure::new(Class::Defect, format!("cannot make a chart: {error}")))?
+            .map_err(|error| HelmError::Prepare(error).into())
+    }
+}
+
+fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
+    if values.len() < SURELY_FITS {
+        return Ok(());
+    }
+    let size = releases::packed_size(values.as_bytes()).map_err(HelmError::Prepare)?;
+    if size < SECRET_LIMIT {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Class::Invalid,
+        format!(
+            "the values of release '{release}' take {size} bytes packed, and a release Secret holds {SECRET_LIMIT}"
+        ),
+    )
+    .hint("keep large data in a ConfigMap or Secret of its own and only its name in the values"))
+}
+
+/// The checksum of a manifest, whatever white space is around it.
+fn checksum(manifest: &str) -> String {
+    Digest::of_bytes(manifest.trim().as_bytes()).to_string()
+}
+
+fn keys_of(release: &str, manifest: &str) -> Result<BTreeSet<ObjectKey>, Failure> {
+    let documents = yaml::documents_v2(manifest).map_err(|error| {
+        Failure::new(
+            Class::Invalid,
+            format!("the manifest of release '{release}' is no YAML: {error}"),
+        )
+    })?;
+    Ok(drift::keys_of(&documents))
+}
+
+/// The objects as they are marked on the release, nothing if there are too many for that.
+fn annotation(keys: &BTreeSet<ObjectKey>) -> Option<String> {
+    serde_json::to_string(keys)
+        .ok()
+        .filter(|text| text.len() <= ANNOTATION_LIMIT)
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_beyond_a_secret_are_refused_before_helm_is_started() {
+        // Digits of a digest chain: hardly packable, and the same in every run.
+        let mut text = String::new();
+        let mut digest = Digest::of_bytes(b"seed");
+        while text.len() < 3 << 20 {
+            digest = Digest::of_bytes(digest.to_string().as_bytes());
+            text.push_str(&digest.to_string());
+        }
+        let failure = refuse_oversized("one", &text).unwrap_err();
+        assert_eq!(failure.class, Class::Invalid);
+        assert!(
+            failure.report.contains("'one'") && failure.report.contains("1048576"),
+            "{failure}"
+        );
+        assert_eq!(refuse_oversized("one", &"a: b\n".repeat(1 << 20)), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_release_is_held_by_one_at_a_time() {
+        let holds = Holds::default();
+        let first = holds.hold("one").await;
+        let _other = holds.hold("two").await;
+        let mut second = std::pin::pin!(holds.hold("one"));
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        drop(first);
+        assert!(futures::poll!(second).is_ready());
+    }
+}

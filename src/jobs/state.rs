@@ -1,0 +1,16 @@
+//! Loads and saves our own state. What it is made of stands in the cluster's file of that name.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::Failure;
+use addon_core::operator::event::SavedState;
+
+use super::Tools;
+
+pub(super) async fn load(tools: &Tools) -> Result<SavedState, Failure> {
+    Ok(tools.cluster.load_state().await?)
+}
+
+pub(super) async fn save(tools: &Tools, last_good: &BTreeMap<String, String>) -> Result<(), Failure> {
+    Ok(tools.cluster.save_last_good(last_good).await?)
+}

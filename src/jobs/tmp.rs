@@ -1,0 +1,182 @@
+//! Files for children: values, contexts, and what they answer. Nobody else may read them, and none outlives us for long:
+//! a run sweeps away what killed runs left.
+
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use tempfile::TempPath;
+
+use crate::settings::TmpFiles;
+
+const RUN: &str = "run-";
+
+/// The directory of this run.
+#[derive(Debug)]
+pub struct TmpDir {
+    dir: PathBuf,
+    files: TmpFiles,
+}
+
+/// One file, removed when this is dropped unless files are kept.
+#[derive(Debug)]
+pub struct TmpFile(Option<TempPath>, PathBuf);
+
+impl TmpFile {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.1
+    }
+
+    /// What somebody wrote into it.
+    pub fn read(&self) -> io::Result<String> {
+        String::from_utf8(fs::read(&self.1)?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", self.1.display())))
+    }
+}
+
+impl Drop for TmpFile {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take()
+            && let Err(error) = path.close()
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "cannot remove a temporary file");
+        }
+    }
+}
+
+impl TmpDir {
+    /// Makes a directory for this run below the given one and removes those of runs that have ended.
+    pub fn prepare(parent: &Path, files: TmpFiles) -> io::Result<Self> {
+        fs::create_dir_all(parent)?;
+        if files == TmpFiles::Removed {
+            sweep(parent)?;
+        }
+        let dir = parent.join(format!("{RUN}{}", std::process::id()));
+        fs::create_dir_all(&dir)?;
+        fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
+        Ok(Self { dir, files })
+    }
+
+    /// The directory itself.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A directory in it, for somebody's own use.
+    pub fn sub_dir(&self, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.join(name);
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
+    /// A new file with this content, named so that a person recognises it.
+    pub fn file(&self, prefix: &str, suffix: &str, content: &[u8]) -> io::Result<TmpFile> {
+        let mut file = tempfile::Builder::new()
+            .prefix(prefix)
+            .suffix(suffix)
+            .rand_bytes(16)
+            .tempfile_in(&self.dir)?;
+        file.write_all(content)?;
+        let path = file.into_temp_path();
+        let place = path.to_path_buf();
+        Ok(match self.files {
+            TmpFiles::Removed => TmpFile(Some(path), place),
+            TmpFiles::Kept => {
+                path.keep().map_err(|error| error.error)?;
+                TmpFile(None, place)
+            }
+        })
+    }
+}
+
+impl Drop for TmpDir {
+    fn drop(&mut self) {
+        if self.files == TmpFiles::Removed
+            && let Err(error) = fs::remove_dir_all(&self.dir)
+        {
+            tracing::warn!(%error, "cannot remove the directory of temporary files");
+        }
+    }
+}
+
+/// Removes the directories of runs whose process is gone. One with our own number is from before a restart.
+fn sweep(parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(pid) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(RUN)?.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        if pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists() {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// A name as it may stand in a file name.
+pub fn safe(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_private_and_gone_after_use() {
+        let parent = tempfile::tempdir().unwrap();
+        let tmp = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
+        let file = tmp.file("one.module-values-", ".json", b"{}").unwrap();
+        let path = file.path().to_owned();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(file.read().unwrap(), "{}");
+        drop(file);
+        assert!(!path.exists());
+        drop(tmp);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_are_kept_when_asked() {
+        let parent = tempfile::tempdir().unwrap();
+        let tmp = TmpDir::prepare(parent.path(), TmpFiles::Kept).unwrap();
+        let path = tmp.file("a-", ".json", b"1").unwrap().path().to_owned();
+        drop(tmp);
+        assert_eq!(fs::read_to_string(path).unwrap(), "1");
+    }
+
+    #[test]
+    fn only_directories_of_ended_runs_are_swept_away() {
+        let parent = tempfile::tempdir().unwrap();
+        // The kernel gives no process a number beyond 4194304.
+        for name in ["run-4999999", "run-1", "run-x", "other"] {
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        let _tmp = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
+        assert!(!parent.path().join("run-4999999").exists());
+        for name in ["run-1", "run-x", "other"] {
+            assert!(parent.path().join(name).exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_become_file_names() {
+        assert_eq!(safe("hooks/sub dir/010-x.sh"), "hooks-sub-dir-010-x.sh");
+    }
+}

@@ -1,0 +1,326 @@
+//! The bounded ways into the loop that decides, and the order in which it looks at them.
+//! Knows nothing of what it carries, never decides, and never loses anything silently.
+//!
+//! What comes first cannot starve what comes last: outcomes are limited by the jobs that run, questions by permits.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Questions under way at once: a review storm waits here instead of in memory.
+const QUESTIONS: usize = 64;
+/// The `ConfigMap` changes seldom; its watcher waits while the loop is behind.
+const CONFIGURATIONS: usize = 8;
+/// Watchers stop polling when this many object changes wait.
+const OBJECTS: usize = 256;
+
+/// Opens a mailbox. The token says when the loop should hear of the shutdown.
+pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox<E, Q, A>) {
+    let (outcome_door, outcomes) = mpsc::unbounded_channel();
+    let (question_door, questions) = mpsc::unbounded_channel();
+    let (configuration_door, configurations) = mpsc::channel(CONFIGURATIONS);
+    let (object_door, objects) = mpsc::channel(OBJECTS);
+    let doors = Doors {
+        outcomes: outcome_door,
+        questions: question_door,
+        permits: Arc::new(Semaphore::new(QUESTIONS)),
+        configurations: configuration_door,
+        objects: object_door,
+    };
+    let shutdown = Some(shutdown);
+    (
+        doors,
+        Mailbox {
+            shutdown,
+            outcomes,
+            questions,
+            configurations,
+            objects,
+        },
+    )
+}
+
+/// The loop has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the operator is shutting down")]
+pub struct Closed;
+
+/// The senders' side.
+pub struct Doors<E, Q, A> {
+    outcomes: mpsc::UnboundedSender<E>,
+    questions: mpsc::UnboundedSender<(Q, Reply<A>)>,
+    permits: Arc<Semaphore>,
+    configurations: mpsc::Sender<E>,
+    objects: mpsc::Sender<E>,
+}
+
+impl<E, Q, A> Doors<E, Q, A> {
+    /// The outcome of a job. Cannot fill: there are as many outcomes as jobs, and the loop counts those.
+    pub fn post(&self, outcome: E) -> Result<(), Closed> {
+        self.outcomes.send(outcome).map_err(|_| Closed)
+    }
+
+    /// Asks and waits for the answer. How long, the asker decides; a question that nobody waits for any more keeps its
+    /// place until the loop has seen it.
+    pub async fn ask(&self, question: Q) -> Result<A, Closed> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Closed)?;
+        let (sender, answer) = oneshot::channel();
+        self.questions
+            .send((question, Reply { sender, permit }))
+            .map_err(|_| Closed)?;
+        answer.await.map_err(|_| Closed)
+    }
+
+    /// A change of the configuration; waits for room.
+    pub async fn configure(&self, event: E) -> Result<(), Closed> {
+        self.configurations.send(event).await.map_err(|_| Closed)
+    }
+
+    /// A change of a watched object; waits for room.
+    pub async fn observe(&self, event: E) -> Result<(), Closed> {
+        self.objects.send(event).await.map_err(|_| Closed)
+    }
+}
+
+impl<E, Q, A> Clone for Doors<E, Q, A> {
+    fn clone(&self) -> Self {
+        Self {
+            outcomes: self.outcomes.clone(),
+            questions: self.questions.clone(),
+            permits: Arc::clone(&self.permits),
+            configurations: self.configurations.clone(),
+            objects: self.objects.clone(),
+        }
+    }
+}
+
+impl<E, Q, A> fmt::Debug for Doors<E, Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors")
+            .field("permits", &self.permits.available_permits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The way back to whoever asked. Dropped without an answer, the asker hears that the loop has ended.
+pub struct Reply<A> {
+    sender: oneshot::Sender<A>,
+    permit: OwnedSemaphorePermit,
+}
+
+impl<A> Reply<A> {
+    /// An asker that has given up meanwhile gets nothing, and that is fine.
+    pub fn send(self, answer: A) {
+        let Self { sender, permit } = self;
+        drop(sender.send(answer));
+        drop(permit);
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn is_unwanted(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl<A> fmt::Debug for Reply<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("unwanted", &self.is_unwanted())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What woke the loop, in the order of precedence.
+#[derive(Debug)]
+pub enum Mail<E, Q, A> {
+    /// Told once.
+    Shutdown,
+    Outcome(E),
+    Question(Q, Reply<A>),
+    Configuration(E),
+    Timer,
+    Object(E),
+}
+
+/// The loop's side.
+pub struct Mailbox<E, Q, A> {
+    /// Taken when it was told.
+    shutdown: Option<CancellationToken>,
+    outcomes: mpsc::UnboundedReceiver<E>,
+    questions: mpsc::UnboundedReceiver<(Q, Reply<A>)>,
+    configurations: mpsc::Receiver<E>,
+    objects: mpsc::Receiver<E>,
+}
+
+impl<E, Q, A> Mailbox<E, Q, A> {
+    /// The most important thing that waits, or the first that comes. The timer is the loop's own; it stands before the
+    /// objects, whose stream may never pause. Without a timer the loop hands in a future that never ends.
+    pub async fn next(&mut self, timer: impl Future<Output = ()>) -> Mail<E, Q, A> {
+        tokio::select! {
+            biased;
+            () = asked_to_stop(self.shutdown.as_ref()) => {
+                self.shutdown = None;
+                Mail::Shutdown
+            }
+            Some(outcome) = self.outcomes.recv() => Mail::Outcome(outcome),
+            Some((question, reply)) = self.questions.recv() => Mail::Question(question, reply),
+            Some(event) = self.configurations.recv() => Mail::Configuration(event),
+            () = timer => Mail::Timer,
+            Some(event) = self.objects.recv() => Mail::Object(event),
+        }
+    }
+}
+
+/// Never, once it was told.
+async fn asked_to_stop(shutdown: Option<&CancellationToken>) {
+    match shutdown {
+        Some(token) => token.cancelled().await,
+        None => pending().await,
+    }
+}
+
+impl<E, Q, A> fmt::Debug for Mailbox<E, Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("outcomes", &self.outcomes.len())
+            .field("questions", &self.questions.len())
+            .field("configurations", &self.configurations.len())
+            .field("objects", &self.objects.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::task::Poll;
+
+    use futures::poll;
+
+    use super::*;
+
+    type Opened = (Doors<u32, &'static str, u32>, Mailbox<u32, &'static str, u32>);
+
+    fn opened() -> (Opened, CancellationToken) {
+        let token = CancellationToken::new();
+        (mailbox(token.clone()), token)
+    }
+
+    fn label(mail: &Mail<u32, &'static str, u32>) -> String {
+        match mail {
+            Mail::Shutdown => "shutdown".to_owned(),
+            Mail::Outcome(n) => format!("outcome {n}"),
+            Mail::Question(text, _) => format!("question {text}"),
+            Mail::Configuration(n) => format!("configuration {n}"),
+            Mail::Timer => "timer".to_owned(),
+            Mail::Object(n) => format!("object {n}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_matters_most_comes_first() {
+        let ((doors, mut mailbox), token) = opened();
+        doors.observe(5).await.unwrap();
+        doors.configure(4).await.unwrap();
+        let mut asking = Box::pin(doors.ask("why"));
+        assert!(poll!(&mut asking).is_pending());
+        doors.post(1).unwrap();
+        doors.post(2).unwrap();
+        token.cancel();
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|last| last != "timer") {
+            seen.push(label(&mailbox.next(ready(())).await));
+        }
+        assert_eq!(
+            seen,
+            [
+                "shutdown",
+                "outcome 1",
+                "outcome 2",
+                "question why",
+                "configuration 4",
+                "timer"
+            ]
+        );
+        assert_eq!(label(&mailbox.next(pending()).await), "object 5");
+        assert!(
+            poll!(Box::pin(mailbox.next(pending()))).is_pending(),
+            "the shutdown is told once"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_question_gets_its_own_answer() {
+        let ((doors, mut mailbox), _token) = opened();
+        let serve = async {
+            for _ in 0..2 {
+                if let Mail::Question(text, reply) = mailbox.next(pending()).await {
+                    reply.send(if text == "one" { 1 } else { 2 });
+                }
+            }
+        };
+        let (one, two, ()) = tokio::join!(doors.ask("one"), doors.ask("two"), serve);
+        assert_eq!((one, two), (Ok(1), Ok(2)));
+    }
+
+    #[tokio::test]
+    async fn questions_beyond_the_bound_wait_for_an_answer_to_one_before() {
+        let ((doors, mut mailbox), _token) = opened();
+        let mut asked: Vec<_> = (0..=QUESTIONS).map(|_| Box::pin(doors.ask("?"))).collect();
+        for asking in &mut asked {
+            assert!(poll!(asking).is_pending());
+        }
+        assert_eq!(mailbox.questions.len(), QUESTIONS);
+        let Mail::Question(_, reply) = mailbox.next(pending()).await else {
+            unreachable!()
+        };
+        assert!(poll!(asked.last_mut().unwrap()).is_pending(), "taken is not answered");
+        reply.send(7);
+        assert_eq!(poll!(&mut asked[0]), Poll::Ready(Ok(7)));
+        assert!(poll!(asked.last_mut().unwrap()).is_pending());
+        assert_eq!(mailbox.questions.len(), QUESTIONS);
+    }
+
+    #[tokio::test]
+    async fn an_asker_that_gives_up_is_noticed() {
+        let ((doors, mut mailbox), _token) = opened();
+        let mut asking = Box::pin(doors.ask("?"));
+        assert!(poll!(&mut asking).is_pending());
+        drop(asking);
+        let Mail::Question(_, reply) = mailbox.next(pending()).await else {
+            unreachable!()
+        };
+        assert!(reply.is_unwanted());
+        reply.send(1);
+        assert_eq!(doors.permits.available_permits(), QUESTIONS);
+    }
+
+    #[tokio::test]
+    async fn watchers_wait_when_the_loop_is_behind() {
+        let ((doors, mut mailbox), _token) = opened();
+        for n in 0..OBJECTS {
+            doors.observe(n.try_into().unwrap()).await.unwrap();
+        }
+        let mut next = Box::pin(doors.observe(999));
+        assert!(poll!(&mut next).is_pending());
+        assert_eq!(label(&mailbox.next(pending()).await), "object 0");
+        assert_eq!(poll!(&mut next), Poll::Ready(Ok(())));
+    }
+
+    #[tokio::test]
+    async fn everybody_hears_that_the_loop_has_ended() {
+        let ((doors, mailbox), _token) = opened();
+        let mut asking = Box::pin(doors.ask("?"));
+        assert!(poll!(&mut asking).is_pending());
+        drop(mailbox);
+        assert_eq!(asking.await, Err(Closed));
+        assert_eq!(doors.ask("?").await, Err(Closed));
+        assert_eq!(doors.post(1), Err(Closed));
+        assert_eq!(doors.configure(1).await, Err(Closed));
+        assert_eq!(doors.observe(1).await, Err(Closed));
+    }
+}

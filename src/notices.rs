@@ -1,0 +1,175 @@
+//! How the operator's notices become log records and metrics: the one place that does either.
+//!
+//! Messages are constant sentences, some of them known to people's alerts; facts are fields. Must never log values,
+//! patches or anything else that a hook was given or gave.
+
+mod metered;
+mod records;
+
+use std::sync::Arc;
+
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Notice;
+use tracing::{debug, error, info, warn};
+
+use crate::meters::Meters;
+use records::seconds;
+
+/// Where notices go.
+#[derive(Debug, Clone)]
+pub struct Notices {
+    meters: Arc<Meters>,
+}
+
+impl Notices {
+    /// Notices that move these meters.
+    pub fn new(meters: Arc<Meters>) -> Self {
+        Self { meters }
+    }
+
+    /// Writes the notice to the log and counts it.
+    pub fn tell(&self, notice: &Notice) {
+        metered::count(notice, &self.meters);
+        log(notice);
+    }
+}
+
+fn log(notice: &Notice) {
+    match notice {
+        Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
+        Notice::HookStarted { hook, labels } => records::hook_started(hook, labels),
+        Notice::HookSucceeded { hook, labels, usage } => records::hook_succeeded(hook, labels, *usage),
+        Notice::HookFailed {
+            hook,
+            labels,
+            failure,
+            allowed,
+            attempts,
+            retry_in,
+        } => {
+            if *allowed {
+                records::hook_allowed_to_fail(hook, labels, failure);
+            } else {
+                records::hook_failed(hook, labels, failure, *attempts, *retry_in);
+            }
+        }
+        Notice::ScriptAnswered { module, usage } => {
+            debug!(
+                module = module.as_str(),
+                seconds = seconds(usage.wall),
+                "Enabled script answered"
+            );
+        }
+        Notice::ScriptFailed {
+            module,
+            failure,
+            retry_in,
+        } => records::script_failed(module, failure, *retry_in),
+        Notice::ModuleSwitched {
+            module,
+            enabled,
+            reason,
+        } => {
+            let message = if *enabled {
+                "Module is enabled"
+            } else {
+                "Module is disabled"
+            };
+            info!(module = module.as_str(), reason, "{message}");
+        }
+        Notice::ModuleReady {
+            module,
+            action,
+            took,
+            activation,
+        } => {
+            records::module_ready(module, *action, *took, activation);
+        }
+        Notice::ModuleFailed {
+            module,
+            step,
+            failure,
+            attempts,
+            retry_in,
+        } => {
+            records::module_failed(module, step, failure, *attempts, *retry_in);
+        }
+        Notice::HelmFinished {
+            module,
+            action,
+            took,
+            activation: _,
+        } => records::helm_finished(module, *action, *took),
+        Notice::ModuleDeleted { module } => info!(module = module.as_str(), "Module is removed"),
+        Notice::ModuleDeleteFailed {
+            module,
+            failure,
+            retry_in,
+        } => {
+            records::module_delete_failed(module, failure, *retry_in);
+        }
+        Notice::ReleasePurged { release } => info!(release, "Release without a module is removed"),
+        Notice::PurgeFailed {
+            release,
+            failure,
+            retry_in,
+        } => records::purge_failed(release, failure, *retry_in),
+        Notice::PurgeHeld { releases, reason } => {
+            warn!(
+                releases = releases.join(","),
+                reason, "Releases without a module are kept"
+            );
+        }
+        Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
+        Notice::ConvergeStarted { reason } => info!(trigger = reason, "Converge modules started"),
+        Notice::ConvergeFinished {
+            reason,
+            took,
+            first,
+            failing,
+        } => {
+            records::converge_finished(reason, *took, failing);
+            if *first {
+                info!("first converge is finished. Operator is ready now.");
+            }
+        }
+        Notice::ConfigRejected { key, message } => {
+            error!(
+                key,
+                error = message,
+                "ConfigMap key cannot be used, its last good value stays in force"
+            );
+        }
+        Notice::ConfigApplied { keys } => info!(keys = keys.join(","), "ConfigMap is applied"),
+        Notice::ConfigMissing => warn!("ConfigMap is not found, what was last good stays in force"),
+        Notice::ConfigUnknown { keys } => {
+            warn!(keys = keys.join(","), "ConfigMap has values for unknown modules");
+        }
+        Notice::StepFailed {
+            step,
+            failure,
+            retry_in,
+        } => records::step_failed(step, failure, *retry_in),
+        Notice::TasksDropped { queue, count, reason } => {
+            info!(queue = queue.as_str(), count, reason, "Tasks are dropped from queue");
+        }
+        Notice::TaskWaited {
+            queue,
+            hook,
+            module,
+            binding,
+            waited,
+        } => debug!(
+            queue = queue.as_str(),
+            hook = hook.as_ref().map(|hook| hook.name.as_str()),
+            module = module.as_ref().map(ModuleName::as_str),
+            binding,
+            seconds = seconds(*waited),
+            "Task waited in queue"
+        ),
+        Notice::ShuttingDown { running } => info!(running, "Shutdown begins, nothing new is started"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Which meters a notice moves.
+
+use addon_core::failure::Failure;
+use addon_core::name::{HookId, ModuleName, Owner};
+use addon_core::operator::effect::{HookLabels, Notice};
+use addon_core::operator::event::{SyncAction, Usage};
+
+use crate::meters::{self, Meters, table};
+
+/// Counts the notice.
+pub(super) fn count(notice: &Notice, meters: &Meters) {
+    match notice {
+        Notice::HooksConfigured { owner: _, bindings } => {
+            for (hook, number) in bindings {
+                let module = hook.owner.module().map_or("", ModuleName::as_str);
+                meters.set(
+                    &table::BINDING_COUNT,
+                    [module, hook.name.as_str()],
+                    meters::count(*number),
+                );
+            }
+        }
+        Notice::HookSucceeded { hook, labels, usage } => {
+            ended(meters, hook, labels, End::Success);
+            used(meters, hook, labels, *usage);
+        }
+        Notice::HookFailed {
+            hook,
+            labels,
+            failure,
+            allowed,
+            ..
+        } => {
+            ended(meters, hook, labels, if *allowed { End::Allowed } else { End::Error });
+            failed(meters, "hook", failure);
+        }
+        Notice::ScriptAnswered { module, usage } => script_used(meters, module, *usage),
+        Notice::ScriptFailed { failure, .. } => {
+            meters.add(&table::MODULES_DISCOVER_ERRORS, [], 1.0);
+            failed(meters, "enabled script", failure);
+        }
+        Notice::ModuleReady {
+            module,
+            took,
+            activation,
+            ..
+        } => {
+            meters.observe(&table::MODULE_RUN_SECONDS, [module.as_str(), activation], *took);
+        }
+        Notice::ModuleFailed {
+            module, step, failure, ..
+        } => {
+            meters.add(&table::MODULE_RUN_ERRORS, [module.as_str()], 1.0);
+            failed(meters, step, failure);
+        }
+        Notice::HelmFinished {
+            module,
+            action,
+            took,
+            activation,
+        } => {
+            meters.observe(&table::MODULE_HELM_SECONDS, [module.as_str(), activation], *took);
+            let labels = [module.as_str(), activation, operation(*action)];
+            meters.observe(&table::HELM_OPERATION_SECONDS, labels, *took);
+        }
+        Notice::ModuleDeleteFailed { module, failure, .. } => {
+            meters.add(&table::MODULE_DELETE_ERRORS, [module.as_str()], 1.0);
+            failed(meters, "delete", failure);
+        }
+        Notice::PurgeFailed { failure, .. } => failed(meters, "purge", failure),
+        Notice::ModuleBlocked { failure, .. } => failed(meters, "declaration", failure),
+        Notice::StepFailed { failure, .. } => failed(meters, "own step", failure),
+        Notice::ConvergeFinished { took, first, .. } => {
+            let activation = if *first { "OperatorStartup" } else { "" };
+            meters.add(&table::CONVERGENCE_SECONDS, [activation], took.as_secs_f64());
+            meters.add(&table::CONVERGENCE_TOTAL, [activation], 1.0);
+        }
+        Notice::ConfigRejected { .. } => meters.add(&table::CONFIG_VALUES_ERRORS, [], 1.0),
+        Notice::TaskWaited {
+            queue,
+            hook,
+            module,
+            binding,
+            waited,
+        } => {
+            let module = module.as_ref().map_or("", ModuleName::as_str);
+            let hook = hook.as_ref().map_or("", |hook| hook.name.as_str());
+            let labels = [module, hook, binding, queue.as_str()];
+            meters.add(&table::TASK_WAIT_IN_QUEUE, labels, waited.as_secs_f64());
+        }
+        Notice::HookStarted { .. }
+        | Notice::ModuleSwitched { .. }
+        | Notice::ModuleDeleted { .. }
+        | Notice::ReleasePurged { .. }
+        | Notice::PurgeHeld { .. }
+        | Notice::ConvergeStarted { .. }
+        | Notice::ConfigApplied { .. }
+        | Notice::ConfigMissing
+        | Notice::ConfigUnknown { .. }
+        | Notice::TasksDropped { .. }
+        | Notice::ShuttingDown { .. } => {}
+    }
+}
+
+fn failed(meters: &Meters, step: &str, failure: &Failure) {
+    meters.add(&table::FAILURES, [step, failure.class.label()], 1.0);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Success,
+    Allowed,
+    Error,
+}
+
+/// Counts one run. All three counters are touched, so that none is missing when it is first asked for.
+fn ended(meters: &Meters, hook: &HookId, labels: &HookLabels, end: End) {
+    let by = |wanted| if end == wanted { 1.0 } else { 0.0 };
+    let HookLabels {
+        binding,
+        queue,
+        activation,
+        binding_name: _,
+    } = labels;
+    match &hook.owner {
+        Owner::Global => {
+            let labels = [hook.name.as_str(), binding, queue, activation];
+            meters.add(&table::GLOBAL_HOOK_SUCCESS, labels, by(End::Success));
+            meters.add(&table::GLOBAL_HOOK_ALLOWED_ERRORS, labels, by(End::Allowed));
+            meters.add(&table::GLOBAL_HOOK_ERRORS, labels, by(End::Error));
+        }
+        Owner::Module(module) => {
+            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            meters.add(&table::MODULE_HOOK_SUCCESS, labels, by(End::Success));
+            meters.add(&table::MODULE_HOOK_ALLOWED_ERRORS, labels, by(End::Allowed));
+            meters.add(&table::MODULE_HOOK_ERRORS, labels, by(End::Error));
+        }
+    }
+}
+
+fn used(meters: &Meters, hook: &HookId, labels: &HookLabels, usage: Usage) {
+    let HookLabels {
+        binding,
+        queue,
+        activation,
+        binding_name: _,
+    } = labels;
+    match &hook.owner {
+        Owner::Global => {
+            let labels = [hook.name.as_str(), binding, queue, activation];
+            meters.observe(&table::GLOBAL_HOOK_RUN_SECONDS, labels, usage.wall);
+            meters.observe(&table::GLOBAL_HOOK_RUN_USER_CPU, labels, usage.user);
+            meters.observe(&table::GLOBAL_HOOK_RUN_SYS_CPU, labels, usage.system);
+            meters.set(&table::GLOBAL_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
+        }
+        Owner::Module(module) => {
+            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            meters.observe(&table::MODULE_HOOK_RUN_SECONDS, labels, usage.wall);
+            meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);
+            meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
+            meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
+        }
+    }
+}
+
+/// The original's word for the last thing that was needed.
+fn operation(action: SyncAction) -> &'static str {
+    match action {
+        SyncAction::Unchanged => "check-upgrade",
+        SyncAction::Recorded => "template",
+        SyncAction::Upgraded => "upgrade",
+    }
+}
+
+/// What an enabled script used appears as that of a hook called `enabled`.
+fn script_used(meters: &Meters, module: &ModuleName, usage: Usage) {
+    let labels = [module.as_str(), "enabled", "enabled", "", ""];
+    meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);
+    meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
+    meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
+}

@@ -1,0 +1,238 @@
+//! The log records that have more than a few fields.
+
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::name::{HookId, ModuleName, Owner};
+use addon_core::operator::effect::HookLabels;
+use addon_core::operator::event::{SyncAction, Usage};
+use tracing::{debug, error, info, warn};
+
+pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
+    info!(
+        module = owner.module().map(ModuleName::as_str),
+        hooks = bindings.len(),
+        "Loaded config"
+    );
+    for (hook, bindings) in bindings {
+        debug!(
+            hook = hook.name.as_str(),
+            module = module_of(hook),
+            bindings,
+            "Hook is configured"
+        );
+    }
+}
+
+pub(super) fn hook_started(hook: &HookId, labels: &HookLabels) {
+    let HookLabels {
+        binding,
+        binding_name,
+        queue,
+        activation,
+    } = labels;
+    info!(
+        hook = hook.name.as_str(),
+        module = module_of(hook),
+        binding,
+        binding.name = filled(binding_name),
+        queue = filled(queue),
+        event = filled(activation),
+        "Execute hook"
+    );
+}
+
+pub(super) fn hook_succeeded(hook: &HookId, labels: &HookLabels, usage: Usage) {
+    let HookLabels {
+        binding,
+        binding_name,
+        queue,
+        activation,
+    } = labels;
+    info!(
+        hook = hook.name.as_str(),
+        module = module_of(hook),
+        binding,
+        binding.name = filled(binding_name),
+        queue = filled(queue),
+        event = filled(activation),
+        seconds = seconds(usage.wall),
+        "Hook executed successfully"
+    );
+}
+
+pub(super) fn hook_allowed_to_fail(hook: &HookId, labels: &HookLabels, failure: &Failure) {
+    let HookLabels {
+        binding,
+        binding_name,
+        queue,
+        activation,
+    } = labels;
+    info!(
+        hook = hook.name.as_str(),
+        module = module_of(hook),
+        binding,
+        binding.name = filled(binding_name),
+        queue = filled(queue),
+        event = filled(activation),
+        error = failure.report,
+        class = failure.class.label(),
+        "Hook failed, but allowed to fail"
+    );
+}
+
+pub(super) fn hook_failed(
+    hook: &HookId,
+    labels: &HookLabels,
+    failure: &Failure,
+    failures: u32,
+    retry_in: Option<Duration>,
+) {
+    let HookLabels {
+        binding,
+        binding_name,
+        queue,
+        activation,
+    } = labels;
+    error!(
+        hook = hook.name.as_str(),
+        module = module_of(hook),
+        binding,
+        binding.name = filled(binding_name),
+        queue = filled(queue),
+        event = filled(activation),
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        failures,
+        retry_in_seconds = retry_in.map(seconds),
+        "Hook failed. Will retry after delay."
+    );
+}
+
+pub(super) fn script_failed(module: &ModuleName, failure: &Failure, retry_in: Duration) {
+    error!(
+        module = module.as_str(),
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        retry_in_seconds = seconds(retry_in),
+        "Enabled script failed. The module stays as it is until the script answers."
+    );
+}
+
+pub(super) fn module_ready(module: &ModuleName, action: Option<SyncAction>, took: Duration, activation: &str) {
+    let release = action.map(word);
+    info!(
+        module = module.as_str(),
+        release,
+        event = filled(activation),
+        seconds = seconds(took),
+        "Module is ready"
+    );
+}
+
+pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, failures: u32, retry_in: Duration) {
+    error!(
+        module = module.as_str(),
+        step,
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        failures,
+        retry_in_seconds = seconds(retry_in),
+        "ModuleRun failed. Requeue task to retry after delay."
+    );
+}
+
+pub(super) fn module_delete_failed(module: &ModuleName, failure: &Failure, retry_in: Duration) {
+    error!(
+        module = module.as_str(),
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        retry_in_seconds = seconds(retry_in),
+        "ModuleDelete failed. Requeue task to retry after delay."
+    );
+}
+
+pub(super) fn purge_failed(release: &str, failure: &Failure, retry_in: Duration) {
+    error!(
+        release,
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        retry_in_seconds = seconds(retry_in),
+        "ModulePurge failed. Requeue task to retry after delay."
+    );
+}
+
+pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
+    error!(
+        module = module.as_str(),
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        "Module cannot be run as it is declared"
+    );
+}
+
+pub(super) fn step_failed(step: &str, failure: &Failure, retry_in: Duration) {
+    error!(
+        step,
+        error = failure.report,
+        class = failure.class.label(),
+        hint = hint(failure),
+        retry_in_seconds = seconds(retry_in),
+        "Step failed. Will retry after delay."
+    );
+}
+
+pub(super) fn converge_finished(reason: &str, took: Duration, failing: &[ModuleName]) {
+    if failing.is_empty() {
+        info!(trigger = reason, seconds = seconds(took), "Converge modules finished");
+        return;
+    }
+    let modules: Vec<&str> = failing.iter().map(ModuleName::as_str).collect();
+    warn!(
+        trigger = reason,
+        seconds = seconds(took),
+        modules = modules.join(","),
+        "Converge modules finished, but some modules still fail"
+    );
+}
+
+pub(super) fn helm_finished(module: &ModuleName, action: SyncAction, took: Duration) {
+    debug!(
+        module = module.as_str(),
+        release = word(action),
+        seconds = seconds(took),
+        "Release step is finished"
+    );
+}
+
+fn word(action: SyncAction) -> &'static str {
+    match action {
+        SyncAction::Unchanged => "unchanged",
+        SyncAction::Recorded => "recorded",
+        SyncAction::Upgraded => "upgraded",
+    }
+}
+
+/// Seconds to the millisecond: logs are read by people.
+pub(super) fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+fn module_of(hook: &HookId) -> Option<&str> {
+    hook.owner.module().map(ModuleName::as_str)
+}
+
+/// Nothing for an empty text, so that the record has no empty field.
+fn filled(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn hint(failure: &Failure) -> Option<String> {
+    (!failure.hints.is_empty()).then(|| failure.hints.join("; "))
+}

@@ -1,0 +1,206 @@
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::{HookId, HookName, Owner};
+use addon_core::operator::effect::HookLabels;
+use addon_core::operator::event::Usage;
+use serde_json::{Value, json};
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The records that the notices leave, level and fields, and the metrics of ours that they move.
+fn told(notices: &[Notice]) -> (Vec<Value>, String) {
+    let written = Written::default();
+    let sink = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .without_time()
+        .with_target(false)
+        .with_max_level(tracing::Level::INFO)
+        .with_writer(move || sink.clone())
+        .finish();
+    let meters = Arc::new(Meters::new("own_"));
+    let told = Notices::new(Arc::clone(&meters));
+    tracing::subscriber::with_default(subscriber, || {
+        for notice in notices {
+            told.tell(notice);
+        }
+    });
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    let records = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let metrics = meters.render(None);
+    let metrics = metrics
+        .lines()
+        .filter(|line| line.starts_with("own_") && !line.contains("_bucket{"));
+    (records, metrics.collect::<Vec<_>>().join("\n"))
+}
+
+fn module(name: &str) -> ModuleName {
+    ModuleName::parse(name).unwrap()
+}
+
+fn hook(owner: Owner) -> HookId {
+    HookId {
+        owner,
+        name: HookName::parse("hooks/a.sh").unwrap(),
+    }
+}
+
+fn labels() -> HookLabels {
+    HookLabels {
+        binding: "schedule",
+        binding_name: "nightly".into(),
+        queue: "main".into(),
+        activation: "OperatorStartup",
+    }
+}
+
+#[test]
+fn a_failed_hook_says_what_when_and_what_to_do() {
+    let notice = Notice::HookFailed {
+        hook: hook(module("one").into()),
+        labels: labels(),
+        failure: Failure::new(Class::HookFailed, "exit code 3").hint("read its output above"),
+        allowed: false,
+        attempts: 2,
+        retry_in: Some(Duration::from_millis(6100)),
+    };
+    let (records, metrics) = told(&[notice]);
+    assert_eq!(
+        records,
+        [json!({
+            "level": "ERROR", "message": "Hook failed. Will retry after delay.", "hook": "hooks/a.sh", "module": "one",
+            "binding": "schedule", "binding.name": "nightly", "queue": "main", "event": "OperatorStartup",
+            "error": "exit code 3", "class": "hook_failed", "hint": "read its output above", "failures": 2,
+            "retry_in_seconds": 6.1
+        })]
+    );
+    let series =
+        "{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",module=\"one\",queue=\"main\"}";
+    assert_eq!(
+        metrics,
+        format!(
+            "own_failures_total{{class=\"hook_failed\",step=\"hook\"}} 1\n\
+             own_module_hook_allowed_errors_total{series} 0\n\
+             own_module_hook_errors_total{series} 1\n\
+             own_module_hook_success_total{series} 0"
+        )
+    );
+}
+
+#[test]
+fn an_allowed_failure_is_no_error() {
+    let notice = Notice::HookFailed {
+        hook: hook(Owner::Global),
+        labels: labels(),
+        failure: Failure::new(Class::HookFailed, "exit code 3"),
+        allowed: true,
+        attempts: 1,
+        retry_in: None,
+    };
+    let (records, metrics) = told(&[notice]);
+    assert_eq!(records[0]["level"], "INFO");
+    assert_eq!(records[0]["message"], "Hook failed, but allowed to fail");
+    assert_eq!(records[0].get("module"), None, "an absent fact is no field");
+    assert!(metrics.contains("own_global_hook_errors_total{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 0"));
+    assert!(metrics.contains("own_global_hook_allowed_errors_total{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 1"));
+}
+
+#[test]
+fn a_run_is_measured() {
+    let usage = Usage {
+        wall: Duration::from_secs(2),
+        user: Duration::from_millis(500),
+        system: Duration::from_millis(250),
+        max_rss: 4096,
+    };
+    let (records, metrics) = told(&[
+        Notice::HookStarted {
+            hook: hook(Owner::Global),
+            labels: labels(),
+        },
+        Notice::HookSucceeded {
+            hook: hook(Owner::Global),
+            labels: labels(),
+            usage,
+        },
+        Notice::ScriptAnswered {
+            module: module("one"),
+            usage,
+        },
+    ]);
+    let messages: Vec<&Value> = records.iter().map(|record| &record["message"]).collect();
+    assert_eq!(messages, ["Execute hook", "Hook executed successfully"]);
+    for expected in [
+        "own_global_hook_run_seconds_sum{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 2",
+        "own_global_hook_run_user_cpu_seconds_sum{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 0.5",
+        "own_global_hook_run_sys_cpu_seconds_sum{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 0.25",
+        "own_global_hook_run_max_rss_bytes{activation=\"OperatorStartup\",binding=\"schedule\",hook=\"hooks/a.sh\",queue=\"main\"} 4096",
+        "own_module_hook_run_user_cpu_seconds_sum{activation=\"\",binding=\"enabled\",hook=\"enabled\",module=\"one\",queue=\"\"} 0.5",
+    ] {
+        assert!(metrics.contains(expected), "{expected}\nis not in\n{metrics}");
+    }
+}
+
+#[test]
+fn the_first_converge_announces_readiness_once() {
+    let finished = |first, failing| Notice::ConvergeFinished {
+        reason: "Operator-Startup".into(),
+        took: Duration::from_secs(3),
+        first,
+        failing,
+    };
+    let (records, metrics) = told(&[finished(true, vec![module("one")]), finished(false, vec![])]);
+    let messages: Vec<&Value> = records.iter().map(|record| &record["message"]).collect();
+    assert_eq!(
+        messages,
+        [
+            "Converge modules finished, but some modules still fail",
+            "first converge is finished. Operator is ready now.",
+            "Converge modules finished"
+        ]
+    );
+    assert_eq!(
+        metrics,
+        "own_convergence_seconds{activation=\"\"} 3\nown_convergence_seconds{activation=\"OperatorStartup\"} 3\n\
+         own_convergence_total{activation=\"\"} 1\nown_convergence_total{activation=\"OperatorStartup\"} 1"
+    );
+}
+
+#[test]
+fn a_failed_module_is_told_in_the_words_that_alerts_know() {
+    let notice = Notice::ModuleFailed {
+        module: module("one"),
+        step: "helm",
+        failure: Failure::new(Class::Unavailable, "upgrade release: timed out"),
+        attempts: 1,
+        retry_in: Duration::from_secs(5),
+    };
+    let (records, metrics) = told(&[notice]);
+    assert_eq!(
+        records[0]["message"],
+        "ModuleRun failed. Requeue task to retry after delay."
+    );
+    assert_eq!(records[0]["level"], "ERROR");
+    assert!(
+        metrics.contains("own_module_run_errors_total{module=\"one\"} 1"),
+        "{metrics}"
+    );
+}

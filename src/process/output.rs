@@ -1,0 +1,224 @@
+//! The pipes of a running program: what it writes is kept up to a limit, handed on line by line, or both.
+//! Never lets a program wait for us: what is not wanted is read and dropped.
+
+use std::fmt;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+
+/// Longer lines are cut here, in characters, and marked.
+pub const LINE_LIMIT: usize = 10_000;
+const TRUNCATED: &str = ":truncated";
+/// A character has at most four bytes, so this many are enough to cut at the limit.
+const LINE_BYTES: usize = LINE_LIMIT * 4 + 1;
+/// What a pipe holds by default on Linux.
+const CHUNK: usize = 64 * 1024;
+
+/// Gets each line of a stream as soon as it is complete, without its end.
+pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
+
+/// What becomes of one output stream.
+#[derive(Default)]
+pub struct Output {
+    keep: usize,
+    sink: Option<LineSink>,
+}
+
+impl Output {
+    /// Read and forgotten.
+    pub fn discarded() -> Self {
+        Self::default()
+    }
+
+    /// The first `limit` bytes are kept.
+    pub fn captured(limit: usize) -> Self {
+        Self {
+            keep: limit,
+            sink: None,
+        }
+    }
+
+    /// Handed to the sink line by line.
+    pub fn lines(sink: impl FnMut(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            keep: 0,
+            sink: Some(Box::new(sink)),
+        }
+    }
+
+    /// The first `limit` bytes are kept as well.
+    #[must_use]
+    pub fn and_captured(self, limit: usize) -> Self {
+        Self { keep: limit, ..self }
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output")
+            .field("keep", &self.keep)
+            .field("sink", &self.sink.is_some())
+            .finish()
+    }
+}
+
+/// What was kept of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub bytes: Vec<u8>,
+    /// How many bytes came after the limit.
+    pub dropped: u64,
+}
+
+impl Captured {
+    /// As text; what is no UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// Reads one stream to its end.
+pub(super) struct Reader {
+    source: pipe::Receiver,
+    keep: usize,
+    kept: Captured,
+    lines: Option<Lines>,
+}
+
+impl Reader {
+    pub(super) fn new(source: pipe::Receiver, output: Output) -> Self {
+        let Output { keep, sink } = output;
+        Self {
+            source,
+            keep,
+            kept: Captured::default(),
+            lines: sink.map(Lines::new),
+        }
+    }
+
+    /// Returns at the end of the stream. A read error ends it, too: there is nobody left to write.
+    pub(super) async fn drain(&mut self) {
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(read @ 1..) = self.source.read(&mut chunk).await {
+            self.take(&chunk[..read]);
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.end();
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let room = self.keep.saturating_sub(self.kept.bytes.len()).min(bytes.len());
+        self.kept.bytes.extend_from_slice(&bytes[..room]);
+        self.kept.dropped += (bytes.len() - room) as u64;
+        if let Some(lines) = &mut self.lines {
+            lines.take(bytes);
+        }
+    }
+
+    /// What was kept; a line without an end is handed on if the stream had to be given up.
+    pub(super) fn finish(mut self) -> Captured {
+        if let Some(lines) = &mut self.lines {
+            lines.end();
+        }
+        self.kept
+    }
+}
+
+/// Cuts a stream into lines, however it was written.
+struct Lines {
+    sink: LineSink,
+    /// The line so far, up to [`LINE_BYTES`]: more cannot matter.
+    line: Vec<u8>,
+}
+
+impl Lines {
+    fn new(sink: LineSink) -> Self {
+        Self { sink, line: Vec::new() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, complete) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+            let room = LINE_BYTES.saturating_sub(self.line.len()).min(text.len());
+            self.line.extend_from_slice(&text[..room]);
+            if complete {
+                self.hand_on();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if !self.line.is_empty() {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        let text = String::from_utf8_lossy(&self.line);
+        match text.char_indices().nth(LINE_LIMIT) {
+            None => (self.sink)(&text),
+            Some((at, _)) => (self.sink)(&format!("{}{TRUNCATED}", &text[..at])),
+        }
+        self.line.clear();
+    }
+}
+
+/// Writes the input and closes the pipe. A program need not read what it is given.
+pub(super) async fn feed(sink: Option<pipe::Sender>, input: Option<Vec<u8>>) {
+    if let (Some(mut sink), Some(input)) = (sink, input)
+        && let Err(error) = sink.write_all(&input).await
+    {
+        tracing::debug!(%error, "the program did not read all of its input");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Feeds the pieces and returns the lines that came out.
+    fn lines_of(pieces: &[&[u8]]) -> Vec<String> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let mut lines = Lines::new(Box::new(move |line| sink.lock().unwrap().push(line.to_owned())));
+        for piece in pieces {
+            lines.take(piece);
+        }
+        lines.end();
+        drop(lines);
+        Arc::into_inner(seen).unwrap().into_inner().unwrap()
+    }
+
+    #[test]
+    fn lines_are_lines_however_they_are_written() {
+        let rows: &[(&[&[u8]], &[&str])] = &[
+            (&[], &[]),
+            (&[b"a\nb\n"], &["a", "b"]),
+            (&[b"a", b"b\nc"], &["ab", "c"]),
+            (&[b"\n\n"], &["", ""]),
+            (&[b"caf\xc3", b"\xa9\n"], &["café"]),
+            (&[b"bad \xff byte\n"], &["bad \u{fffd} byte"]),
+        ];
+        for (pieces, expected) in rows {
+            assert_eq!(lines_of(pieces), *expected, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_marked_and_the_next_one_is_whole() {
+        let text = "é".repeat(LINE_LIMIT + 5) + "\nnext\n";
+        let lines = lines_of(&text.as_bytes().chunks(777).collect::<Vec<_>>());
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0], "é".repeat(LINE_LIMIT) + ":truncated");
+        assert_eq!(lines[1], "next");
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_is_not_cut() {
+        let text = "x".repeat(LINE_LIMIT);
+        assert_eq!(lines_of(&[text.as_bytes()]), [text]);
+    }
+}

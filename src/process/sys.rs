@@ -1,0 +1,176 @@
+//! The system calls that the standard library does not offer: signals to a group, a descriptor that tells of a
+//! child's end, the end itself with its resource usage, and what a child does between fork and exec.
+//! Nothing here decides anything; every function is one call with its arguments checked by the types.
+#![expect(unsafe_code, reason = "libc is the only way to these calls; each block is one call")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::{Exit, ParentDeath};
+
+/// The number of a child that has not been waited for, and so cannot belong to another process.
+/// With [`start_in_group`] it is the number of its process group, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pid(libc::pid_t);
+
+impl Pid {
+    /// The kernel's numbers fit: it never gives out more than 2^22 of them.
+    pub(super) fn new(number: u32) -> Option<Self> {
+        libc::pid_t::try_from(number)
+            .ok()
+            .filter(|number| *number > 0)
+            .map(Self)
+    }
+
+    pub(super) fn number(self) -> u32 {
+        self.0.unsigned_abs()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    Terminate,
+    Kill,
+}
+
+/// What the kernel says of a child that has been waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) user: Duration,
+    pub(super) sys: Duration,
+    pub(super) max_rss_bytes: u64,
+}
+
+/// Makes the command the leader of a process group, without descriptors of ours, and with a death of its own if asked.
+pub(super) fn start_in_group(command: &mut Command, on_death: ParentDeath) {
+    let parent = std::process::id();
+    command.process_group(0);
+    let prepare = move || {
+        // An old kernel without the call leaves what `O_CLOEXEC` has closed already, so its answer does not matter.
+        // SAFETY: a plain system call without pointers; it only marks descriptors of the child.
+        unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+        match on_death {
+            ParentDeath::LivesOn => Ok(()),
+            ParentDeath::DiesToo => die_with(parent),
+        }
+    };
+    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed:
+    // it makes system calls and reads a copied number; it neither allocates nor locks.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Asks the kernel to kill this process when the thread that forked it ends.
+fn die_with(parent: u32) -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes one number and touches no memory.
+    let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    if asked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The parent may have ended between fork and the line above; then nobody will send the signal.
+    if std::os::unix::process::parent_id() == parent {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESRCH))
+    }
+}
+
+/// Sends the signal to every process of the group. A group that is gone already is no error.
+pub(super) fn signal_group(leader: Pid, signal: Signal) {
+    let number = match signal {
+        Signal::Terminate => libc::SIGTERM,
+        Signal::Kill => libc::SIGKILL,
+    };
+    // SAFETY: kill takes two numbers; the leader is unreaped, so the group number cannot mean strangers.
+    unsafe { libc::kill(-leader.0, number) };
+}
+
+/// A descriptor that becomes readable when the child has ended.
+pub(super) fn open_pidfd(child: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, child.0, 0) };
+    let fd = i32::try_from(answer)
+        .ok()
+        .filter(|fd| *fd >= 0)
+        .ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Joins the descriptor to the event loop.
+pub(super) fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` stays the same descriptor until it is dropped, and it is only ever borrowed from here on.
+    Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
+}
+
+/// Takes the end of the child out of the process table; `None` while it still runs.
+pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for writing during the call.
+    let answer = unsafe { libc::wait4(child.0, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+    match answer {
+        0 => Ok(None),
+        n if n < 0 => Err(io::Error::last_os_error()),
+        _ => {
+            // SAFETY: rusage consists of numbers, for which zeroes are a value, and wait4 has filled it.
+            let usage = unsafe { usage.assume_init() };
+            Ok(Some(Ended {
+                exit: exit_of(status),
+                user: duration_of(usage.ru_utime),
+                sys: duration_of(usage.ru_stime),
+                max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024, // Linux counts in KiB
+            }))
+        }
+    }
+}
+
+/// Is there any ended child that nobody has waited for?
+pub(super) fn any_zombie() -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the pointer is valid for writing; WNOWAIT leaves the child as it is.
+    let answer = unsafe {
+        libc::waitid(
+            libc::P_ALL,
+            0,
+            info.as_mut_ptr(),
+            libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
+        )
+    };
+    // SAFETY: zeroed before the call, and every bit pattern of siginfo_t is a value; the pid is 0 if there was none.
+    answer == 0 && unsafe { info.assume_init().si_pid() } != 0
+}
+
+/// Makes orphans below us our children, as they are those of process 1.
+#[cfg(test)]
+pub(super) fn adopt_orphans() {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Opens a descriptor without the close-on-exec flag, as a library may do.
+#[cfg(test)]
+pub(super) fn open_carelessly() {
+    // SAFETY: dup takes a number and returns a new descriptor, which nobody closes.
+    assert!(unsafe { libc::dup(2) } > 2);
+}
+
+fn exit_of(status: libc::c_int) -> Exit {
+    if libc::WIFSIGNALED(status) {
+        Exit::Signal(libc::WTERMSIG(status))
+    } else {
+        Exit::Code(libc::WEXITSTATUS(status))
+    }
+}
+
+fn duration_of(time: libc::timeval) -> Duration {
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+        + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}

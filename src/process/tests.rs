@@ -1,0 +1,450 @@
+//! Real programs, ended in every way we know.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
+
+use super::spawner::Orphans;
+use super::*;
+
+const LONG: Duration = Duration::from_mins(1);
+
+fn bash(script: &str) -> Spawn {
+    Spawn {
+        args: vec!["-c".into(), script.into()],
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        stdout: Output::captured(1 << 20),
+        stderr: Output::captured(1 << 20),
+        ..Spawn::new("/bin/bash", LONG)
+    }
+}
+
+async fn run(spawn: Spawn) -> Result<Finished, ProcessError> {
+    Spawner::new().unwrap().run(spawn, &CancellationToken::new()).await
+}
+
+/// Is there a living process of that number? A zombie is none.
+fn lives(pid: &str) -> bool {
+    fs_err::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+}
+
+/// Waits until the condition holds; fails the test if it never does.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < end, "never happened: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn output_and_exit_code_come_back() {
+    let finished = run(bash("echo out; echo err >&2; exit 3")).await.unwrap();
+    assert_eq!(finished.exit, Exit::Code(3));
+    assert_eq!(finished.exit.to_string(), "exit status 3");
+    assert_eq!(
+        (finished.stdout.text().as_str(), finished.stderr.text().as_str()),
+        ("out\n", "err\n")
+    );
+}
+
+#[tokio::test]
+async fn a_signal_is_told_apart_from_a_code() {
+    let finished = run(bash("kill -KILL $$")).await.unwrap();
+    assert_eq!(finished.exit, Exit::Signal(libc::SIGKILL));
+    assert_eq!(finished.exit.to_string(), "signal: killed");
+}
+
+#[tokio::test]
+async fn the_environment_is_exactly_what_was_given() {
+    let spawn = Spawn {
+        env: vec![("ONLY".into(), "this".into())],
+        stdout: Output::captured(4096),
+        ..Spawn::new("/usr/bin/env", LONG)
+    };
+    assert_eq!(run(spawn).await.unwrap().stdout.text(), "ONLY=this\n");
+}
+
+#[tokio::test]
+async fn the_child_gets_no_descriptor_of_ours() {
+    sys::open_carelessly();
+    let finished = run(bash("ls /proc/self/fd | wc -l")).await.unwrap();
+    // 0, 1, 2 and the directory that ls itself reads.
+    assert_eq!(finished.stdout.text().trim(), "4");
+}
+
+#[tokio::test]
+async fn usage_is_filled() {
+    let finished = run(bash("i=0; while ((i++ < 100000)); do :; done")).await.unwrap();
+    let Usage {
+        user,
+        sys,
+        max_rss_bytes,
+        wall,
+    } = finished.usage;
+    assert!(
+        user + sys > Duration::ZERO && user + sys <= wall * 2,
+        "{:?}",
+        finished.usage
+    );
+    assert!(
+        max_rss_bytes > 1 << 20,
+        "bash needs more than a MiB, not {max_rss_bytes} bytes"
+    );
+}
+
+#[tokio::test]
+async fn the_deadline_ends_the_whole_group_even_if_it_ignores_term() {
+    let script = "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000";
+    let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
+    let spawn = Spawn {
+        deadline: Duration::from_millis(1500),
+        grace: Duration::from_millis(200),
+        stdout: Output::lines(move |line| sender.send(line.to_owned()).unwrap()),
+        ..bash(script)
+    };
+    let error = run(spawn).await.unwrap_err();
+    let ProcessError::TimedOut { finished, deadline, .. } = &error else {
+        unreachable!("{error:?}")
+    };
+    assert_eq!(*deadline, Duration::from_millis(1500));
+    assert_eq!(finished.exit, Exit::Signal(libc::SIGKILL));
+    assert_eq!(
+        error.to_string(),
+        "/bin/bash did not end within 1.5s and was ended (signal: killed)"
+    );
+    let grandchild = pids.recv().await.unwrap();
+    until("the grandchild is dead", || !lives(&grandchild)).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_obeys_term_does_not_save_its_group() {
+    let script = "(trap '' TERM; echo $BASHPID; exec sleep 1000 >/dev/null 2>&1) & wait";
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let stdout = Output::lines(move |_| trigger.cancel()).and_captured(100);
+    let spawner = Spawner::new().unwrap();
+    let error = spawner
+        .run(Spawn { stdout, ..bash(script) }, &cancel)
+        .await
+        .unwrap_err();
+    let ProcessError::Cancelled {
+        finished: Some(finished),
+        ..
+    } = &error
+    else {
+        unreachable!("{error:?}")
+    };
+    assert_eq!(finished.exit, Exit::Signal(libc::SIGTERM));
+    let grandchild = finished.stdout.text();
+    until("the grandchild is dead", || !lives(grandchild.trim())).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_and_keeps_its_output() {
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let stdout = Output::lines(move |_| trigger.cancel()).and_captured(100);
+    let spawner = Spawner::new().unwrap();
+    let error = spawner
+        .run(
+            Spawn {
+                stdout,
+                ..bash("echo ready; sleep 1000")
+            },
+            &cancel,
+        )
+        .await
+        .unwrap_err();
+    let ProcessError::Cancelled {
+        finished: Some(finished),
+        ..
+    } = error
+    else {
+        unreachable!("{error:?}")
+    };
+    assert_eq!(finished.stdout.text(), "ready\n");
+    assert_eq!(finished.exit, Exit::Signal(libc::SIGTERM));
+
+    let error = spawner.run(bash("exit 0"), &cancel).await.unwrap_err();
+    assert!(
+        matches!(error, ProcessError::Cancelled { finished: None, .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_run_leaves_nothing_behind() {
+    let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
+    let spawn = Spawn {
+        stdout: Output::lines(move |line| sender.send(line.to_owned()).unwrap()),
+        ..bash("echo $$; sleep 1000 & echo $!; wait")
+    };
+    let spawner = Spawner::new().unwrap();
+    let cancel = CancellationToken::new();
+    let mut pair = Vec::new();
+    tokio::select! {
+        result = spawner.run(spawn, &cancel) => unreachable!("{result:?}"),
+        read = pids.recv_many(&mut pair, 2), if pair.len() < 2 => assert!(read > 0),
+    }
+    for pid in &pair {
+        until("the program is dead", || !lives(pid)).await;
+    }
+    until("the leader is buried", || {
+        !Path::new(&format!("/proc/{}", pair[0])).exists()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_hundred_run_side_by_side() {
+    let spawner = Spawner::new().unwrap();
+    let cancel = CancellationToken::new();
+    let runs = (0..200).map(|n| spawner.run(bash(&format!("echo {n}")), &cancel));
+    for (n, finished) in futures::future::join_all(runs).await.into_iter().enumerate() {
+        assert_eq!(finished.unwrap().stdout.text(), format!("{n}\n"));
+    }
+}
+
+#[tokio::test]
+async fn more_than_a_pipe_holds_on_both_streams_is_read_and_cut() {
+    let script = "head -c 300000 /dev/zero & head -c 200000 /dev/zero >&2; wait";
+    let spawn = Spawn {
+        stdout: Output::captured(250_000),
+        stderr: Output::discarded(),
+        ..bash(script)
+    };
+    let finished = run(spawn).await.unwrap();
+    assert_eq!(
+        (finished.stdout.bytes.len(), finished.stdout.dropped),
+        (250_000, 50_000)
+    );
+    assert_eq!((finished.stderr.bytes.len(), finished.stderr.dropped), (0, 200_000));
+}
+
+#[tokio::test]
+async fn a_program_that_closes_its_output_is_still_waited_for() {
+    let finished = run(bash("exec >&- 2>&-; sleep 0.3; exit 7")).await.unwrap();
+    assert_eq!(finished.exit, Exit::Code(7));
+    assert!(finished.usage.wall >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn input_is_fed_and_need_not_be_read() {
+    let input = vec![b'x'; 300_000];
+    let finished = run(Spawn {
+        stdin: Some(input.clone()),
+        ..bash("wc -c")
+    })
+    .await
+    .unwrap();
+    assert_eq!(finished.stdout.text().trim(), "300000");
+    let finished = run(Spawn {
+        stdin: Some(input),
+        ..bash("exit 0")
+    })
+    .await
+    .unwrap();
+    assert!(finished.exit.is_success());
+    let finished = run(bash("wc -c")).await.unwrap();
+    assert_eq!(finished.stdout.text().trim(), "0");
+}
+
+#[tokio::test]
+async fn a_grandchild_that_holds_the_output_does_not_hang_us() {
+    let finished = run(bash("sleep 1000 & echo $!")).await.unwrap();
+    assert!(finished.exit.is_success());
+    assert!(finished.usage.wall >= LINGER, "its output is waited for a while");
+    let grandchild = finished.stdout.text();
+    until("the grandchild is dead", || !lives(grandchild.trim())).await;
+}
+
+#[tokio::test]
+async fn a_grandchild_of_another_session_is_given_up() {
+    let finished = run(bash("setsid sleep 1000 & echo $!")).await.unwrap();
+    assert!(finished.exit.is_success());
+    let stranger = finished.stdout.text().trim().to_owned();
+    assert!(lives(&stranger));
+    run(bash(&format!("kill -KILL {stranger}"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn late_output_of_a_grandchild_is_kept() {
+    let finished = run(bash("(sleep 0.2; echo late) & echo early")).await.unwrap();
+    assert_eq!(finished.stdout.text(), "early\nlate\n");
+}
+
+#[tokio::test]
+async fn lines_are_handed_on_while_the_program_runs() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let stderr = Output::lines(move |line| sink.lock().unwrap().push(line.to_owned())).and_captured(3);
+    let finished = run(Spawn {
+        stderr,
+        ..bash("printf 'one\\ntwo' >&2")
+    })
+    .await
+    .unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+    assert_eq!((finished.stderr.text().as_str(), finished.stderr.dropped), ("one", 4));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_why() {
+    let dir = TempDir::new().unwrap();
+    let write = |name: &str, text: &str, mode: u32| {
+        let path = dir.path().join(name);
+        fs_err::write(&path, text).unwrap();
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let rows = [
+        (dir.path().join("missing"), None),
+        (write("plain", "#!/bin/sh\n", 0o644), Some("chmod +x")),
+        (
+            write("strange", "#!/no/such/python3 -u\nprint()\n", 0o755),
+            Some("asks for `/no/such/python3 -u`"),
+        ),
+        (dir.path().to_owned(), Some("it is a directory")),
+    ];
+    for (program, hint) in rows {
+        let error = run(Spawn::new(&program, LONG)).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot start {}", program.display()));
+        assert!(std::error::Error::source(&error).is_some());
+        match hint {
+            None => assert_eq!(error.hint(), None),
+            Some(hint) => assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint()),
+        }
+    }
+    let lost = Spawn {
+        cwd: Some(dir.path().join("nowhere")),
+        ..bash("exit 0")
+    };
+    assert_eq!(
+        run(lost).await.unwrap_err().hint(),
+        Some("the working directory does not exist")
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_still_being_written_is_tried_again() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("true");
+    fs_err::copy("/bin/true", &path).unwrap();
+    let writer = fs_err::OpenOptions::new().append(true).open(&path).unwrap();
+    let spawner = Spawner::new().unwrap();
+    let cancel = CancellationToken::new();
+    let release = async {
+        let command = Spawn::new(&path, LONG).command();
+        let refused = spawner.spawn(command).await.map(drop).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ExecutableFileBusy);
+        drop(writer);
+    };
+    let (finished, ()) = tokio::join!(spawner.run(Spawn::new(&path, LONG), &cancel), release);
+    assert!(finished.unwrap().exit.is_success());
+}
+
+/// Set in the process that plays a part of its own.
+const ACTOR: &str = "ADDON_OPERATOR_TEST_ACTOR";
+
+fn is_actor() -> bool {
+    std::env::var_os(ACTOR).is_some()
+}
+
+/// The test of that name in a process of its own.
+fn actor(test: &str) -> Spawn {
+    let mut actor = bash("");
+    actor.program = std::env::current_exe().unwrap();
+    actor.args = ["--exact", &format!("process::tests::{test}"), "--nocapture"]
+        .map(Into::into)
+        .to_vec();
+    actor.env.push((ACTOR.into(), "1".into()));
+    actor
+}
+
+#[tokio::test]
+async fn children_die_with_us_unless_they_shall_live_on() {
+    if is_actor() {
+        let spawner = Spawner::new().unwrap();
+        let cancel = CancellationToken::new();
+        let scripts = [ParentDeath::DiesToo, ParentDeath::LivesOn].map(|on_parent_death| Spawn {
+            stdout: Output::lines(|line| println!("{line}")),
+            on_parent_death,
+            ..bash(&format!("echo {on_parent_death:?} $$; exec sleep 1000"))
+        });
+        futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel))).await;
+        unreachable!("the actor is killed before");
+    }
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let mut seen = Vec::new();
+    let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
+    let stdout = Output::lines(move |line| {
+        if line.starts_with("DiesToo ") || line.starts_with("LivesOn ") {
+            seen.push(line.to_owned());
+            sender.send(line.to_owned()).unwrap();
+        }
+        if seen.len() == 2 {
+            trigger.cancel();
+        }
+    });
+    let spawn = Spawn {
+        stdout,
+        ..actor("children_die_with_us_unless_they_shall_live_on")
+    };
+    Spawner::new().unwrap().run(spawn, &cancel).await.unwrap_err();
+    for _ in 0..2 {
+        let line = pids.recv().await.unwrap();
+        match line.split_once(' ').unwrap() {
+            ("DiesToo", pid) => until("the child is dead", || !lives(pid)).await,
+            (_, pid) => {
+                assert!(lives(pid));
+                run(bash(&format!("kill -KILL {pid}"))).await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn orphans_are_reaped_and_our_own_keep_their_exit_code() {
+    if is_actor() {
+        return play_init().await;
+    }
+    // An init waits for every child, also for those of the other tests, so it has a process of its own.
+    let finished = run(actor("orphans_are_reaped_and_our_own_keep_their_exit_code"))
+        .await
+        .unwrap();
+    assert!(
+        finished.exit.is_success(),
+        "{}{}",
+        finished.stdout.text(),
+        finished.stderr.text()
+    );
+    assert!(
+        finished.stdout.text().contains("1 passed"),
+        "{}",
+        finished.stdout.text()
+    );
+}
+
+async fn play_init() {
+    sys::adopt_orphans();
+    let spawner = Spawner::with(Orphans::Ours).unwrap();
+    let cancel = CancellationToken::new();
+    // The shell in between ends first, so that the inner one comes to us.
+    let orphan = spawner.run(bash("setsid sleep 0.2 >&- 2>&- & echo $!"), &cancel);
+    // Each has ended long before its run takes note of it, because its output is still held.
+    let scripts = (0..20).map(|code| bash(&format!("sleep 1.5 & exit {code}")));
+    let ours = futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel)));
+    let (orphan, ours) = tokio::join!(orphan, ours);
+    let orphan = orphan.unwrap().stdout.text();
+    until("the orphan is buried", || {
+        !Path::new("/proc").join(orphan.trim()).exists()
+    })
+    .await;
+    for (code, finished) in (0..).zip(ours) {
+        assert_eq!(finished.unwrap().exit, Exit::Code(code));
+    }
+}

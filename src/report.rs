@@ -1,0 +1,110 @@
+//! How an error is shown to people: its chain on one line, once, then what they could do about it.
+//! Never decides what to do about an error, and never prints by itself.
+
+use std::error::Error;
+use std::fmt;
+
+/// An error with all its causes: `cannot read the values: cannot open values.yaml: permission denied`.
+#[derive(Debug, Clone, Copy)]
+pub struct Chain<'a>(pub &'a (dyn Error + 'a));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.0.to_string();
+        f.write_str(&said)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some libraries repeat their cause in their own text.
+            if !said.ends_with(&text) {
+                write!(f, ": {text}")?;
+            }
+            said = text;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// What a command prints when it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    chain: String,
+    hints: Vec<String>,
+}
+
+impl Report {
+    pub fn new(error: &(dyn Error + '_)) -> Self {
+        Self {
+            chain: Chain(error).to_string(),
+            hints: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn with_hints(mut self, hints: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.hints.extend(hints.into_iter().map(Into::into));
+        self
+    }
+
+    /// The chain alone, for a log field.
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.chain)?;
+        for hint in &self.hints {
+            writeln!(f, "hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thiserror::Error;
+
+    use super::*;
+
+    #[derive(Debug, Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Self>>,
+    }
+
+    fn stack(texts: &[&'static str]) -> Layer {
+        let mut layers = texts
+            .iter()
+            .rev()
+            .fold(None, |source, text| Some(Box::new(Layer { text, source })));
+        *layers.take().unwrap()
+    }
+
+    #[test]
+    fn every_cause_is_said_once() {
+        let rows: &[(&[&'static str], &str)] = &[
+            (&["a"], "a"),
+            (&["a", "b", "c"], "a: b: c"),
+            (&["a: b", "b", "c"], "a: b: c"),
+            (&["a: b: c", "b: c", "c"], "a: b: c"),
+            (&["b", "b"], "b"),
+        ];
+        for (texts, expected) in rows {
+            assert_eq!(Chain(&stack(texts)).to_string(), *expected);
+        }
+    }
+
+    #[test]
+    fn hints_follow_on_lines_of_their_own() {
+        let report = Report::new(&stack(&["cannot start", "no such file"])).with_hints(["set HELM_BIN"]);
+        assert_eq!(
+            report.to_string(),
+            "error: cannot start: no such file\nhint: set HELM_BIN\n"
+        );
+        assert_eq!(report.chain(), "cannot start: no such file");
+    }
+}

@@ -1,0 +1,220 @@
+//! The debug socket: what the operator thinks, for people and for the debug commands.
+//!
+//! Paths, formats, codes and error texts are those of the original. Values are shown as they are: whoever may open the
+//! socket may read them.
+
+mod route;
+pub mod unix;
+
+use std::sync::Arc;
+
+use addon_core::name::ModuleName;
+use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::yaml;
+use axum::Form;
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::route::{Format, PATTERNS, Route, Section};
+use super::parameters::{Parameters, SetError};
+use super::queue_text;
+use super::{Loop, Unanswered, not_found, text};
+
+/// What the routes answer from.
+#[derive(Debug, Clone)]
+pub struct Debug {
+    /// To ask the loop.
+    pub doors: Loop,
+    /// What can be changed while we run.
+    pub parameters: Arc<Parameters>,
+}
+
+/// The routes of the debug socket.
+pub fn router(debug: Debug) -> Router {
+    Router::new()
+        .route("/", get(async || text(StatusCode::OK, "debug endpoint is alive")))
+        .route(
+            "/discovery",
+            get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
+        )
+        .route("/config/set", post(set_parameter))
+        .route("/{*path}", get(look))
+        .fallback(not_found)
+        .with_state(debug)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wishes {
+    show_empty: Option<String>,
+    global: Option<String>,
+}
+
+/// As Go reads a flag; anything else is no.
+fn is_set(flag: Option<&String>) -> bool {
+    flag.is_some_and(|text| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
+}
+
+async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri) -> Response {
+    let Some(route) = Route::parse(uri.path()) else {
+        return not_found().await;
+    };
+    match debug.answer(route, &wishes).await {
+        Ok(response) => response,
+        Err(unanswered) => unanswered.into_response(),
+    }
+}
+
+impl Debug {
+    async fn answer(&self, route: Route<'_>, wishes: &Wishes) -> Result<Response, Unanswered> {
+        Ok(match route {
+            Route::QueueMain(format) => {
+                let queues = super::queues(&self.doors).await?;
+                shown(format, &queue_text::main_queue(&queues), || {
+                    queue_text::main_text(&queues)
+                })
+            }
+            Route::QueueList(format) => {
+                let queues = super::queues(&self.doors).await?;
+                let show_empty = is_set(wishes.show_empty.as_ref());
+                shown(format, &queue_text::queues(&queues, show_empty), || {
+                    queue_text::queues_text(&queues, show_empty)
+                })
+            }
+            Route::ModuleList(format) => {
+                let modules = super::modules(&self.doors).await?;
+                let mut names: Vec<String> = modules
+                    .into_iter()
+                    .filter(|module| module.enabled)
+                    .map(|module| module.name)
+                    .collect();
+                names.sort_unstable();
+                document(format, &json!({ "enabledModules": names }))
+            }
+            Route::ModuleStatus(format) => document(format, &super::modules(&self.doors).await?),
+            Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
+            Route::GlobalList(format) => {
+                let names = self.document(Ask::GlobalHooks).await?;
+                document(format, &json!({ "globalHooks": names.unwrap_or_else(|| json!([])) }))
+            }
+            Route::Global { section, format } => {
+                let value = self
+                    .document(section_of(section, None, false))
+                    .await?
+                    .unwrap_or_default();
+                document(
+                    format,
+                    &if section == Section::Patches {
+                        patches(value)
+                    } else {
+                        value
+                    },
+                )
+            }
+            Route::Module { name, section, format } => self.module(name, section, format, wishes).await?,
+        })
+    }
+
+    async fn module(
+        &self,
+        name: &str,
+        section: Section,
+        format: Format,
+        wishes: &Wishes,
+    ) -> Result<Response, Unanswered> {
+        let answer = match ModuleName::parse(name) {
+            Ok(module) => {
+                self.document(section_of(section, Some(module), is_set(wishes.global.as_ref())))
+                    .await?
+            }
+            Err(_) => None,
+        };
+        Ok(match (answer, section) {
+            (Some(value), Section::Patches) => document(format, &patches(value)),
+            (Some(value), Section::Values | Section::Config) => document(format, &value),
+            (None, Section::Values | Section::Config) => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
+            (None, Section::Patches) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n")),
+        })
+    }
+
+    /// `None`: there is no such module.
+    async fn document(&self, ask: Ask) -> Result<Option<Value>, Unanswered> {
+        match super::ask(&self.doors, ask).await? {
+            Answer::Document(value) => Ok(Some(value)),
+            Answer::NoSuchModule => Ok(None),
+            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) => Err(Unanswered::Mixed),
+        }
+    }
+}
+
+fn section_of(section: Section, module: Option<ModuleName>, with_global: bool) -> Ask {
+    match section {
+        Section::Values => Ask::Values { module, with_global },
+        Section::Config => Ask::ConfigValues { module, with_global },
+        Section::Patches => Ask::Patches { module },
+    }
+}
+
+/// Patches in the original's shape: a list of patches, of which there is at most one, as they are kept compacted.
+fn patches(operations: Value) -> Value {
+    if operations.is_null() {
+        operations
+    } else {
+        json!([{ "Operations": operations }])
+    }
+}
+
+/// A document, which has the same form for text as for JSON.
+fn document(format: Format, value: &impl Serialize) -> Response {
+    let value = serde_json::to_value(value).expect("answers are plain data with text keys");
+    match format {
+        Format::Json | Format::Text => {
+            ([(header::CONTENT_TYPE, "application/json")], format!("{value}\n")).into_response()
+        }
+        Format::Yaml => ([(header::CONTENT_TYPE, "application/yaml")], yaml::to_string(&value)).into_response(),
+    }
+}
+
+/// Something that has a text form of its own.
+fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Response {
+    match format {
+        Format::Text => text(StatusCode::OK, as_text()),
+        Format::Json | Format::Yaml => document(format, value),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct SetForm {
+    name: Option<String>,
+    value: Option<String>,
+    duration: Option<String>,
+}
+
+async fn set_parameter(State(debug): State<Debug>, Form(form): Form<SetForm>) -> Response {
+    let SetForm { name, value, duration } = form;
+    let filled = |field: Option<String>| field.filter(|text| !text.is_empty());
+    let Some(name) = filled(name) else {
+        return bad_request("'name' parameter is required");
+    };
+    let Some(value) = filled(value) else {
+        return bad_request("'value' parameter is required");
+    };
+    match debug.parameters.set(&name, &value, filled(duration).as_deref()) {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(error @ (SetError::UnknownParameter { .. } | SetError::BadValue { .. } | SetError::BadDuration { .. })) => {
+            bad_request(error)
+        }
+    }
+}
+
+fn bad_request(why: impl std::fmt::Display) -> Response {
+    text(StatusCode::BAD_REQUEST, format!("{why}\n"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! What a path on the debug socket asks for. Knows nothing of how it is answered.
+
+/// The form of an answer, from the path's extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Yaml,
+    Text,
+}
+
+/// Which document of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    /// The effective values.
+    Values,
+    /// What the `ConfigMap` alone says.
+    Config,
+    /// What hooks patched.
+    Patches,
+}
+
+/// A question with its form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route<'a> {
+    QueueMain(Format),
+    QueueList(Format),
+    ModuleList(Format),
+    ModuleStatus(Format),
+    Module {
+        name: &'a str,
+        section: Section,
+        format: Format,
+    },
+    GlobalList(Format),
+    Global {
+        section: Section,
+        format: Format,
+    },
+    ConfigList(Format),
+}
+
+/// Every route as `/discovery` lists them.
+pub(super) const PATTERNS: [&str; 13] = [
+    "GET /",
+    "GET /config/list.{format:(json|yaml|text)}",
+    "POST /config/set",
+    "GET /discovery",
+    "GET /global/list.{format:(json|yaml)}",
+    "GET /global/{type:(config|values|patches)}.{format:(json|yaml)}",
+    "GET /module/list.{format:(json|yaml|text)}",
+    "GET /module/status.{format:(json|yaml)}",
+    "GET /module/{name}/patches.{format:(json|yaml)}",
+    "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
+    "GET /queue/list.{format:(json|yaml|text)}",
+    "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
+    "GET /queue/main.{format:(json|yaml|text)}",
+];
+
+impl<'a> Route<'a> {
+    /// `None`: there is no such page.
+    pub(super) fn parse(path: &'a str) -> Option<Self> {
+        let (path, extension) = path.strip_prefix('/')?.rsplit_once('.')?;
+        let format = match extension {
+            "json" => Format::Json,
+            "yaml" => Format::Yaml,
+            "text" => Format::Text,
+            _ => return None,
+        };
+        let segments: Vec<&str> = path.split('/').collect();
+        let route = match segments[..] {
+            ["queue", "main"] => Self::QueueMain(format),
+            ["queue", "list"] => Self::QueueList(format),
+            ["module", "list"] => Self::ModuleList(format),
+            ["config", "list"] => Self::ConfigList(format),
+            // What follows has no text form.
+            _ if format == Format::Text => return None,
+            ["module", "status"] => Self::ModuleStatus(format),
+            ["module", name, section] => Self::Module {
+                name,
+                section: Section::parse(section)?,
+                format,
+            },
+            ["global", "list"] => Self::GlobalList(format),
+            ["global", section] => Self::Global {
+                section: Section::parse(section)?,
+                format,
+            },
+            _ => return None,
+        };
+        Some(route)
+    }
+}
+
+impl Section {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "values" => Some(Self::Values),
+            "config" => Some(Self::Config),
+            "patches" => Some(Self::Patches),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_questions() {
+        let rows = [
+            ("/queue/main.text", Route::QueueMain(Format::Text)),
+            ("/queue/list.yaml", Route::QueueList(Format::Yaml)),
+            ("/module/list.text", Route::ModuleList(Format::Text)),
+            ("/module/status.json", Route::ModuleStatus(Format::Json)),
+            ("/config/list.json", Route::ConfigList(Format::Json)),
+            ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
+            (
+                "/global/patches.json",
+                Route::Global {
+                    section: Section::Patches,
+                    format: Format::Json,
+                },
+            ),
+            (
+                "/module/with.dot/values.yaml",
+                Route::Module {
+                    name: "with.dot",
+                    section: Section::Values,
+                    format: Format::Yaml,
+                },
+            ),
+        ];
+        for (path, route) in rows {
+            assert_eq!(Route::parse(path), Some(route), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_paths_lead_nowhere() {
+        let paths = [
+            "/queue/list",
+            "/queue/list.xml",
+            "/module/one/values.text",
+            "/module/status.text",
+            "/global/values.text",
+            "/module/one/render",
+            "/module/one/two/values.json",
+            "/nowhere",
+            "/nowhere.json",
+            "queue/list.json",
+            "",
+        ];
+        for path in paths {
+            assert_eq!(Route::parse(path), None, "{path}");
+        }
+    }
+}

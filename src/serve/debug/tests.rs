@@ -1,0 +1,156 @@
+use addon_core::operator::query::Query as Asked;
+
+use super::super::stage;
+use super::*;
+use crate::settings::LogLevel;
+
+fn document(query: &Asked) -> Answer {
+    let is_one = |module: &Option<ModuleName>| module.as_ref().is_none_or(|name| name.as_str() == "one");
+    match query {
+        Asked::Queues => Answer::Queues(vec![
+            stage::queue("main", "run first task", &["ModuleRun:main:one"]),
+            stage::queue("side", "", &[]),
+        ]),
+        Asked::Modules => Answer::Modules(vec![
+            stage::module("two", true),
+            stage::module("one", true),
+            stage::module("off", false),
+        ]),
+        Asked::Values { module, .. } | Asked::ConfigValues { module, .. } | Asked::Patches { module }
+            if !is_one(module) =>
+        {
+            Answer::NoSuchModule
+        }
+        Asked::Values {
+            module: Some(_),
+            with_global: true,
+        } => Answer::Document(json!({"global": {"zone": "a"}, "one": {"size": 1}})),
+        Asked::Values { module: Some(_), .. } => Answer::Document(json!({"size": 1})),
+        Asked::Values { module: None, .. } => Answer::Document(json!({"zone": "a"})),
+        Asked::ConfigValues { .. } | Asked::Patches { module: None } => Answer::Document(Value::Null),
+        Asked::Patches { module: Some(_) } => Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}])),
+        Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
+        Asked::Status => Answer::Status(stage::status()),
+    }
+}
+
+async fn ask(request: &str) -> (u16, String, String) {
+    let (doors, _tasks) = stage::answering(document);
+    let parameters = Arc::new(Parameters::new(LogLevel::Info, |_| {}));
+    stage::ask(router(Debug { doors, parameters }), request).await
+}
+
+#[tokio::test]
+async fn every_path_has_its_form() {
+    let text = "text/plain; charset=utf-8";
+    let (json, yaml) = ("application/json", "application/yaml");
+    let rows = [
+        ("/", 200, text, "debug endpoint is alive"),
+        (
+            "/queue/main.json",
+            200,
+            json,
+            "{\"name\":\"main\",\"status\":\"run first task\",\"tasks\":[{\"description\":\"ModuleRun:main:one\",\"index\":1}],\"tasksCount\":1}\n",
+        ),
+        (
+            "/queue/main.text",
+            200,
+            text,
+            "Queue 'main': length 1, status: 'run first task'\n\n 1. ModuleRun:main:one\n",
+        ),
+        ("/queue/list.yaml?showEmpty=true", 200, yaml, "active:\n"),
+        (
+            "/module/list.json",
+            200,
+            json,
+            "{\"enabledModules\":[\"one\",\"two\"]}\n",
+        ),
+        (
+            "/module/list.text",
+            200,
+            json,
+            "{\"enabledModules\":[\"one\",\"two\"]}\n",
+        ),
+        ("/module/list.yaml", 200, yaml, "enabledModules:\n"),
+        ("/module/one/values.json", 200, json, "{\"size\":1}\n"),
+        (
+            "/module/one/values.json?global=true",
+            200,
+            json,
+            "{\"global\":{\"zone\":\"a\"},\"one\":{\"size\":1}}\n",
+        ),
+        ("/module/one/values.yaml", 200, yaml, "size: 1\n"),
+        ("/module/one/config.json", 200, json, "null\n"),
+        (
+            "/module/one/patches.json",
+            200,
+            json,
+            "[{\"Operations\":[{\"op\":\"add\",\"path\":\"/one/size\",\"value\":1}]}]\n",
+        ),
+        ("/module/nowhere/values.json", 500, text, "module not found\n"),
+        ("/module/No_Name/config.yaml", 500, text, "module not found\n"),
+        ("/module/nowhere/patches.json", 500, text, "unknown module nowhere\n"),
+        ("/module/one/values.text", 404, text, "404 page not found\n"),
+        ("/global/list.json", 200, json, "{\"globalHooks\":[\"hooks/g.sh\"]}\n"),
+        ("/global/values.json", 200, json, "{\"zone\":\"a\"}\n"),
+        ("/global/patches.json", 200, json, "null\n"),
+        ("/global/config.yaml", 200, yaml, "null\n"),
+        (
+            "/config/list.json",
+            200,
+            json,
+            "[{\"default\":\"info\",\"description\":\"Global log level. Default duration for debug level is 30m0s\",\"name\":\"log.level\",\"value\":\"info\"}]\n",
+        ),
+        ("/nowhere", 404, text, "404 page not found\n"),
+        ("/queue/list.xml", 404, text, "404 page not found\n"),
+    ];
+    for (path, status, kind, body) in rows {
+        let answer = ask(&format!("GET {path}")).await;
+        assert_eq!((answer.0, answer.1.as_str()), (status, kind), "{path}");
+        let same = if kind == yaml {
+            answer.2.starts_with(body)
+        } else {
+            answer.2 == body
+        };
+        assert!(same, "{path}: {}", answer.2);
+    }
+}
+
+#[tokio::test]
+async fn all_that_is_known_of_the_modules_is_one_document() {
+    let (_, _, body) = ask("GET /module/status.json").await;
+    let modules: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        modules[2],
+        json!({"name": "off", "order": 10, "enabled": false, "enabled_by": "Static", "state": "Ready",
+               "waits_for": "", "error": null, "failures": 0})
+    );
+}
+
+#[tokio::test]
+async fn parameters_are_set_by_a_form() {
+    let rows = [
+        ("name=log.level&value=debug", 200, ""),
+        ("name=log.level&value=debug&duration=90s", 200, ""),
+        ("value=debug", 400, "'name' parameter is required\n"),
+        ("name=log.level", 400, "'value' parameter is required\n"),
+        ("name=x&value=info", 400, "unknown runtime parameter \"x\"\n"),
+        (
+            "name=log.level&value=loud",
+            400,
+            "'value' parameter is invalid: no level found\n",
+        ),
+        (
+            "name=log.level&value=info&duration=soon",
+            400,
+            "parse duration \"soon\" failed: it should be like 90s, 20m or 1h30m\n",
+        ),
+    ];
+    for (form, status, body) in rows {
+        let request = format!("POST /config/set\nContent-Type: application/x-www-form-urlencoded\n\n{form}");
+        let answer = ask(&request).await;
+        assert_eq!((answer.0, answer.2.as_str()), (status, body), "{form}");
+    }
+    let (status, _, body) = ask("GET /config/set").await;
+    assert_eq!((status, body.as_str()), (405, ""));
+}

@@ -1,0 +1,192 @@
+//! Health, readiness, converge status and metrics over HTTP.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use addon_core::operator::query::Status;
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::{Loop, Unanswered, not_found, text};
+use crate::meters::{self, Meters, Sample};
+
+/// Why the API server cannot be reached, as long as that is so.
+pub type Unreachable = watch::Receiver<Option<String>>;
+
+/// What the routes answer from.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// To ask the loop.
+    pub doors: Loop,
+    /// To render our own metrics.
+    pub meters: Arc<Meters>,
+    /// Told in `/readyz`.
+    pub unreachable: Unreachable,
+}
+
+/// Every route and what it is for, in the order of the index page.
+const ROUTES: [(&str, &str); 6] = [
+    (
+        "/readyz",
+        "ready once the first converge has ended; <code>?verbose</code> says what it waits for",
+    ),
+    ("/healthz", "alive: the main loop answers"),
+    (
+        "/status/converge",
+        "where the converge stands; <code>?output=json</code> for programs",
+    ),
+    ("/metrics", "metrics of the operator"),
+    ("/metrics/hooks", "metrics that hooks emit"),
+    ("/discovery", "these routes as plain text"),
+];
+
+/// The routes of the public port.
+pub fn router(probe: Probe) -> Router {
+    Router::new()
+        .route("/", get(index))
+        .route("/metrics", get(own_metrics))
+        .route("/metrics/hooks", get(hook_metrics))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/status/converge", get(converge))
+        .route("/discovery", get(discovery))
+        .fallback(not_found)
+        .with_state(probe)
+}
+
+async fn index() -> Html<String> {
+    let rows = ROUTES.iter().fold(String::new(), |mut rows, (path, about)| {
+        let _ = writeln!(rows, "  <dt><a href=\"{path}\">{path}</a></dt>\n  <dd>{about}</dd>");
+        rows
+    });
+    let page = include_str!("probe/index.html");
+    Html(
+        page.replace("{version}", env!("CARGO_PKG_VERSION"))
+            .replace("{routes}", rows.trim_end()),
+    )
+}
+
+async fn discovery() -> Response {
+    let routes = ROUTES
+        .iter()
+        .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n");
+    text(StatusCode::OK, routes)
+}
+
+/// The loop's own series are left out when it does not answer: what is left still says how the process is doing.
+async fn own_metrics(State(probe): State<Probe>) -> Response {
+    let sample = sample(&probe.doors).await.ok();
+    scraped(probe.meters.render(sample.as_ref()))
+}
+
+async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
+    Ok(Sample {
+        queues: super::queues(doors).await?,
+        modules: super::modules(doors).await?,
+    })
+}
+
+async fn hook_metrics() -> Response {
+    scraped(String::new())
+}
+
+fn scraped(body: String) -> Response {
+    ([(header::CONTENT_TYPE, meters::CONTENT_TYPE)], body).into_response()
+}
+
+async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {
+    super::status(&probe.doors).await.map(|_| StatusCode::OK)
+}
+
+#[derive(Debug, Deserialize)]
+struct ReadyzParameters {
+    verbose: Option<String>,
+}
+
+async fn readyz(
+    State(probe): State<Probe>,
+    Query(parameters): Query<ReadyzParameters>,
+) -> Result<Response, Unanswered> {
+    let status = super::status(&probe.doors).await?;
+    let mut body = String::new();
+    let code = if status.ready {
+        body.push_str("Startup converge done.\n");
+        StatusCode::OK
+    } else {
+        body.push_str("Startup converge in progress\n");
+        StatusCode::INTERNAL_SERVER_ERROR
+    };
+    if let Some(reason) = probe.unreachable.borrow().as_deref() {
+        let _ = writeln!(body, "API server cannot be reached: {reason}");
+    }
+    if parameters.verbose.is_some() {
+        body.push_str(&details(&status));
+    }
+    Ok(text(code, body))
+}
+
+/// What a person would ask next, a line each.
+fn details(status: &Status) -> String {
+    let waiting = status.waiting.iter().map(|what| format!("waits for {what}\n"));
+    let problems = status
+        .config_problems
+        .iter()
+        .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
+    let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
+    waiting.chain(problems).chain(held).collect()
+}
+
+#[derive(Debug, Deserialize)]
+struct ConvergeParameters {
+    output: Option<String>,
+}
+
+async fn converge(
+    State(probe): State<Probe>,
+    Query(parameters): Query<ConvergeParameters>,
+) -> Result<Response, Unanswered> {
+    let status = super::status(&probe.doors).await?;
+    if parameters.output.as_deref() == Some("json") {
+        let body = format!("{}\n", converge_document(&status));
+        return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response());
+    }
+    Ok(text(StatusCode::OK, converge_text(&status)))
+}
+
+fn converge_text(status: &Status) -> String {
+    let tasks = status.converge_tasks;
+    match status {
+        Status {
+            ready: true,
+            converge_tasks: 0,
+            ..
+        } => "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n".to_owned(),
+        Status { ready: true, .. } => format!("STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: {tasks} tasks\n"),
+        Status { not_started: true, .. } => "STARTUP_CONVERGE_NOT_STARTED\n".to_owned(),
+        _ => format!("STARTUP_CONVERGE_IN_PROGRESS: {tasks} tasks\n"),
+    }
+}
+
+fn converge_document(status: &Status) -> serde_json::Value {
+    let (first, later) = if status.ready {
+        (0, status.converge_tasks)
+    } else {
+        (status.converge_tasks, 0)
+    };
+    json!({
+        "CONVERGE_IN_PROGRESS": later,
+        "CONVERGE_WAIT_TASK": status.ready && later == 0,
+        "STARTUP_CONVERGE_DONE": status.ready,
+        "STARTUP_CONVERGE_IN_PROGRESS": first,
+        "STARTUP_CONVERGE_NOT_STARTED": status.not_started,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+use addon_core::operator::query::{Answer, Query};
+
+use super::super::stage;
+use super::*;
+
+fn probe(doors: Loop, unreachable: Option<&str>) -> Probe {
+    let (_, unreachable) = watch::channel(unreachable.map(str::to_owned));
+    Probe {
+        doors,
+        meters: Arc::new(Meters::new("own_")),
+        unreachable,
+    }
+}
+
+/// What `path` answers at that status.
+async fn at(status: Status, path: &str) -> (u16, String) {
+    let (doors, _tasks) = stage::answering(move |query| match query {
+        Query::Queues => Answer::Queues(vec![stage::queue("main", "", &["ModuleRun:main"])]),
+        Query::Modules => Answer::Modules(vec![stage::module("one", true)]),
+        _ => Answer::Status(status.clone()),
+    });
+    let (code, _, body) = stage::ask(router(probe(doors, None)), &format!("GET {path}")).await;
+    (code, body)
+}
+
+#[tokio::test]
+async fn a_converge_is_told_from_before_its_start_to_after_its_end() {
+    let before = stage::status();
+    let first = Status {
+        not_started: false,
+        converge_tasks: 3,
+        ..stage::status()
+    };
+    let done = Status {
+        not_started: false,
+        ready: true,
+        ..stage::status()
+    };
+    let again = Status {
+        converge_tasks: 3,
+        ..done.clone()
+    };
+    let rows = [
+        (&before, "/readyz", 500, "Startup converge in progress\n"),
+        (&before, "/status/converge", 200, "STARTUP_CONVERGE_NOT_STARTED\n"),
+        (&first, "/readyz", 500, "Startup converge in progress\n"),
+        (
+            &first,
+            "/status/converge",
+            200,
+            "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n",
+        ),
+        (
+            &first,
+            "/status/converge?output=json",
+            200,
+            "{\"CONVERGE_IN_PROGRESS\":0,\"CONVERGE_WAIT_TASK\":false,\"STARTUP_CONVERGE_DONE\":false,\
+             \"STARTUP_CONVERGE_IN_PROGRESS\":3,\"STARTUP_CONVERGE_NOT_STARTED\":false}\n",
+        ),
+        (&done, "/readyz", 200, "Startup converge done.\n"),
+        (
+            &done,
+            "/status/converge",
+            200,
+            "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n",
+        ),
+        (
+            &done,
+            "/status/converge?output=json",
+            200,
+            "{\"CONVERGE_IN_PROGRESS\":0,\"CONVERGE_WAIT_TASK\":true,\"STARTUP_CONVERGE_DONE\":true,\
+             \"STARTUP_CONVERGE_IN_PROGRESS\":0,\"STARTUP_CONVERGE_NOT_STARTED\":false}\n",
+        ),
+        (&again, "/readyz", 200, "Startup converge done.\n"),
+        (
+            &again,
+            "/status/converge",
+            200,
+            "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 3 tasks\n",
+        ),
+        (
+            &again,
+            "/status/converge?output=json",
+            200,
+            "{\"CONVERGE_IN_PROGRESS\":3,\"CONVERGE_WAIT_TASK\":false,\"STARTUP_CONVERGE_DONE\":true,\
+             \"STARTUP_CONVERGE_IN_PROGRESS\":0,\"STARTUP_CONVERGE_NOT_STARTED\":false}\n",
+        ),
+        (&before, "/healthz", 200, ""),
+        (&before, "/nowhere", 404, "404 page not found\n"),
+    ];
+    for (status, path, code, body) in rows {
+        assert_eq!(at(status.clone(), path).await, (code, body.to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn readiness_says_what_it_waits_for() {
+    let mut status = stage::status();
+    status.waiting.push("the releases of the namespace".into());
+    status.config_problems.insert("one".into(), "line 1: no YAML".into());
+    let (_, body) = at(status.clone(), "/readyz?verbose").await;
+    assert_eq!(
+        body,
+        "Startup converge in progress\nwaits for the releases of the namespace\nConfigMap key one: line 1: no YAML\n"
+    );
+    let (doors, _tasks) = stage::answering(move |_| Answer::Status(status.clone()));
+    let (code, kind, body) = stage::ask(router(probe(doors, Some("connection refused"))), "GET /readyz").await;
+    assert_eq!((code, kind.as_str()), (500, "text/plain; charset=utf-8"));
+    assert_eq!(
+        body,
+        "Startup converge in progress\nAPI server cannot be reached: connection refused\n"
+    );
+}
+
+#[tokio::test]
+async fn a_loop_that_does_not_answer_shows() {
+    let (doors, _mail) = stage::wedged();
+    let (code, _, body) = stage::ask(router(probe(doors, None)), "GET /healthz").await;
+    assert_eq!(
+        (code, body.as_str()),
+        (503, "the main loop did not answer within 900 ms\n")
+    );
+    let (doors, mail) = stage::wedged();
+    drop(mail);
+    let (code, _, body) = stage::ask(router(probe(doors, None)), "GET /readyz").await;
+    assert_eq!((code, body.as_str()), (503, "the operator is shutting down\n"));
+}
+
+#[tokio::test]
+async fn metrics_show_queues_and_modules_and_survive_a_silent_loop() {
+    let (code, body) = at(stage::status(), "/metrics").await;
+    assert_eq!(code, 200);
+    assert!(body.contains("own_tasks_queue_length{queue=\"main\"} 1\n"), "{body}");
+    assert!(
+        body.contains("own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n"),
+        "{body}"
+    );
+    let (doors, _mail) = stage::wedged();
+    let (code, kind, body) = stage::ask(router(probe(doors, None)), "GET /metrics").await;
+    assert_eq!((code, kind.as_str()), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    assert!(
+        body.contains("process_cpu_seconds_total ") && !body.contains("own_"),
+        "{body}"
+    );
+    assert_eq!(at(stage::status(), "/metrics/hooks").await, (200, String::new()));
+}
+
+#[tokio::test]
+async fn the_index_leads_to_every_route() {
+    let (code, page) = at(stage::status(), "/").await;
+    assert_eq!(code, 200);
+    let (_, routes) = at(stage::status(), "/discovery").await;
+    for route in routes.lines().skip(1) {
+        let path = route.strip_prefix("GET ").unwrap();
+        assert!(page.contains(&format!("<a href=\"{path}\">")), "{path}");
+        assert_ne!(at(stage::status(), path).await.0, 404, "{path}");
+    }
+    assert!(
+        !page.contains('{') || !page.contains("{routes}"),
+        "a placeholder is left"
+    );
+}

@@ -1,0 +1,106 @@
+//! For tests: a loop that gives prepared answers, and a client that asks real listeners.
+
+use std::future::pending;
+
+use addon_core::operator::event::Event;
+use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
+use axum::Router;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Loop;
+use crate::mailbox::{Mail, mailbox};
+
+/// A loop that answers with `answer`, for as long as the set lives.
+pub(super) fn answering(answer: impl Fn(&Query) -> Answer + Send + 'static) -> (Loop, JoinSet<()>) {
+    let (doors, mut mail) = mailbox::<Event, Query, Answer>(CancellationToken::new());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            if let Mail::Question(query, reply) = mail.next(pending()).await {
+                reply.send(answer(&query));
+            }
+        }
+    });
+    (doors, tasks)
+}
+
+/// A loop that lives and never answers.
+pub(super) fn wedged() -> (Loop, crate::mailbox::Mailbox<Event, Query, Answer>) {
+    mailbox(CancellationToken::new())
+}
+
+/// What a listener with these routes says: status line, content type, body.
+pub(super) async fn ask(router: Router, request: &str) -> (u16, String, String) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+        let (line, fields) = head.split_once('\n').unwrap_or((head, ""));
+        let fields = if fields.is_empty() {
+            String::new()
+        } else {
+            format!("\r\n{fields}")
+        };
+        let head = format!("{line} HTTP/1.1\r\nHost: test{fields}");
+        let length = body.len();
+        let request = format!("{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        stop.cancel();
+        answer
+    };
+    let (served, answer) = tokio::join!(super::listen(listener, router, stop.clone()), exchange);
+    served.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let kind = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-type: "))
+        .unwrap_or_default();
+    (status, kind.to_owned(), body.to_owned())
+}
+
+/// Nothing has happened yet.
+pub(super) fn status() -> Status {
+    Status {
+        not_started: true,
+        ready: false,
+        converge_tasks: 0,
+        waiting: Vec::new(),
+        config_problems: std::collections::BTreeMap::new(),
+        held: Vec::new(),
+    }
+}
+
+pub(super) fn queue(name: &str, status: &str, descriptions: &[&str]) -> QueueReport {
+    let tasks = descriptions.iter().map(|&description| TaskReport {
+        kind: "ModuleRun",
+        module: "one".into(),
+        hook: String::new(),
+        description: description.to_owned(),
+    });
+    QueueReport {
+        name: name.into(),
+        status: status.into(),
+        tasks: tasks.collect(),
+    }
+}
+
+pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
+    ModuleReport {
+        name: name.into(),
+        order: 10,
+        enabled,
+        enabled_by: "Static".into(),
+        state: "Ready".into(),
+        waits_for: String::new(),
+        error: None,
+        failures: 0,
+    }
+}

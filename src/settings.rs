@@ -1,0 +1,263 @@
+//! Every flag and variable of the program: what was said becomes what is meant, or an error that names who said it.
+//! Never opens a connection and never prints; whoever starts the program shows the error and ends with code 1.
+
+mod arguments;
+pub mod duration;
+mod environment;
+mod labels;
+mod machine;
+mod said;
+mod unsupported;
+mod words;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use arguments::StartArgs;
+pub use environment::Environment;
+pub use machine::Machine;
+
+use said::Setting;
+use words::Words;
+
+const DEBUG_SOCKET: &str = "/var/run/addon-operator/debug.socket";
+/// Set by installations for Helm 2, which must not be taken for ones of ours.
+const HELM2_VARIABLES: [&str; 5] = [
+    "ADDON_OPERATOR_TILLER_LISTEN_PORT",
+    "ADDON_OPERATOR_TILLER_PROBE_LISTEN_PORT",
+    "TILLER_MAX_HISTORY",
+    "TILLER_BIN_PATH",
+    "HELM2",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigurationError {
+    #[error("configuration error: {name} is '{value}', but it should be {allowed}")]
+    NotAllowed {
+        name: &'static str,
+        value: String,
+        allowed: &'static str,
+    },
+    #[error("configuration error: {name} is no valid text in UTF-8")]
+    NotUnicode { name: &'static str },
+    #[error(
+        "configuration error: {variable} environment is found. Helm2 support is deprecated: \
+         move the releases to Helm 3 and unset the variable"
+    )]
+    Helm2 { variable: &'static str },
+}
+
+/// What the program needs to know, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub modules_dirs: Vec<PathBuf>,
+    pub global_hooks_dir: PathBuf,
+    /// The order of modules whose directory has no number.
+    pub unnumbered_order: u32,
+    pub missing_values: MissingValues,
+    pub order: Order,
+    pub tmp_dir: PathBuf,
+    pub tmp_files: TmpFiles,
+    /// If nobody said it and we are in no pod, the kubeconfig's context may know it; otherwise see
+    /// [`NAMESPACE_HINT`].
+    pub namespace: Option<String>,
+    /// The name of our own pod, in a cluster.
+    pub pod_name: Option<String>,
+    pub config_map: String,
+    pub kube: KubeSettings,
+    pub helm: HelmSettings,
+    pub hooks: HookSettings,
+    pub drift: Drift,
+    /// On every object of a release; never empty.
+    pub extra_labels: BTreeMap<String, String>,
+    /// Probes and metrics.
+    pub listen: SocketAddr,
+    pub metrics_prefix: String,
+    pub log: LogSettings,
+    pub debug_socket: PathBuf,
+    /// Said, without effect, and worth a warning at the start.
+    pub remarks: Vec<String>,
+}
+
+/// What to say when nobody knows the namespace.
+pub const NAMESPACE_HINT: &str =
+    "set --namespace or ADDON_OPERATOR_NAMESPACE, or a namespace in the kubeconfig's context";
+
+/// What a module without a values file means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingValues {
+    NoValues,
+    Refused,
+}
+
+/// What a module that fails means for those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// They go on once it has failed.
+    Relaxed,
+    /// They wait until it succeeds.
+    Strict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TmpFiles {
+    Removed,
+    Kept,
+}
+
+/// What of a release is restored when somebody else touched it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    Off,
+    Absent,
+    Changed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct KubeSettings {
+    /// Files to merge, the first one winning; none means the pod's own account.
+    pub config: Vec<PathBuf>,
+    pub context: Option<String>,
+    pub server: Option<String>,
+    pub limit: RateLimit,
+    pub patch_limit: RateLimit,
+    pub patch_timeout: Duration,
+}
+
+/// A limit of our own, beside the API server's.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RateLimit {
+    pub per_second: Option<f64>,
+    pub burst: Option<NonZero<usize>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelmSettings {
+    /// Just `helm` if there is none on the `PATH`, so that the first attempt says what is missing.
+    pub binary: PathBuf,
+    /// Zero keeps all revisions.
+    pub history_max: u32,
+    pub timeout: Duration,
+    pub ignore_release: Option<String>,
+    pub slots: NonZero<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookSettings {
+    pub timeout: Duration,
+    pub slots: NonZero<usize>,
+    pub output: HookOutput,
+}
+
+/// How the output of hooks is read for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookOutput {
+    Lines,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSettings {
+    pub level: LogLevel,
+    pub format: LogFormat,
+    pub client: ClientLog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl LogLevel {
+    /// `fatal` shows no more than errors.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "trace" => Some(Self::Trace),
+            "debug" => Some(Self::Debug),
+            "info" => Some(Self::Info),
+            "warn" | "warning" => Some(Self::Warn),
+            "error" | "fatal" => Some(Self::Error),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Json,
+    Text(Timestamps),
+    Color(Timestamps),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timestamps {
+    Shown,
+    Left,
+}
+
+/// Whether the requests to the API server are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientLog {
+    Quiet,
+    Requests,
+}
+
+impl Settings {
+    /// Checks what was said against what is allowed; the flag wins over the variables, the prefixed one over the others.
+    pub fn check(args: &StartArgs, environment: &Environment, machine: &Machine) -> Result<Self, ConfigurationError> {
+        refuse_helm2(environment)?;
+        let words = Words {
+            args,
+            environment,
+            machine,
+        };
+        words.refuse_unsupported()?;
+        Ok(Self {
+            modules_dirs: words.modules_dirs()?,
+            global_hooks_dir: words.global_hooks_dir()?,
+            unnumbered_order: words.unnumbered_order()?,
+            missing_values: words.missing_values()?,
+            order: words.order()?,
+            tmp_dir: words.tmp_dir()?,
+            tmp_files: words.tmp_files()?,
+            namespace: words.namespace()?,
+            pod_name: words.pod_name()?,
+            config_map: words.config_map()?,
+            kube: words.kube()?,
+            helm: words.helm()?,
+            hooks: words.hooks()?,
+            drift: words.drift()?,
+            extra_labels: words.extra_labels()?,
+            listen: words.listen()?,
+            metrics_prefix: words.metrics_prefix()?,
+            log: words.log()?,
+            debug_socket: debug_socket(args.debug_unix_socket.as_deref(), environment)?,
+            remarks: words.remarks()?,
+        })
+    }
+}
+
+/// Where the debug commands find the operator.
+pub fn debug_socket(flag: Option<&str>, environment: &Environment) -> Result<PathBuf, ConfigurationError> {
+    let said = Setting::look_up(environment, "--debug-unix-socket", flag, &["DEBUG_UNIX_SOCKET"])?;
+    Ok(said.path().unwrap_or_else(|| DEBUG_SOCKET.into()))
+}
+
+fn refuse_helm2(environment: &Environment) -> Result<(), ConfigurationError> {
+    match HELM2_VARIABLES.iter().find(|name| environment.get(name).is_some()) {
+        Some(variable) => Err(ConfigurationError::Helm2 { variable }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What was said on the command line of start, as it was said: nothing here is checked.
+//! Never reads the environment; that is done together with the check, which knows whose word counts.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+use clap::Args;
+
+/// The flags of start. Every one has a variable, named in brackets, which counts when the flag is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Modules and hooks")]
+pub struct StartArgs {
+    /// Directories with modules, joined by colons [env: ADDON_OPERATOR_MODULES_DIR, MODULES_DIR] [default: modules]
+    #[arg(long, value_name = "DIRS")]
+    pub modules_dir: Option<String>,
+
+    /// Directory with global hooks [env: ADDON_OPERATOR_GLOBAL_HOOKS_DIR, GLOBAL_HOOKS_DIR] [default: global-hooks]
+    #[arg(long, value_name = "DIR")]
+    pub global_hooks_dir: Option<String>,
+
+    /// Order of modules without a number [env: ADDON_OPERATOR_UNNUMBERED_MODULES_ORDER] [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub unnumbered_modules_order: Option<String>,
+
+    /// Directory for temporary files [env: ADDON_OPERATOR_TMP_DIR] [default: /tmp/addon-operator]
+    #[arg(long, value_name = "DIR")]
+    pub tmp_dir: Option<String>,
+
+    /// Refuse modules without a values.yaml [env: ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub strict_check_values_mode_enabled: Option<String>,
+
+    /// A failing module holds back all behind it [env: ADDON_OPERATOR_STRICT_ORDER] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub strict_order: Option<String>,
+
+    /// How long a hook may run [env: ADDON_OPERATOR_HOOK_TIMEOUT] [default: 1h]
+    #[arg(long, value_name = "DURATION")]
+    pub hook_timeout: Option<String>,
+
+    /// Hooks that may run at once [env: ADDON_OPERATOR_HOOK_SLOTS] [default: twice the processors]
+    #[arg(long, value_name = "NUMBER")]
+    pub hook_slots: Option<String>,
+
+    /// Which sources decide that a module is on [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS]
+    #[arg(long, value_name = "NAMES", hide = true)]
+    pub applied_module_extenders: Option<String>,
+
+    /// Run hooks in a directory of their own [env: ADDON_OPERATOR_SHELL_CHROOT_DIR]
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub shell_chroot_dir: Option<String>,
+
+    /// Namespace of the releases and the ConfigMap [env: ADDON_OPERATOR_NAMESPACE] [default: the pod's own, else the
+    /// kubeconfig's]
+    #[arg(long, help_heading = "Cluster")]
+    pub namespace: Option<String>,
+
+    /// Name of the ConfigMap with the configuration [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub config_map: Option<String>,
+
+    /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    pub kube_config: Option<String>,
+
+    /// Context of the kubeconfig [env: KUBE_CONTEXT]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub kube_context: Option<String>,
+
+    /// Address of the API server instead of the kubeconfig's [env: KUBE_SERVER]
+    #[arg(long, value_name = "URL", help_heading = "Cluster")]
+    pub kube_server: Option<String>,
+
+    /// Requests per second to the API server [env: KUBE_CLIENT_QPS] [default: no limit of ours]
+    #[arg(long, value_name = "NUMBER", help_heading = "Cluster")]
+    pub kube_client_qps: Option<String>,
+
+    /// Requests at once before the limit counts [env: KUBE_CLIENT_BURST]
+    #[arg(long, value_name = "NUMBER", help_heading = "Cluster")]
+    pub kube_client_burst: Option<String>,
+
+    /// Likewise for object patches [env: OBJECT_PATCHER_KUBE_CLIENT_QPS]
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    pub object_patcher_kube_client_qps: Option<String>,
+
+    /// Likewise for object patches [env: OBJECT_PATCHER_KUBE_CLIENT_BURST]
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    pub object_patcher_kube_client_burst: Option<String>,
+
+    /// How long one object patch may take [env: OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT]
+    #[arg(long, value_name = "DURATION", hide = true)]
+    pub object_patcher_kube_client_timeout: Option<String>,
+
+    /// Revisions kept per release, 0 for all [env: HELM_HISTORY_MAX] [default: 10]
+    #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
+    pub helm_history_max: Option<String>,
+
+    /// How long one helm run may take [env: HELM_TIMEOUT] [default: 20m]
+    #[arg(long, value_name = "DURATION", help_heading = "Helm")]
+    pub helm_timeout: Option<String>,
+
+    /// A release that is never touched [env: HELM_IGNORE_RELEASE]
+    #[arg(long, value_name = "NAME", help_heading = "Helm")]
+    pub helm_ignore_release: Option<String>,
+
+    /// The helm binary [env: HELM_BIN] [default: the first helm on PATH]
+    #[arg(long, value_name = "FILE", help_heading = "Helm")]
+    pub helm_bin: Option<String>,
+
+    /// Helm runs at once [env: ADDON_OPERATOR_HELM_SLOTS] [default: by processors and memory]
+    #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
+    pub helm_slots: Option<String>,
+
+    /// What is restored in the cluster: off, absent, changed [env: ADDON_OPERATOR_DRIFT] [default: absent]
+    #[arg(long, value_name = "WHAT", help_heading = "Helm")]
+    pub drift: Option<String>,
+
+    /// Labels put on every object of a release [env: ADDON_OPERATOR_CRD_EXTRA_LABELS] [default:
+    /// heritage=addon-operator]
+    #[arg(long, value_name = "LABELS", help_heading = "Helm")]
+    pub crd_extra_labels: Option<String>,
+
+    /// Prefixes of CRD files that are left out [env: ADDON_OPERATOR_CRD_FILTER_PREFIXES]
+    #[arg(long, value_name = "PREFIXES", hide = true)]
+    pub crd_filters: Option<String>,
+
+    /// Had a meaning once [env: HELM_MONITOR_KUBE_CLIENT_QPS]
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    pub helm_monitor_kube_client_qps: Option<String>,
+
+    /// Had a meaning once [env: HELM_MONITOR_KUBE_CLIENT_BURST]
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    pub helm_monitor_kube_client_burst: Option<String>,
+
+    /// Address of probes and metrics [env: ADDON_OPERATOR_LISTEN_ADDRESS] [default: 0.0.0.0]
+    #[arg(long, value_name = "IP", help_heading = "Listening")]
+    pub prometheus_listen_address: Option<String>,
+
+    /// Port of probes and metrics [env: ADDON_OPERATOR_LISTEN_PORT] [default: 9650]
+    #[arg(long, value_name = "PORT", help_heading = "Listening")]
+    pub prometheus_listen_port: Option<String>,
+
+    /// What the names of our metrics begin with [env: ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX] [default:
+    /// addon_operator_]
+    #[arg(long, value_name = "PREFIX", help_heading = "Listening")]
+    pub prometheus_metrics_prefix: Option<String>,
+
+    /// Accepted; nothing listens there [env: ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT]
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub admission_server_listen_port: Option<String>,
+
+    /// Accepted; nothing is read there [env: ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR]
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub admission_server_certs_dir: Option<String>,
+
+    /// Accepted; it had no routes [env: ADDON_OPERATOR_ADMISSION_SERVER_ENABLED]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide = true)]
+    pub admission_server_enabled: Option<String>,
+
+    /// trace, debug, info, warn, error or fatal [env: LOG_LEVEL] [default: info]
+    #[arg(long, value_name = "LEVEL", help_heading = "Logging")]
+    pub log_level: Option<String>,
+
+    /// json, text or color [env: LOG_TYPE] [default: json]
+    #[arg(long, value_name = "TYPE", help_heading = "Logging")]
+    pub log_type: Option<String>,
+
+    /// Leave the time out of text records [env: LOG_NO_TIME] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Logging")]
+    pub log_no_time: Option<String>,
+
+    /// Take a hook's whole output for one JSON value [env: LOG_PROXY_HOOK_JSON] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Logging")]
+    pub log_proxy_hook_json: Option<String>,
+
+    /// Socket of the debug commands [env: DEBUG_UNIX_SOCKET] [default: /var/run/addon-operator/debug.socket]
+    #[arg(long, value_name = "FILE", help_heading = "Debugging")]
+    pub debug_unix_socket: Option<String>,
+
+    /// Serve the debug routes over HTTP [env: DEBUG_HTTP_SERVER_ADDR]
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub debug_http_addr: Option<String>,
+
+    /// Leave temporary files for inspection [env: DEBUG_KEEP_TMP_FILES] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Debugging")]
+    pub debug_keep_tmp_files: Option<String>,
+
+    /// Log the requests to the API server [env: DEBUG_KUBERNETES_API] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Debugging")]
+    pub debug_kubernetes_api: Option<String>,
+}

@@ -1,0 +1,71 @@
+//! The labels that mark every object of our releases: `key=value`, joined by commas.
+//! Never knows where they are put.
+
+use std::collections::BTreeMap;
+
+/// The mark by which released objects are found again; it cannot be taken away.
+const OURS: (&str, &str) = ("heritage", "addon-operator");
+
+/// The labels, if all of them are some.
+pub(super) fn parse(text: &str) -> Option<BTreeMap<String, String>> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(parse_one)
+        .collect()
+}
+
+pub(super) fn with_ours(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    labels.entry(OURS.0.to_owned()).or_insert_with(|| OURS.1.to_owned());
+    labels
+}
+
+fn parse_one(part: &str) -> Option<(String, String)> {
+    let (key, value) = part.split_once('=')?;
+    let name = match key.split_once('/') {
+        Some((prefix, name)) => super::said::is_object_name(prefix).then_some(name)?,
+        None => key,
+    };
+    let fits = !name.is_empty() && is_label_text(name) && is_label_text(value);
+    fits.then(|| (key.to_owned(), value.to_owned()))
+}
+
+/// Up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.
+fn is_label_text(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= 63 && bytes.iter().all(|c| inner(*c)) && ends.iter().flatten().all(|c| c.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_or_refused() {
+        let rows = [
+            ("", Some("")),
+            ("a=b", Some("a=b")),
+            ("a=b, c.d/e=", Some("a=b c.d/e=")),
+            ("a=b,", Some("a=b")),
+            ("a", None),
+            ("=b", None),
+            ("/a=b", None),
+            ("a=b=c", None),
+            ("a=-b", None),
+            ("a_=b", None),
+            ("a b=c", None),
+        ];
+        for (text, expected) in rows {
+            let read = parse(text).map(|labels| {
+                labels
+                    .iter()
+                    .map(|(key, value)| format!("{key}={value}"))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            });
+            assert_eq!(read.as_deref(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Who said what: the flag, or the first of its variables that is set, and what the text means.
+//! Knows no single setting; it is the one place where a bad value becomes an error that names its origin.
+
+use std::ffi::OsStr;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{ConfigurationError, Environment, duration};
+
+/// A value somebody gave, and by what name.
+#[derive(Debug, Clone)]
+pub(super) struct Said {
+    /// `--helm-timeout` or `HELM_TIMEOUT`.
+    pub(super) name: &'static str,
+    pub(super) text: String,
+}
+
+/// One setting before it is checked: nothing, or the word that counts.
+#[derive(Debug, Clone)]
+pub(super) struct Setting(pub(super) Option<Said>);
+
+impl Setting {
+    /// The flag wins over the variables, of which the first that is set counts.
+    pub(super) fn look_up(
+        environment: &Environment,
+        flag: &'static str,
+        said: Option<&str>,
+        variables: &[&'static str],
+    ) -> Result<Self, ConfigurationError> {
+        if let Some(text) = said {
+            // An empty flag takes back what a variable says.
+            let said = Said {
+                name: flag,
+                text: text.to_owned(),
+            };
+            return Ok(Self(Some(said).filter(|said| !said.text.is_empty())));
+        }
+        let set = variables.iter().find_map(|name| Some((*name, environment.get(name)?)));
+        let Some((name, value)) = set else {
+            return Ok(Self(None));
+        };
+        let text = value
+            .to_str()
+            .ok_or(ConfigurationError::NotUnicode { name })?
+            .to_owned();
+        Ok(Self(Some(Said { name, text })))
+    }
+
+    /// What was said, if anything, as what it means.
+    pub(super) fn parsed<T>(
+        self,
+        allowed: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConfigurationError> {
+        let Some(Said { name, text }) = self.0 else {
+            return Ok(None);
+        };
+        match parse(&text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(ConfigurationError::NotAllowed {
+                name,
+                value: text,
+                allowed,
+            }),
+        }
+    }
+
+    pub(super) fn text(self) -> Option<String> {
+        self.0.map(|said| said.text)
+    }
+
+    pub(super) fn path(self) -> Option<PathBuf> {
+        self.text().map(PathBuf::from)
+    }
+
+    /// As Go reads them.
+    pub(super) fn flag(self) -> Result<bool, ConfigurationError> {
+        let read = |text: &str| match text {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+            _ => None,
+        };
+        Ok(self.parsed("true or false", read)?.unwrap_or(false))
+    }
+
+    pub(super) fn duration(self) -> Result<Option<Duration>, ConfigurationError> {
+        self.parsed("a duration above zero such as 90s, 20m or 1h30m", |text| {
+            duration::parse(text).filter(|read| !read.is_zero())
+        })
+    }
+
+    pub(super) fn count(self) -> Result<Option<NonZero<usize>>, ConfigurationError> {
+        self.parsed("a whole number above zero", |text| text.parse().ok())
+    }
+
+    pub(super) fn rate(self) -> Result<Option<f64>, ConfigurationError> {
+        self.parsed("a number above zero", |text| {
+            text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+        })
+    }
+}
+
+/// The name of a namespace or of an object: a DNS label, or several with dots between them for objects.
+pub(super) fn is_object_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_dns_label)
+}
+
+pub(super) fn is_dns_label(text: &str) -> bool {
+    let letters = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|c| letters(c) || c == b'-')
+        && text.bytes().next().is_some_and(letters)
+        && text.bytes().last().is_some_and(letters)
+}
+
+/// The first executable of that name in a `PATH`.
+pub(super) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    std::env::split_paths(path?)
+        .map(|dir| dir.join(name))
+        .find(|candidate| {
+            fs_err::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
+}

@@ -1,0 +1,92 @@
+//! Settings of installations that we take over: those that we cannot follow are refused, those without effect are told.
+//! Never refuses what changes nothing.
+
+use super::LogLevel;
+use super::said::Setting;
+use super::words::{Checked, Words};
+
+/// The sources of the flags, in the order in which the last one with an opinion wins.
+const EXTENDERS: &str = "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled";
+
+impl Words<'_> {
+    /// What would change what we do in a way that we do not know.
+    pub(super) fn refuse_unsupported(&self) -> Checked<()> {
+        let driver = Setting::look_up(self.environment, "", None, &["HELM_DRIVER"])?;
+        let known = |text: &str| matches!(text, "secret" | "secrets").then_some(());
+        driver.parsed("secrets: releases are read from their Secrets", known)?;
+
+        let variables = ["ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS"];
+        let said = self.said(
+            "--applied-module-extenders",
+            self.args.applied_module_extenders.as_ref(),
+            &variables,
+        )?;
+        said.parsed(
+            "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled: another order is not supported",
+            |text| (text == EXTENDERS).then_some(()),
+        )?;
+
+        let variables = ["ADDON_OPERATOR_SHELL_CHROOT_DIR"];
+        let said = self.said("--shell-chroot-dir", self.args.shell_chroot_dir.as_ref(), &variables)?;
+        said.parsed("left out: hooks run in our own root directory", |_| None::<()>)?;
+        Ok(())
+    }
+
+    /// What is accepted, so that an installation can be taken over, but has no effect.
+    pub(super) fn remarks(&self) -> Checked<Vec<String>> {
+        let args = self.args;
+        let mut remarks = Vec::new();
+        let level = self.said("--log-level", args.log_level.as_ref(), &["LOG_LEVEL"])?;
+        if let Some(said) = level.0.filter(|said| LogLevel::parse(&said.text).is_none()) {
+            remarks.push(format!(
+                "{} is '{}', which is no level: info is taken",
+                said.name, said.text
+            ));
+        }
+        let enabled = &["ADDON_OPERATOR_ADMISSION_SERVER_ENABLED"];
+        if self
+            .said(
+                "--admission-server-enabled",
+                args.admission_server_enabled.as_ref(),
+                enabled,
+            )?
+            .flag()?
+        {
+            remarks.push("the admission server is asked for, but has nothing to serve".to_owned());
+        }
+        let inert: [(&'static str, &Option<String>, &[&'static str]); 6] = [
+            (
+                "--crd-filters",
+                &args.crd_filters,
+                &["ADDON_OPERATOR_CRD_FILTER_PREFIXES"],
+            ),
+            (
+                "--helm-monitor-kube-client-qps",
+                &args.helm_monitor_kube_client_qps,
+                &["HELM_MONITOR_KUBE_CLIENT_QPS"],
+            ),
+            (
+                "--helm-monitor-kube-client-burst",
+                &args.helm_monitor_kube_client_burst,
+                &["HELM_MONITOR_KUBE_CLIENT_BURST"],
+            ),
+            (
+                "--admission-server-listen-port",
+                &args.admission_server_listen_port,
+                &["ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"],
+            ),
+            (
+                "--admission-server-certs-dir",
+                &args.admission_server_certs_dir,
+                &["ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR"],
+            ),
+            ("--debug-http-addr", &args.debug_http_addr, &["DEBUG_HTTP_SERVER_ADDR"]),
+        ];
+        for (flag, value, variables) in inert {
+            if let Some(said) = self.said(flag, value.as_ref(), variables)?.0 {
+                remarks.push(format!("{} has no effect", said.name));
+            }
+        }
+        Ok(remarks)
+    }
+}

@@ -1,0 +1,365 @@
+//! One function per setting or group: its names, what is allowed, what it is when nobody says anything.
+//! Never knows what a setting is for beyond that.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::said::{self, Setting};
+use super::{
+    ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings, KubeSettings, LogFormat,
+    LogLevel, LogSettings, Machine, MissingValues, Order, RateLimit, StartArgs, Timestamps, TmpFiles, labels,
+};
+
+/// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
+const HOOK_TIMEOUT: Duration = Duration::from_hours(1);
+const HELM_TIMEOUT: Duration = Duration::from_mins(20);
+const HELM_HISTORY_MAX: u32 = 10;
+const OBJECT_PATCH_TIMEOUT: Duration = Duration::from_secs(10);
+const LISTEN_PORT: u16 = 9650;
+/// Highest order number that a directory's name can give.
+const ORDER_MAX: u32 = i32::MAX.unsigned_abs();
+
+pub(super) type Checked<T> = Result<T, ConfigurationError>;
+
+/// Everything that was said, by anyone.
+pub(super) struct Words<'a> {
+    pub(super) args: &'a StartArgs,
+    pub(super) environment: &'a Environment,
+    pub(super) machine: &'a Machine,
+}
+
+impl Words<'_> {
+    pub(super) fn said(
+        &self,
+        flag: &'static str,
+        value: Option<&String>,
+        variables: &[&'static str],
+    ) -> Checked<Setting> {
+        Setting::look_up(self.environment, flag, value.map(String::as_str), variables)
+    }
+
+    pub(super) fn modules_dirs(&self) -> Checked<Vec<PathBuf>> {
+        let variables = ["ADDON_OPERATOR_MODULES_DIR", "MODULES_DIR"];
+        let said = self.said("--modules-dir", self.args.modules_dir.as_ref(), &variables)?;
+        let split = |text: &str| {
+            let dirs: Vec<_> = text
+                .split(':')
+                .filter(|dir| !dir.is_empty())
+                .map(PathBuf::from)
+                .collect();
+            (!dirs.is_empty()).then_some(dirs)
+        };
+        let dirs = said.parsed("one or more directories joined by colons", split)?;
+        Ok(dirs.unwrap_or_else(|| vec!["modules".into()]))
+    }
+
+    pub(super) fn global_hooks_dir(&self) -> Checked<PathBuf> {
+        let variables = [
+            "ADDON_OPERATOR_GLOBAL_HOOKS_DIR",
+            "GLOBAL_HOOKS_DIR",
+            "SHELL_OPERATOR_HOOKS_DIR",
+        ];
+        let said = self.said("--global-hooks-dir", self.args.global_hooks_dir.as_ref(), &variables)?;
+        Ok(said.path().unwrap_or_else(|| "global-hooks".into()))
+    }
+
+    pub(super) fn unnumbered_order(&self) -> Checked<u32> {
+        let variables = [
+            "ADDON_OPERATOR_UNNUMBERED_MODULES_ORDER",
+            "UNNUMBERED_MODULES_ORDER",
+            "UNNUMBERED_MODULE_ORDER",
+        ];
+        let said = self.said(
+            "--unnumbered-modules-order",
+            self.args.unnumbered_modules_order.as_ref(),
+            &variables,
+        )?;
+        let read = |text: &str| text.parse().ok().filter(|order| *order <= ORDER_MAX);
+        Ok(said.parsed("a whole number from 0 to 2147483647", read)?.unwrap_or(1))
+    }
+
+    pub(super) fn missing_values(&self) -> Checked<MissingValues> {
+        let variables = [
+            "ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED",
+            "STRICT_CHECK_VALUES_MODE_ENABLED",
+        ];
+        let value = self.args.strict_check_values_mode_enabled.as_ref();
+        let strict = self
+            .said("--strict-check-values-mode-enabled", value, &variables)?
+            .flag()?;
+        Ok(if strict {
+            MissingValues::Refused
+        } else {
+            MissingValues::NoValues
+        })
+    }
+
+    pub(super) fn order(&self) -> Checked<Order> {
+        let said = self.said(
+            "--strict-order",
+            self.args.strict_order.as_ref(),
+            &["ADDON_OPERATOR_STRICT_ORDER"],
+        )?;
+        Ok(if said.flag()? { Order::Strict } else { Order::Relaxed })
+    }
+
+    pub(super) fn tmp_dir(&self) -> Checked<PathBuf> {
+        let variables = ["ADDON_OPERATOR_TMP_DIR", "SHELL_OPERATOR_TMP_DIR"];
+        let said = self.said("--tmp-dir", self.args.tmp_dir.as_ref(), &variables)?;
+        Ok(said.path().unwrap_or_else(|| "/tmp/addon-operator".into()))
+    }
+
+    pub(super) fn tmp_files(&self) -> Checked<TmpFiles> {
+        let value = self.args.debug_keep_tmp_files.as_ref();
+        let kept = self
+            .said("--debug-keep-tmp-files", value, &["DEBUG_KEEP_TMP_FILES"])?
+            .flag()?;
+        Ok(if kept { TmpFiles::Kept } else { TmpFiles::Removed })
+    }
+
+    pub(super) fn namespace(&self) -> Checked<Option<String>> {
+        let variables = ["ADDON_OPERATOR_NAMESPACE", "SHELL_OPERATOR_NAMESPACE"];
+        let said = self.said("--namespace", self.args.namespace.as_ref(), &variables)?;
+        let read = |text: &str| said::is_dns_label(text).then(|| text.to_owned());
+        let said = said.parsed("small letters, digits and dashes, 63 at most", read)?;
+        Ok(said.or_else(|| self.machine.pod_namespace.clone()))
+    }
+
+    pub(super) fn pod_name(&self) -> Checked<Option<String>> {
+        let said = Setting::look_up(self.environment, "", None, &["ADDON_OPERATOR_POD", "HOSTNAME"])?.text();
+        // Outside of a pod the host's name says nothing to anybody in the cluster.
+        let in_pod = self.machine.pod_namespace.is_some() || self.environment.get("ADDON_OPERATOR_POD").is_some();
+        Ok(said.filter(|_| in_pod))
+    }
+
+    pub(super) fn config_map(&self) -> Checked<String> {
+        let said = self.said(
+            "--config-map",
+            self.args.config_map.as_ref(),
+            &["ADDON_OPERATOR_CONFIG_MAP"],
+        )?;
+        let read = |text: &str| said::is_object_name(text).then(|| text.to_owned());
+        let name = said.parsed("the name of an object: small letters, digits, dashes and dots", read)?;
+        Ok(name.unwrap_or_else(|| "addon-operator".to_owned()))
+    }
+
+    pub(super) fn kube(&self) -> Checked<KubeSettings> {
+        let args = self.args;
+        let context = self
+            .said("--kube-context", args.kube_context.as_ref(), &["KUBE_CONTEXT"])?
+            .text();
+        let server = self.said("--kube-server", args.kube_server.as_ref(), &["KUBE_SERVER"])?;
+        let url = |text: &str| {
+            let address = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+            address.is_some_and(|rest| !rest.is_empty()).then(|| text.to_owned())
+        };
+        let qps = self.said("--kube-client-qps", args.kube_client_qps.as_ref(), &["KUBE_CLIENT_QPS"])?;
+        let burst = self.said(
+            "--kube-client-burst",
+            args.kube_client_burst.as_ref(),
+            &["KUBE_CLIENT_BURST"],
+        )?;
+        let value = args.object_patcher_kube_client_qps.as_ref();
+        let patch_qps = self.said(
+            "--object-patcher-kube-client-qps",
+            value,
+            &["OBJECT_PATCHER_KUBE_CLIENT_QPS"],
+        )?;
+        let value = args.object_patcher_kube_client_burst.as_ref();
+        let patch_burst = self.said(
+            "--object-patcher-kube-client-burst",
+            value,
+            &["OBJECT_PATCHER_KUBE_CLIENT_BURST"],
+        )?;
+        let value = args.object_patcher_kube_client_timeout.as_ref();
+        let patch_timeout = self.said(
+            "--object-patcher-kube-client-timeout",
+            value,
+            &["OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT"],
+        )?;
+        Ok(KubeSettings {
+            config: self.kube_config()?,
+            context,
+            server: server.parsed("an address such as https://10.0.0.1:6443", url)?,
+            limit: RateLimit {
+                per_second: qps.rate()?,
+                burst: burst.count()?,
+            },
+            patch_limit: RateLimit {
+                per_second: patch_qps.rate()?,
+                burst: patch_burst.count()?,
+            },
+            patch_timeout: patch_timeout.duration()?.unwrap_or(OBJECT_PATCH_TIMEOUT),
+        })
+    }
+
+    /// What was named must be there; what is there by custom is taken if it is.
+    fn kube_config(&self) -> Checked<Vec<PathBuf>> {
+        let said = self.said("--kube-config", self.args.kube_config.as_ref(), &["KUBE_CONFIG"])?;
+        if let Some(path) = said.parsed("the path of a kubeconfig that exists", existing_file)? {
+            return Ok(vec![path]);
+        }
+        if let Some(list) = self.environment.get("KUBECONFIG") {
+            // As with kubectl, files of the list may be missing.
+            return Ok(std::env::split_paths(list).filter(|path| path.is_file()).collect());
+        }
+        let custom = self
+            .environment
+            .get("HOME")
+            .map(|home| PathBuf::from(home).join(".kube/config"));
+        Ok(custom.filter(|path| path.is_file()).into_iter().collect())
+    }
+
+    pub(super) fn helm(&self) -> Checked<HelmSettings> {
+        let args = self.args;
+        let binary = self.said("--helm-bin", args.helm_bin.as_ref(), &["HELM_BIN"])?.path();
+        let path = self.environment.get("PATH");
+        let history = self.said(
+            "--helm-history-max",
+            args.helm_history_max.as_ref(),
+            &["HELM_HISTORY_MAX"],
+        )?;
+        let timeout = self.said("--helm-timeout", args.helm_timeout.as_ref(), &["HELM_TIMEOUT"])?;
+        let ignore = self.said(
+            "--helm-ignore-release",
+            args.helm_ignore_release.as_ref(),
+            &["HELM_IGNORE_RELEASE"],
+        )?;
+        let slots = self.said("--helm-slots", args.helm_slots.as_ref(), &["ADDON_OPERATOR_HELM_SLOTS"])?;
+        Ok(HelmSettings {
+            binary: binary
+                .or_else(|| said::find_program("helm", path))
+                .unwrap_or_else(|| "helm".into()),
+            history_max: history
+                .parsed("a whole number, 0 for no limit", |text| text.parse().ok())?
+                .unwrap_or(HELM_HISTORY_MAX),
+            timeout: timeout.duration()?.unwrap_or(HELM_TIMEOUT),
+            ignore_release: ignore.text(),
+            slots: slots.count()?.unwrap_or_else(|| self.machine.helm_slots()),
+        })
+    }
+
+    pub(super) fn hooks(&self) -> Checked<HookSettings> {
+        let args = self.args;
+        let timeout = self.said(
+            "--hook-timeout",
+            args.hook_timeout.as_ref(),
+            &["ADDON_OPERATOR_HOOK_TIMEOUT"],
+        )?;
+        let slots = self.said("--hook-slots", args.hook_slots.as_ref(), &["ADDON_OPERATOR_HOOK_SLOTS"])?;
+        let proxy = self.said(
+            "--log-proxy-hook-json",
+            args.log_proxy_hook_json.as_ref(),
+            &["LOG_PROXY_HOOK_JSON"],
+        )?;
+        Ok(HookSettings {
+            timeout: timeout.duration()?.unwrap_or(HOOK_TIMEOUT),
+            slots: slots.count()?.unwrap_or_else(|| self.machine.hook_slots()),
+            output: if proxy.flag()? {
+                HookOutput::Json
+            } else {
+                HookOutput::Lines
+            },
+        })
+    }
+
+    pub(super) fn drift(&self) -> Checked<Drift> {
+        let said = self.said("--drift", self.args.drift.as_ref(), &["ADDON_OPERATOR_DRIFT"])?;
+        let read = |text: &str| match text {
+            "off" => Some(Drift::Off),
+            "absent" => Some(Drift::Absent),
+            "changed" => Some(Drift::Changed),
+            _ => None,
+        };
+        Ok(said
+            .parsed("one of off, absent, changed", read)?
+            .unwrap_or(Drift::Absent))
+    }
+
+    pub(super) fn extra_labels(&self) -> Checked<BTreeMap<String, String>> {
+        let variables = ["ADDON_OPERATOR_CRD_EXTRA_LABELS"];
+        let said = self.said("--crd-extra-labels", self.args.crd_extra_labels.as_ref(), &variables)?;
+        let labels = said.parsed("labels such as heritage=addon-operator,team=core", labels::parse)?;
+        Ok(labels::with_ours(labels.unwrap_or_default()))
+    }
+
+    pub(super) fn listen(&self) -> Checked<SocketAddr> {
+        let variables = ["ADDON_OPERATOR_LISTEN_ADDRESS", "SHELL_OPERATOR_LISTEN_ADDRESS"];
+        let value = self.args.prometheus_listen_address.as_ref();
+        let address = self.said("--prometheus-listen-address", value, &variables)?;
+        let address = address.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())?;
+        let variables = ["ADDON_OPERATOR_LISTEN_PORT", "SHELL_OPERATOR_LISTEN_PORT"];
+        let value = self.args.prometheus_listen_port.as_ref();
+        let port = self.said("--prometheus-listen-port", value, &variables)?;
+        // Port 0 lets the system choose; the choice is logged.
+        let port = port.parsed("a port from 0 to 65535", |text| text.parse().ok())?;
+        Ok(SocketAddr::new(
+            address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            port.unwrap_or(LISTEN_PORT),
+        ))
+    }
+
+    pub(super) fn metrics_prefix(&self) -> Checked<String> {
+        let variables = [
+            "ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX",
+            "SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX",
+        ];
+        let said = self.said(
+            "--prometheus-metrics-prefix",
+            self.args.prometheus_metrics_prefix.as_ref(),
+            &variables,
+        )?;
+        let read = |text: &str| {
+            let begins = text.chars().next().is_some_and(|c| !c.is_ascii_digit());
+            let fits = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':');
+            (begins && fits).then(|| text.to_owned())
+        };
+        let prefix = said.parsed(
+            "the beginning of a metric name: letters, digits, _ and :, no digit first",
+            read,
+        )?;
+        Ok(prefix.unwrap_or_else(|| "addon_operator_".to_owned()))
+    }
+
+    pub(super) fn log(&self) -> Checked<LogSettings> {
+        let args = self.args;
+        let level = self
+            .said("--log-level", args.log_level.as_ref(), &["LOG_LEVEL"])?
+            .text();
+        let kind = self.said("--log-type", args.log_type.as_ref(), &["LOG_TYPE"])?;
+        let no_time = self
+            .said("--log-no-time", args.log_no_time.as_ref(), &["LOG_NO_TIME"])?
+            .flag()?;
+        let requests = self.said(
+            "--debug-kubernetes-api",
+            args.debug_kubernetes_api.as_ref(),
+            &["DEBUG_KUBERNETES_API"],
+        )?;
+        let time = if no_time { Timestamps::Left } else { Timestamps::Shown };
+        let read = |text: &str| match text {
+            "json" => Some(LogFormat::Json),
+            "text" => Some(LogFormat::Text(time)),
+            "color" => Some(LogFormat::Color(time)),
+            _ => None,
+        };
+        Ok(LogSettings {
+            // An unknown level has always meant info; the remarks say so.
+            level: level.and_then(|text| LogLevel::parse(&text)).unwrap_or(LogLevel::Info),
+            format: kind
+                .parsed("one of json, text, color", read)?
+                .unwrap_or(LogFormat::Json),
+            client: if requests.flag()? {
+                ClientLog::Requests
+            } else {
+                ClientLog::Quiet
+            },
+        })
+    }
+}
+
+fn existing_file(text: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(text);
+    path.is_file().then_some(path)
+}
