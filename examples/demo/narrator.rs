@@ -53,6 +53,7 @@ const NEWS: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Narrator {
+    out: io::Stdout,
     terminal: bool,
     patience: Duration,
     interruption: Interruption,
@@ -61,6 +62,7 @@ pub(crate) struct Narrator {
 impl Narrator {
     pub(crate) fn new(patience: Duration, interruption: Interruption) -> Self {
         Self {
+            out: io::stdout(),
             terminal: io::stdout().is_terminal(),
             patience,
             interruption,
@@ -81,23 +83,23 @@ impl Narrator {
     }
 
     pub(crate) fn chapter(&self, title: &str) {
-        Self::line(&format!("\n{}", self.paint(BOLD, title)));
+        self.line(&format!("\n{}", self.paint(BOLD, title)));
     }
 
     /// What happens, in one or two lines.
     pub(crate) fn say(&self, text: impl Display) {
         for line in text.to_string().lines() {
-            Self::line(&format!("    {line}"));
+            self.line(&format!("    {line}"));
         }
     }
 
     /// A claim that was checked, with its evidence.
     pub(crate) fn ok(&self, text: impl Display) {
-        Self::line(&format!("{} {text}", self.paint(GREEN, " ok")));
+        self.line(&format!("{} {text}", self.paint(GREEN, " ok")));
     }
 
     pub(crate) fn failed(&self, text: impl Display) {
-        Self::line(&format!("{} {text}", self.paint(RED, "FAILED")));
+        self.line(&format!("{} {text}", self.paint(RED, "FAILED")));
     }
 
     /// Looks again and again until `check` succeeds. Its error is what was seen instead; `dead` tells of an end of the
@@ -136,9 +138,9 @@ impl Narrator {
 
     fn progress(&self, claim: &str, waited: Duration, told: Duration) -> Duration {
         if self.terminal {
-            Self::raw(&format!("\r\x1b[2K    … {claim} ({} s)", waited.as_secs()));
+            self.raw(&format!("\r\x1b[2K    … {claim} ({} s)", waited.as_secs()));
         } else if waited >= told + NEWS {
-            Self::line(&format!("    … still waiting after {} s: {claim}", waited.as_secs()));
+            self.line(&format!("    … still waiting after {} s: {claim}", waited.as_secs()));
             return waited;
         }
         told
@@ -146,7 +148,7 @@ impl Narrator {
 
     fn clear(&self) {
         if self.terminal {
-            Self::raw("\r\x1b[2K");
+            self.raw("\r\x1b[2K");
         }
     }
 
@@ -158,13 +160,13 @@ impl Narrator {
         }
     }
 
-    fn line(text: &str) {
-        Self::raw(&format!("{text}\n"));
+    fn line(&self, text: &str) {
+        self.raw(&format!("{text}\n"));
     }
 
-    fn raw(text: &str) {
+    fn raw(&self, text: &str) {
         // Nobody listening is no reason to leave processes behind.
-        let mut out = io::stdout().lock();
+        let mut out = self.out.lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 }

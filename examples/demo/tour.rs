@@ -13,7 +13,7 @@ use testbed::audit::{Mark, Record, Records};
 use testbed::plane::ControlPlane;
 
 use crate::cluster::{self, Releases, shown};
-use crate::life::{self, Life, Program};
+use crate::life::{Life, Program};
 use crate::metrics;
 use crate::modules;
 use crate::narrator::{Narrator, Stop, seconds};
@@ -242,13 +242,8 @@ impl<'a> Tour<'a> {
     }
 
     fn show_evidence(&self) {
-        let narrator = self.narrator;
-        narrator.chapter("What there is to see");
-        narrator.say(self.stage.namespace().evidence());
-        if let Some(life) = &self.life {
-            narrator.chapter("What the operator said last");
-            narrator.say(life::tail(life.log(), 40));
-        }
+        self.narrator.chapter("What there is to see");
+        self.narrator.say(self.stage.namespace().evidence());
     }
 
     fn show_metrics(&self) {

@@ -93,7 +93,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// The ConfigMaps of the crowd, by name.
+    /// The members of the crowd, by name.
     fn members(&self) -> anyhow::Result<BTreeMap<String, Value>> {
         let members = cluster::objects(self.stage.namespace(), "configmaps", "app=crowd")?;
         let named = |member: Value| {
@@ -133,10 +133,9 @@ impl Tour<'_> {
                 .within(self.stage.namespace().name());
             let lists = asked.that(|record| record.verb == "list" && record.resource == "secrets");
             if lists.is_empty() {
-                bail!("the audit log has no list of Secrets by it")
-            } else {
-                Ok(())
+                bail!("the audit log has no list of Secrets by it");
             }
+            Ok(())
         })?;
         let writes = self.wait_for_quiet(mark)?;
         check("a restart writes nothing", writes.is_empty(), || {
