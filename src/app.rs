@@ -5,6 +5,7 @@
 
 mod inventory;
 mod parts;
+pub mod post_renderer;
 mod start;
 
 use std::process::ExitCode;

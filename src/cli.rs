@@ -89,24 +89,19 @@ struct Target {
     debug_unix_socket: Option<String>,
 }
 
-/// The form in which something with a text form is printed.
+/// The form in which something with a text form is printed. The variants have no help of their own: the names say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people
     #[value(alias = "wide")]
     Text,
-    /// For programs
     Json,
-    /// For both
     Yaml,
 }
 
 /// The form in which a document is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// For programs
     Json,
-    /// For people and programs
     Yaml,
 }
 
@@ -157,15 +152,12 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
+        Some(Command::PostRenderer(PostRenderer { labels })) => return crate::app::post_renderer::post_render(&labels),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(environment),
         Some(Command::Module(module)) => module.run(environment),
         Some(Command::Global(global)) => global.run(environment),
         Some(Command::Config(config)) => config.run(environment),
-        Some(Command::PostRenderer(PostRenderer { labels })) => {
-            drop(labels);
-            Ok(())
-        }
         Some(Command::Raw(Raw { path, target })) => {
             target.socket(environment).and_then(|socket| print(&socket.get(&path)?))
         }

@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
+use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
 use crate::report::Chain;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
@@ -359,10 +359,11 @@ impl Helm {
 fn failed(action: &'static str, release: &str, finished: &Finished) -> HelmError {
     let stderr = finished.stderr.text();
     let outcry::Reading { class, message, hint } = outcry::read(&stderr);
-    let message = if message.is_empty() {
-        finished.exit.to_string()
-    } else {
-        message
+    // A helm that was killed says nothing, and what it said before is no error.
+    let (class, message) = match finished.exit {
+        exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
+        exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),
+        Exit::Code(_) => (class, message),
     };
     HelmError::Failed {
         action,

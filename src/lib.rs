@@ -18,6 +18,8 @@ pub mod jobs;
 pub mod notices;
 pub mod serve;
 
+pub mod jobs;
+
 pub mod driver;
 
 pub mod app;

@@ -202,7 +202,7 @@ impl Spawner {
             });
         }
         let started = Instant::now();
-        let (child, pipes) = self.start(&spawn).await?;
+        let (child, pipes) = self.start(&mut spawn).await?;
         let (mut stdout, mut stderr) = (
             Reader::new(pipes.stdout, spawn.stdout),
             Reader::new(pipes.stderr, spawn.stderr),
@@ -252,7 +252,8 @@ impl Spawner {
         }
     }
 
-    async fn start(&self, spawn: &Spawn) -> Result<(Child, Pipes), ProcessError> {
+    // By unique reference, though nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
+    async fn start(&self, spawn: &mut Spawn) -> Result<(Child, Pipes), ProcessError> {
         let mut busy = 0;
         loop {
             match self.spawn(spawn.command()).await {

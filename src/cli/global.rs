@@ -1,5 +1,4 @@
 //! `global`: what is about no single module.
-#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::{Args, Subcommand};
 

@@ -1,5 +1,4 @@
 //! `module`: which there are, where each stands and why, what each was given.
-#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use std::fmt::Write as _;
 
@@ -146,8 +145,8 @@ fn why(status: &Status) -> String {
         error,
         failures,
     } = status;
-    let enabled = if *enabled { "enabled" } else { "disabled" };
-    let mut text = format!("module {name}, order {order}\n{enabled} by: {enabled_by}\nstate: {state}\n");
+    let enabled = if *enabled { "yes" } else { "no" };
+    let mut text = format!("module: {name}\norder: {order}\nenabled: {enabled}, by {enabled_by}\nstate: {state}\n");
     if !waits_for.is_empty() {
         let _ = writeln!(text, "waits for: {waits_for}");
     }
@@ -194,7 +193,7 @@ b            20     yes      KubeConfig  Releasing
     fn why_tells_everything() {
         assert_eq!(
             why(&status("one", "the next try in 5s")),
-            "module one, order 20\nenabled by: KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
+            "module: one\norder: 20\nenabled: yes, by KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
              last failure, 3 in a row: no such chart\n"
         );
     }

@@ -28,7 +28,6 @@ use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
-use crate::process::ProcessError;
 use crate::report::Chain;
 
 /// The kinds whose objects change what the API server serves.
@@ -289,7 +288,7 @@ impl Sync<'_> {
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
             Err(error) => {
-                forget_unless_cut_short(tools, release, &error).await;
+                forget_unless_unfinished(tools, release).await;
                 return Err(error.into());
             }
         };
@@ -362,7 +361,7 @@ pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationTo
     let uninstalled = tools.helm.uninstall(release, cancel).await;
     tools.cluster.forget_apis().await;
     if let Err(error) = uninstalled {
-        forget_unless_cut_short(tools, release, &error).await;
+        forget_unless_unfinished(tools, release).await;
         return Err(error.into());
     }
     if let Err(error) = tools.cluster.clear_intent(release).await {
@@ -389,26 +388,16 @@ async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, F
     Ok(revision)
 }
 
-/// A helm that told us how it ended left nothing unfinished. One that was cut short may have: its intent stays.
-async fn forget_unless_cut_short(tools: &Tools, release: &str, error: &HelmError) {
-    let cut_short = matches!(
-        error,
-        HelmError::Process(
-            ProcessError::TimedOut { .. }
-                | ProcessError::Cancelled { finished: Some(_), .. }
-                | ProcessError::Wait { .. }
-        )
-    ) || matches!(
-        error,
-        HelmError::Failed {
-            class: Class::Cancelled,
-            ..
+/// Forgets what we meant to do, unless a child that was cut short has left the release unfinished: then the next sync
+/// needs to know that it was ours.
+async fn forget_unless_unfinished(tools: &Tools, release: &str) {
+    let forgotten = async {
+        match tools.cluster.newest_revision(release).await? {
+            Some(revision) if revision.newest.status.is_unfinished() => Ok(()),
+            Some(_) | None => tools.cluster.clear_intent(release).await,
         }
-    );
-    if cut_short {
-        return;
-    }
-    if let Err(error) = tools.cluster.clear_intent(release).await {
+    };
+    if let Err(error) = forgotten.await {
         warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
     }
 }

@@ -133,7 +133,7 @@ async fn readyz(
 
 /// What a person would ask next, a line each.
 fn details(status: &Status) -> String {
-    let waiting = status.waiting.iter().map(|what| format!("waits for {what}\n"));
+    let waiting = status.waiting.iter().map(|what| format!("waiting: {what}\n"));
     let problems = status
         .config_problems
         .iter()

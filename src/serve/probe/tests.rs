@@ -96,12 +96,12 @@ async fn a_converge_is_told_from_before_its_start_to_after_its_end() {
 #[tokio::test]
 async fn readiness_says_what_it_waits_for() {
     let mut status = stage::status();
-    status.waiting.push("the releases of the namespace".into());
+    status.waiting.push("the releases have not been listed yet".into());
     status.config_problems.insert("one".into(), "line 1: no YAML".into());
     let (_, body) = at(status.clone(), "/readyz?verbose").await;
     assert_eq!(
         body,
-        "Startup converge in progress\nwaits for the releases of the namespace\nConfigMap key one: line 1: no YAML\n"
+        "Startup converge in progress\nwaiting: the releases have not been listed yet\nConfigMap key one: line 1: no YAML\n"
     );
     let (doors, _tasks) = stage::answering(move |_| Answer::Status(status.clone()));
     let (code, kind, body) = stage::ask(router(probe(doors, Some("connection refused"))), "GET /readyz").await;

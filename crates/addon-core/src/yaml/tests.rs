@@ -152,6 +152,7 @@ fn scalars_that_the_oracle_leaves_out() {
         ("18446744073709551615", "18446744073709551615"),
         ("18446744073709551616", "1.8446744073709552e+19"),
         ("-9223372036854775808", "-9223372036854775808"),
+        ("+18446744073709551615", "1.8446744073709552e+19"),
         ("1_000", "1000"),
         ("0x_FF", "255"),
         ("123e456", "\"123e456\""),
@@ -190,6 +191,13 @@ fn scalars_that_the_oracle_leaves_out() {
         assert_eq!(v2(text).unwrap(), expected, "{text}");
     }
     assert_eq!(v3("1e6: a").unwrap(), r#"{"1e+06":"a"}"#);
+}
+
+#[test]
+fn comments_are_no_nodes() {
+    let text = "# head\na: # right\n  # above\n  - 1 # end\n  # between\n  - {x: 1, # inside\n     y: 2}\n# foot\nb: c # last\n";
+    let expected = serde_json::json!({"a": [1, {"x": 1, "true": 2}], "b": "c"});
+    assert_eq!(from_str_v2(text), Ok(expected));
 }
 
 #[test]

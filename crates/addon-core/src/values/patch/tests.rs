@@ -178,6 +178,7 @@ fn operations_apply_as_the_original_applies_them() {
         (r#"{"op":"remove","path":"/one/list/-1"}"#, "/list", Some(json!(["a"]))),
         (r#"{"op":"remove","path":"/one/a~1b"}"#, "/a~1b", None),
         (r#"{"op":"remove","path":"/one/a~0b"}"#, "/a~0b", None),
+        (r#"{"op":"add","path":"/one/~01","value":5}"#, "/~01", Some(json!(5))),
         (
             r#"{"op":"test","path":"/one/list","value":["a","b"]}"#,
             "/size",
@@ -304,6 +305,16 @@ fn a_test_is_kept_and_takes_no_operation_away() {
     let below = operations(r#"{"op":"add","path":"/one/a/b","value":1}"#)
         .compacted_with(&operations(r#"{"op":"test","path":"/one/a","value":{"b":1}}"#));
     assert_eq!(below.iter().count(), 2);
+}
+
+#[test]
+fn removing_the_section_removes_all_that_was_remembered() {
+    let stored = operations(r#"[{"op":"add","path":"/one/a","value":{}},{"op":"add","path":"/one/a/b","value":1}]"#)
+        .compacted_with(&operations(r#"{"op":"remove","path":"/one"}"#));
+    assert_eq!(
+        serde_json::to_value(stored).unwrap(),
+        json!([{"op": "remove", "path": "/one"}])
+    );
 }
 
 #[test]

@@ -1,0 +1,257 @@
+//! Whole commands as people type them: what they print, where, and how they end.
+//!
+//! Each file in `tests/cli` is one command: its first line is what is typed, the rest what comes of it. With `UPDATE=1`
+//! the tests write that rest. A new file needs only its first line.
+#![expect(clippy::disallowed_methods, reason = "the program under test is a process")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
+
+/// The program in an environment of its own.
+fn program(args: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(args).env_clear().stdin(Stdio::null());
+    command
+        .env("DEBUG_UNIX_SOCKET", "/nowhere/debug.socket")
+        .envs(variables.iter().copied());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…`, and shows all that came of it.
+fn transcript(first_line: &str) -> String {
+    let words: Vec<&str> = first_line.strip_prefix("$ ").unwrap().split(' ').collect();
+    let at = words.iter().position(|word| *word == "addon-operator").unwrap();
+    let variables: Vec<(&str, &str)> = words[..at].iter().map(|word| word.split_once('=').unwrap()).collect();
+    let Output { status, stdout, stderr } = program(&words[at + 1..], &variables).output().unwrap();
+    let mut shown = format!("{first_line}\n");
+    for (stream, output) in [("stdout", text(&stdout)), ("stderr", text(&stderr))] {
+        if !output.is_empty() {
+            shown += &format!(
+                "--- {stream}\n{}",
+                output.replace(env!("CARGO_PKG_VERSION"), "<version>")
+            );
+        }
+    }
+    shown + &format!("--- exit code {}\n", status.code().unwrap())
+}
+
+#[test]
+fn commands_print_what_is_written_down() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut paths: Vec<PathBuf> = fs_err::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let written = fs_err::read_to_string(&path).unwrap();
+        let shown = transcript(written.lines().next().unwrap());
+        if update {
+            fs_err::write(&path, &shown).unwrap();
+        } else {
+            assert_eq!(shown, written, "{} (UPDATE=1 writes it)", path.display());
+        }
+    }
+}
+
+/// A place to start the operator in, with a cluster that nobody answers for.
+struct Place {
+    dir: tempfile::TempDir,
+    port: u16,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["modules/010-one", "global-hooks"] {
+            fs_err::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        fs_err::write(dir.path().join("modules/010-one/values.yaml"), "one: {size: 1}\n").unwrap();
+        let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: t}}], \
+                          clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
+                          contexts: [{name: a, context: {cluster: a, user: a}}]}";
+        fs_err::write(dir.path().join("kubeconfig"), kubeconfig).unwrap();
+        // The port is free again at once; that somebody else takes it meanwhile is possible and has never been seen.
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        Self { dir, port }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = program(args, &[]);
+        command
+            .current_dir(self.dir.path())
+            .env("DEBUG_UNIX_SOCKET", self.path("debug.socket"));
+        command
+            .env("KUBE_CONFIG", self.path("kubeconfig"))
+            .env("ADDON_OPERATOR_TMP_DIR", self.path("tmp"));
+        command
+            .env("ADDON_OPERATOR_NAMESPACE", "default")
+            .env("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1");
+        command.env("ADDON_OPERATOR_LISTEN_PORT", self.port.to_string());
+        command
+    }
+
+    /// Starts the operator with more arguments and waits until it gives up.
+    fn refused(&self, args: &[&str]) -> (i32, String) {
+        let output = self.command(&[&["start"], args].concat()).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let output = self.command(args).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    }
+}
+
+/// An operator that is killed at the end of its test, whatever becomes of that.
+struct Running(Child);
+
+impl Running {
+    fn start(place: &Place) -> Self {
+        let log = fs_err::File::create(place.path("log")).unwrap().into_parts().0;
+        Self(place.command(&["start"]).stdout(log).spawn().unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Asks again until the answer is there.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_start_that_cannot_work_says_why() {
+    let place = Place::new();
+    let taken = TcpListener::bind(("127.0.0.1", place.port)).unwrap();
+    let (code, said) = place.refused(&[]);
+    assert_eq!(code, 1);
+    let address = format!("cannot listen on 127.0.0.1:{} for probes and metrics", place.port);
+    assert!(
+        said.contains(&address) && said.contains("--prometheus-listen-port"),
+        "{said}"
+    );
+    drop(taken);
+
+    let rows = [
+        (["--global-hooks-dir", "no-hooks"], "no-hooks: does not exist"),
+        (["--modules-dir", "modules:no-modules"], "no-modules: does not exist"),
+        (
+            ["--debug-unix-socket", "kubeconfig"],
+            "cannot replace kubeconfig, which is no socket",
+        ),
+        (
+            ["--tmp-dir", "kubeconfig"],
+            "cannot prepare the directory for temporary files kubeconfig",
+        ),
+    ];
+    for (args, expected) in rows {
+        let (code, said) = place.refused(&args);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(expected), "{expected} is not in {said}");
+    }
+
+    fs_err::create_dir(place.path("modules/010-module-1")).unwrap();
+    let (code, said) = place.refused(&[]);
+    let expected =
+        "'module-1' name should be in kebab-case and be restorable from camelCase: consider renaming to 'module1'";
+    assert!(code == 1 && said.contains(expected), "{said}");
+}
+
+#[test]
+fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
+    let place = Place::new();
+    let mut running = Running::start(&place);
+    let ready = ["raw", "/module/list.json"];
+    let list = wait_for("the debug socket", || {
+        Some(place.run(&ready)).filter(|(code, ..)| *code == 0)
+    });
+    assert_eq!(list.1, "{\"enabledModules\":[]}\n");
+    wait_for("a word about the API server", || {
+        let log = fs_err::read_to_string(place.path("log")).unwrap();
+        log.contains("http://127.0.0.1:1").then_some(())
+    });
+
+    let (code, table, _) = place.run(&["module", "list", "-o", "wide"]);
+    assert_eq!(code, 0);
+    assert!(
+        table.starts_with("NAME  ORDER  ENABLED") && table.contains("\none   10     no"),
+        "{table}"
+    );
+    let (code, why, _) = place.run(&["module", "why", "one"]);
+    assert!(
+        code == 0 && why.starts_with("module: one\norder: 10\nenabled: no"),
+        "{why}"
+    );
+    let (_, values, _) = place.run(&["module", "values", "one"]);
+    assert_eq!(values, "size: 1\n");
+    let (code, out, err) = place.run(&["module", "values", "nowhere"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(
+        err,
+        "error: module not found\nhint: `addon-operator module list -o wide` names all modules\n"
+    );
+    assert_eq!(
+        place.run(&["config", "set", "log.level", "error"]),
+        (0, String::new(), String::new())
+    );
+    let (_, parameters, _) = place.run(&["config", "list", "-o", "json"]);
+    assert!(parameters.contains("\"value\":\"error\""), "{parameters}");
+
+    running.signal("TERM");
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    assert!(!Path::new(&place.path("debug.socket")).exists());
+    assert_eq!(
+        fs_err::read_dir(place.path("tmp")).unwrap().count(),
+        0,
+        "temporary files are left"
+    );
+}

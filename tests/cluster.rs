@@ -1,0 +1,9 @@
+//! What we do to a cluster, against a real one.
+
+mod cluster {
+    mod config_map;
+    mod releases;
+    mod repair;
+    mod state;
+    mod world;
+}

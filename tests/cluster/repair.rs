@@ -1,0 +1,150 @@
+//! Helm that was killed in the middle of its work.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Class;
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::{SyncAction, Synced};
+use addon_operator::jobs;
+use serde_json::{Value, json};
+use testbed::wait::wait_until;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::world::{CHART, PATIENCE, TEMPLATE, World};
+
+/// A helm hook that never ends: there is no node for its pod.
+const ENDLESS: &str = "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: endless
+  annotations: {helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-delete-policy: before-hook-creation}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: c}]}
+";
+
+/// Syncs until helm hangs, and kills it there.
+async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
+    let module = ModuleName::parse("one").unwrap();
+    let job = Job::SyncRelease {
+        module,
+        values: Arc::new(values),
+    };
+    let mut sync = JoinSet::new();
+    sync.spawn(jobs::run(job, Arc::clone(&world.tools), CancellationToken::new()));
+    wait_until(PATIENCE, "helm to be in the middle", || {
+        let seen = world.history();
+        if seen == history { Ok(Some(())) } else { Err(seen) }
+    })
+    .unwrap();
+    wait_until(PATIENCE, "the helm hook", || {
+        world.namespace.kubectl(["get", "job", "endless"]).map(Some)
+    })
+    .unwrap();
+    let killed = testbed::process::command("kill")
+        .args(["-KILL", &world.last_helm()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let failure = sync.join_next().await.unwrap().unwrap().unwrap_err();
+    assert!(failure.report.contains("killed"), "{failure}");
+    assert_eq!(world.history(), history);
+}
+
+async fn endless_module(world: &mut World) {
+    world
+        .module(
+            "one",
+            &[
+                ("Chart.yaml", CHART),
+                ("templates/a.yaml", TEMPLATE),
+                ("templates/hook.yaml", ENDLESS),
+            ],
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_install_that_was_killed_is_repaired_by_the_next_start() {
+    let mut world = World::new("pending-install").await;
+    endless_module(&mut world).await;
+    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+    world.module("one", &[("templates/hook.yaml", "")]).await;
+    let synced = world.sync(json!({"one": {"x": "a"}})).await;
+    assert_eq!(
+        synced,
+        Ok(Synced {
+            action: SyncAction::Upgraded,
+            revision: 2
+        })
+    );
+    assert_eq!(world.history(), "1:superseded 2:deployed");
+    assert!(!world.helm_calls().contains(&"uninstall".to_owned()));
+    assert_eq!(world.tools.cluster.intent("one").await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_was_killed_is_repaired_without_touching_what_runs() {
+    let mut world = World::new("pending-upgrade").await;
+    world.simple_module().await;
+    world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+    let uid = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}");
+    endless_module(&mut world).await;
+    kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
+    world.module("one", &[("templates/hook.yaml", "")]).await;
+    let synced = world.sync(json!({"one": {"x": "c"}})).await;
+    assert_eq!(
+        synced,
+        Ok(Synced {
+            action: SyncAction::Upgraded,
+            revision: 3
+        })
+    );
+    assert_eq!(world.history(), "1:superseded 2:failed 3:deployed");
+    let now = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}:{.data.x}");
+    assert_eq!(now, format!("{uid}:c"), "the object is still the same one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_install_can_be_removed() {
+    let mut world = World::new("pending-delete").await;
+    endless_module(&mut world).await;
+    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+    world.restart().await;
+    world.delete().await.unwrap();
+    assert_eq!(world.history(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
+    let mut world = World::new("anothers").await;
+    endless_module(&mut world).await;
+    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+    world.tools.cluster.clear_intent("one").await.unwrap();
+    world.module("one", &[("templates/hook.yaml", "")]).await;
+    let failure = world.sync(json!({"one": {"x": "a"}})).await.unwrap_err();
+    assert_eq!(failure.class, Class::Unavailable);
+    assert!(failure.report.contains("another helm"), "{failure}");
+    assert_eq!(world.delete().await.unwrap_err().class, Class::Unavailable);
+    assert_eq!(world.history(), "1:pending-install");
+
+    // Helm writes whole seconds, and at least one has passed when the clock shows another.
+    world.allow_helm(Duration::from_secs(1)).await;
+    let runtime = tokio::runtime::Handle::current();
+    let synced = tokio::task::block_in_place(|| {
+        wait_until(PATIENCE, "the helm timeout to pass", || {
+            runtime.block_on(world.sync(json!({"one": {"x": "a"}}))).map(Some)
+        })
+    });
+    assert_eq!(
+        synced.unwrap(),
+        Synced {
+            action: SyncAction::Upgraded,
+            revision: 2
+        }
+    );
+}

@@ -1,0 +1,218 @@
+//! One namespace of the real control plane, with tools that work in it and modules that a test writes.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::{Done, Synced};
+use addon_operator::cluster::Cluster;
+use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::disk::{self, Layout};
+use addon_operator::helm::{Helm, Options};
+use addon_operator::jobs::catalogue::Catalogue;
+use addon_operator::jobs::tmp::TmpDir;
+use addon_operator::jobs::{self, Tools};
+use addon_operator::process::Spawner;
+use addon_operator::settings::{MissingValues, TmpFiles};
+use fs_err as fs;
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::User;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) struct World {
+    pub(crate) namespace: Namespace<'static>,
+    pub(crate) tools: Arc<Tools>,
+    dir: TempDir,
+    helm_timeout: Duration,
+}
+
+impl World {
+    pub(crate) async fn new(prefix: &str) -> Self {
+        let namespace = testbed::shared::plane().namespace(prefix).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("modules")).unwrap();
+        fs::create_dir(dir.path().join("global-hooks")).unwrap();
+        let helm_timeout = Duration::from_mins(20);
+        let tools = tools(&namespace, dir.path(), helm_timeout).await;
+        Self {
+            namespace,
+            tools,
+            dir,
+            helm_timeout,
+        }
+    }
+
+    /// A restart with another time that any helm is given.
+    pub(crate) async fn allow_helm(&mut self, helm_timeout: Duration) {
+        self.helm_timeout = helm_timeout;
+        self.restart().await;
+    }
+
+    /// The same place after a restart: nothing that was in memory is left.
+    pub(crate) async fn restart(&mut self) {
+        self.tools = tools(&self.namespace, self.dir.path(), self.helm_timeout).await;
+    }
+
+    /// Writes files of a module; they replace those of the same name.
+    pub(crate) async fn module(&mut self, name: &str, files: &[(&str, &str)]) {
+        for (file, text) in files {
+            let path = self.dir.path().join("modules").join(name).join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        self.restart().await;
+    }
+
+    /// A module with one `ConfigMap` whose data show `one.x` of the values.
+    pub(crate) async fn simple_module(&mut self) {
+        self.module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", TEMPLATE)])
+            .await;
+    }
+
+    pub(crate) async fn run(&self, job: Job) -> Result<Done, Failure> {
+        jobs::run(job, Arc::clone(&self.tools), CancellationToken::new()).await
+    }
+
+    pub(crate) async fn sync(&self, values: Value) -> Result<Synced, Failure> {
+        let module = ModuleName::parse("one").unwrap();
+        let done = self
+            .run(Job::SyncRelease {
+                module,
+                values: Arc::new(values),
+            })
+            .await?;
+        let Done::ReleaseSynced(synced) = done else {
+            unreachable!("another answer: {done:?}")
+        };
+        Ok(synced)
+    }
+
+    pub(crate) async fn delete(&self) -> Result<(), Failure> {
+        self.run(Job::DeleteRelease {
+            release: "one".to_owned(),
+        })
+        .await
+        .map(drop)
+    }
+
+    /// The subcommands of all helm children until now, in order; the version is asked once and left out.
+    pub(crate) fn helm_calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.path().join("helm.log")).unwrap_or_default();
+        let words = text.lines().filter_map(|line| line.split(' ').nth(1));
+        words.filter(|word| *word != "version").map(str::to_owned).collect()
+    }
+
+    /// The process of the helm child that was started last.
+    pub(crate) fn last_helm(&self) -> String {
+        let text = fs::read_to_string(self.dir.path().join("helm.log")).unwrap();
+        text.lines().last().unwrap().split(' ').next().unwrap().to_owned()
+    }
+
+    /// What kubectl prints.
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        self.namespace.kubectl(arguments.split(' ')).unwrap()
+    }
+
+    /// The revisions of the release with their states.
+    pub(crate) fn history(&self) -> String {
+        let columns = "-o=custom-columns=V:.metadata.labels.version,S:.metadata.labels.status";
+        self.kubectl(&format!(
+            "get secrets -l owner=helm,name=one --sort-by=.metadata.creationTimestamp --no-headers {columns}"
+        ))
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(":"))
+        .collect::<Vec<_>>()
+        .join(" ")
+    }
+
+    /// Helm as a person would call it.
+    pub(crate) fn helm_by_hand(&self, arguments: &[&str]) -> String {
+        let plane = self.namespace.plane();
+        let output = testbed::process::command(plane.program(Part::Helm3))
+            .args(arguments)
+            .args([
+                "--kubeconfig".as_ref(),
+                self.namespace.kubeconfig(User::Admin).as_os_str(),
+            ])
+            .args(["--namespace", self.namespace.name()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(crate) fn module_dir(&self) -> PathBuf {
+        self.dir.path().join("modules/one")
+    }
+}
+
+pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";
+pub(crate) const TEMPLATE: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
+
+async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) -> Arc<Tools> {
+    let tmp = TmpDir::prepare(&dir.join("tmp"), TmpFiles::Kept).unwrap();
+    let address = Address {
+        kube_config: vec![namespace.kubeconfig(User::Operator)],
+        ..Address::default()
+    };
+    let cluster = Cluster::connect(&address, namespace.name(), tmp.dir()).await.unwrap();
+    let spawner = Spawner::new().unwrap();
+    let options = Options {
+        binary: logging_helm(namespace, dir),
+        dir: tmp.sub_dir("helm").unwrap(),
+        kubeconfig: cluster.kubeconfig().to_owned(),
+        namespace: namespace.name().to_owned(),
+        search_path: "/usr/bin:/bin".into(),
+        home: None,
+        post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),
+        labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
+        history_max: 10,
+        timeout: helm_timeout,
+    };
+    let layout = Layout {
+        modules_dirs: vec![dir.join("modules")],
+        global_hooks_dir: dir.join("global-hooks"),
+        unnumbered_order: 1,
+        missing_values: MissingValues::NoValues,
+    };
+    let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
+    Arc::new(Tools {
+        helm: Helm::new(options, spawner.clone()),
+        cluster,
+        spawner,
+        catalogue,
+        tmp,
+        environment: Vec::new(),
+        config_map: "addon-operator".to_owned(),
+        script_deadline: PATIENCE,
+        holds: jobs::release::Holds::default(),
+        versions: jobs::HookVersions::default(),
+    })
+}
+
+/// The real helm behind a script that writes down how it was called.
+fn logging_helm(namespace: &Namespace<'_>, dir: &Path) -> PathBuf {
+    let (script, log) = (dir.join("helm"), dir.join("helm.log"));
+    let helm = namespace.plane().program(Part::Helm3);
+    let text = format!(
+        "#!/bin/sh\necho \"$$ $*\" >>{}\nexec {} \"$@\"\n",
+        log.display(),
+        helm.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    script
+}
