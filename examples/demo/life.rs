@@ -80,26 +80,21 @@ impl Life {
     }
 }
 
-/// All processes in whose environment the path occurs, by id and command line.
+/// All processes in whose environment or command line the path occurs, by id and command line.
 pub(crate) fn marked(mark: &Path) -> Vec<(u32, String)> {
-    let needle = mark.as_os_str().as_encoded_bytes();
+    let mark = mark.as_os_str().as_encoded_bytes();
     let own = std::process::id();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let marked = ids.filter(|id: &u32| {
-        // Gone in the meantime, or somebody else's: neither is ours.
-        let environment = std::fs::File::open(format!("/proc/{id}/environ"))
-            .and_then(slurp)
-            .unwrap_or_default();
-        *id != own && environment.windows(needle.len()).any(|window| window == needle)
+        // What cannot be read is gone in the meantime or somebody else's: neither is ours.
+        let carries = |file: &str| {
+            let bytes = fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
+            bytes.windows(mark.len()).any(|window| window == mark)
+        };
+        *id != own && (carries("environ") || carries("cmdline"))
     });
     marked.map(|id| (id, command_line(id))).collect()
-}
-
-fn slurp(mut file: std::fs::File) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut file, &mut bytes)?;
-    Ok(bytes)
 }
 
 fn command_line(id: u32) -> String {

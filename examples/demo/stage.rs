@@ -89,6 +89,12 @@ impl<'a> Stage<'a> {
         self.folder().join(TMP)
     }
 
+    /// Operators, hooks and helms that run here. All of them know the folder for temporary files, and nobody else does:
+    /// a person who looks around has other paths of the stage in the environment.
+    pub(crate) fn children(&self) -> Vec<(u32, String)> {
+        life::marked(&self.tmp())
+    }
+
     /// The port of probes and metrics.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -146,7 +152,7 @@ impl Drop for Stage<'_> {
     /// Hooks and helms end with their operator. Should one not, it must not write into a folder that is gone.
     fn drop(&mut self) {
         let gone = || {
-            let left = life::marked(self.folder());
+            let left = self.children();
             for (id, _) in &left {
                 process::signal(*id, libc::SIGKILL);
             }

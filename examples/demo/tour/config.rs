@@ -144,16 +144,26 @@ impl Tour<'_> {
         Ok(config["data"]["text"].as_str().unwrap_or("nothing").to_owned())
     }
 
-    /// The line of the log that names the mistake. For showing only.
+    /// What the log says about the mistake. For showing only.
     fn show_complaint(&self) {
         let log = self
             .life
             .as_ref()
             .map(|life| life::tail(life.log(), 50))
             .unwrap_or_default();
-        if let Some(line) = log.lines().rev().find(|line| line.contains("more than 40 characters")) {
-            self.narrator.say("The operator's log:");
-            self.narrator.say(line);
+        let error = log
+            .lines()
+            .rev()
+            .find(|line| line.contains("more than 40 characters"))
+            .and_then(error_of);
+        if let Some(error) = error {
+            self.narrator.say(format_args!("The operator's log: {error}"));
         }
     }
+}
+
+/// The error in a record of the log.
+fn error_of(record: &str) -> Option<&str> {
+    let (_, error) = record.split_once("error=\"")?;
+    error.split('"').next()
 }

@@ -51,7 +51,7 @@ impl Tour<'_> {
             "killed process {id}: crowd {pending}, {reached} of {MANY} ConfigMaps"
         ));
         self.wait("no hook and no helm of the dead operator is left", || {
-            let left = life::marked(self.stage.folder());
+            let left = self.stage.children();
             if left.is_empty() { Ok(()) } else { bail!("{left:?}") }
         })?;
         narrator.ok("its helm ended with it");
