@@ -24,7 +24,7 @@ mod startup;
 mod task;
 mod wave;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use self::assess::Assessment;
@@ -61,6 +61,8 @@ pub struct Operator {
     doing: BTreeMap<Lane, Doing>,
     values: Store,
     hooks: BTreeMap<HookId, HookConfig>,
+    /// Hooks that have succeeded at least once in this life.
+    spoken: BTreeSet<HookId>,
     modules: BTreeMap<ModuleName, Unit>,
     startup: Startup,
     config: Config,
@@ -97,6 +99,7 @@ impl Operator {
             doing: BTreeMap::new(),
             values: Store::default(),
             hooks: BTreeMap::new(),
+            spoken: BTreeSet::new(),
             modules: BTreeMap::new(),
             startup: Startup::default(),
             config: Config::default(),
@@ -178,6 +181,7 @@ impl Operator {
             for lane in self.queues.ready() {
                 progress |= self.advance_lane(&lane);
             }
+            progress |= self.request_removals();
             if !progress && self.queues.ledger() == before {
                 break;
             }

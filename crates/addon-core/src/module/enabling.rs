@@ -87,12 +87,6 @@ impl Verdict {
             }
         }
     }
-
-    /// It says no, and somebody really said so: only then may a release be removed. `sources_complete` tells that
-    /// every source of flags was read to its end, so that silence means silence.
-    pub fn is_positive_no(&self, sources_complete: bool) -> bool {
-        !self.enabled && (sources_complete || self.source != Source::Default)
-    }
 }
 
 #[cfg(test)]
@@ -125,13 +119,5 @@ mod tests {
         assert_eq!(on.clone().after_script(true, None), on);
         let off = on.after_script(false, Some("no nodes".to_owned()));
         assert_eq!(off.source.to_string(), "enabled script: no nodes");
-        assert!(off.is_positive_no(false));
-    }
-
-    #[test]
-    fn silence_counts_as_no_only_when_everything_was_read() {
-        let silent = Opinions::default().verdict();
-        assert!(silent.is_positive_no(true));
-        assert!(!silent.is_positive_no(false));
     }
 }

@@ -42,6 +42,13 @@ impl Commits {
         self.saving.get(owner).map(|saving| saving.text.as_str())
     }
 
+    /// This text is on its way into this key.
+    pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
+        self.saving
+            .iter()
+            .any(|(owner, saving)| owner.values_key() == key && saving.text == text)
+    }
+
     /// The lanes that wait for a section, in words.
     pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
         let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);
@@ -77,6 +84,10 @@ impl Operator {
     }
 
     fn commit(&mut self, owner: &Owner, ran: Ran) {
+        if let Some(module) = owner.module().filter(|_| !ran.output.config.is_empty()) {
+            // A section is saved as a whole, so it must be made of what the ConfigMap holds now.
+            self.apply_deferred(module);
+        }
         let proposal = match self.values.propose(owner, &ran.output.values, &ran.output.config) {
             Ok(proposal) => proposal,
             Err(rejected) => {
@@ -104,6 +115,11 @@ impl Operator {
 
     fn save(&mut self, owner: &Owner, saving: Saving) {
         let key = owner.values_key();
+        if self.stopping.is_some() {
+            let report = "config values are not saved any more: the operator is stopping";
+            self.hook_failed(&saving.ran.lane, Failure::new(Class::Cancelled, report));
+            return;
+        }
         if let Some(obstacle) = self.config.save_obstacle(&key) {
             self.hook_failed(&saving.ran.lane, obstacle);
             return;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Operator;
 use super::effect::Notice;
 use super::event::{ConfigRead, SavedState};
-use super::task::Reason;
+use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
 use crate::values::section::{ConfigDocument, Entry, Section};
@@ -20,8 +20,12 @@ use crate::values::section::{ConfigDocument, Entry, Section};
 pub(super) struct Config {
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
+    /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
+    written: BTreeMap<String, (u64, String)>,
     /// It exists.
     present: bool,
+    /// It came into being by our own write, and no user has said anything in it since.
+    made_by_us: bool,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
@@ -75,9 +79,9 @@ impl Config {
         self.document.sections.get(module)?.enabled.good().copied()
     }
 
-    /// Its silence means that nobody spoke: it exists, and no key of it is broken.
-    pub(super) fn is_complete(&self) -> bool {
-        self.present && self.problems.is_empty()
+    /// It exists, and what it says about the module's flag is sound: nothing.
+    pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
+        self.present && !self.made_by_us && !self.problems.contains_key(&module.enabled_key())
     }
 
     /// Why a section must not be overwritten now.
@@ -97,22 +101,27 @@ impl Config {
 
     /// We wrote a key. It is in force once the hook's patches are committed.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64) {
+        self.made_by_us |= !self.present;
         self.present = true;
         if version <= self.version && version != 0 {
             return;
         }
-        self.version = version;
+        self.written.insert(key.to_owned(), (version, text.clone()));
         self.raw.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
     }
 }
 
-/// The values of a section, where an absent one is as good as an empty one.
-fn values(section: Option<&Section>) -> Option<&Value> {
-    let values = section?.values.good()?;
+/// The values of an entry, where an absent one is as good as an empty one.
+fn filled(entry: &Entry<Value>) -> Option<&Value> {
+    let values = entry.good()?;
     let empty = values.as_object().is_some_and(serde_json::Map::is_empty);
     (!empty).then_some(values)
+}
+
+fn values(section: Option<&Section>) -> Option<&Value> {
+    filled(&section?.values)
 }
 
 fn flag(section: Option<&Section>) -> Option<bool> {
@@ -129,17 +138,33 @@ impl Operator {
                     self.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
+                self.config.written.clear();
                 self.config.raw.clear();
                 if first {
                     let good = self.config.good.clone();
                     self.put_in_force(good);
                 }
             }
-            ConfigRead::Present { version, data } => {
+            ConfigRead::Present { version, mut data } => {
                 if version <= self.config.version && version != 0 {
                     return;
                 }
                 self.config.version = version;
+                self.config.written.retain(|_, (written, _)| *written > version);
+                let later = self
+                    .config
+                    .written
+                    .iter()
+                    .map(|(key, (_, text))| (key.clone(), text.clone()));
+                data.extend(later);
+                if self.config.raw != data {
+                    let saving = |(key, text): (&String, &String)| {
+                        self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
+                    };
+                    let is_new = !self.config.present;
+                    self.config.made_by_us =
+                        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
+                }
                 self.config.present = true;
                 let good = self.sift(&data);
                 self.config.raw = data;
@@ -192,7 +217,7 @@ impl Operator {
             saving.is_some() && saving == operator.config.good.get(&owner.values_key()).map(String::as_str)
         };
         let mut keys = Vec::new();
-        let global = old.global.good() != new.global.good() && !own(self, &Owner::Global);
+        let global = filled(&old.global) != filled(&new.global) && !own(self, &Owner::Global);
         if global {
             keys.push("global".to_owned());
         }
@@ -211,11 +236,18 @@ impl Operator {
             if own(self, &owner) {
                 continue;
             }
+            let entry = after.map(Section::layer).unwrap_or_default();
+            if self.must_wait(&name, &entry) {
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.deferred = Some(entry);
+                }
+            } else {
+                self.set_section(&owner, &entry);
+            }
             if values(before) != values(after) {
                 keys.push(name.values_key());
                 touched.insert(name);
             }
-            self.set_section(&owner, &after.map(Section::layer).unwrap_or_default());
         }
         self.tell_unknown(&old, &new);
         if !keys.is_empty() {
@@ -224,8 +256,26 @@ impl Operator {
         if global || flags || !touched.is_empty() {
             self.reassess(Reason::ConfigChanged, touched);
         }
-        if global && self.converge.first_took_up() {
+        if global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
+        }
+    }
+
+    /// A run sees its section in one state from start to end, and a module that is switched off because all that
+    /// spoke for it vanished is removed with the section that it ran with.
+    fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
+        let lane = Lane::Module(name.clone());
+        let runs = self.queues.head(&lane).is_some_and(|head| {
+            matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }) && head.is_active()
+        });
+        let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
+        runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
+    }
+
+    /// What the ConfigMap has to say about a module's section counts from now on.
+    pub(super) fn apply_deferred(&mut self, name: &ModuleName) {
+        if let Some(entry) = self.modules.get_mut(name).and_then(|unit| unit.deferred.take()) {
+            self.set_section(&Owner::Module(name.clone()), &entry);
         }
     }
 

@@ -83,6 +83,11 @@ impl Converge {
         self.taken_up_once
     }
 
+    /// Hooks of a converge may have seen values that an edit changes now.
+    pub(super) fn has_begun(&self) -> bool {
+        self.active.is_some() || self.taken_up_once
+    }
+
     /// It is about to start over, and then runs every module anyway.
     pub(super) fn restarts(&self) -> bool {
         self.active.as_ref().is_some_and(|active| active.restart.is_some())
@@ -158,7 +163,8 @@ impl Operator {
             | Reason::DynamicUpdate
             | Reason::ScheduleChange
             | Reason::AfterAllChange
-            | Reason::ScriptAnswered => {
+            | Reason::ScriptAnswered
+            | Reason::RemovalCertain => {
                 self.drop_waiting_runs();
                 Phase::Settling
             }
@@ -286,6 +292,7 @@ impl Operator {
         if !self.assessment.is_known() {
             if !self.assessment.is_asking() {
                 self.begin_assessment();
+                return Look::Moved;
             }
             return Look::Waits;
         }

@@ -27,7 +27,8 @@ pub(super) struct Startup {
     has_global_hooks: bool,
     chores: BTreeMap<Chore, Progress>,
     state: Option<SavedState>,
-    first_read: Option<ConfigRead>,
+    /// What the ConfigMap said so far, each reading in turn: an early one may hold the last good text of a key.
+    first_reads: Vec<ConfigRead>,
     /// The start-up tasks are in the queue.
     pub(super) begun: bool,
 }
@@ -60,7 +61,7 @@ impl Startup {
         if !self.known {
             waiting.push("the modules directories are being read".to_owned());
         }
-        if self.first_read.is_none() && !self.begun {
+        if self.first_reads.is_empty() && !self.begun {
             waiting.push("the ConfigMap has not been read yet".to_owned());
         }
         for (chore, progress) in &self.chores {
@@ -83,7 +84,8 @@ impl Operator {
             return;
         }
         self.startup.known = true;
-        self.startup.inventory_complete = inventory.complete;
+        // Empty directories say nothing about modules that are gone: rather a mount is missing.
+        self.startup.inventory_complete = inventory.complete && !inventory.modules.is_empty();
         self.startup.has_global_hooks = inventory.has_global_hooks;
         if let Err(rejected) = self.values.set_static(&Owner::Global, inventory.global_values) {
             self.startup.inventory_complete = false;
@@ -103,12 +105,12 @@ impl Operator {
         }
     }
 
-    /// Keeps the first reading of the ConfigMap until everything else is known; later ones act at once.
+    /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
         if self.startup.begun {
             self.config_changed(read);
         } else {
-            self.startup.first_read = Some(read);
+            self.startup.first_reads.push(read);
         }
     }
 
@@ -122,21 +124,32 @@ impl Operator {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
         if self.startup.begun {
-            if self.config.unsaved() {
-                self.run_chore(Chore::SaveState);
-            }
+            self.keep_state();
             return;
         }
         let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
-        if !configured || self.startup.first_read.is_none() {
+        if !configured || self.startup.first_reads.is_empty() {
             return;
         }
         let Some(state) = self.startup.state.take() else { return };
-        if let Some(read) = self.startup.first_read.take() {
-            self.startup.begun = true;
-            self.config.restore(state);
+        self.startup.begun = true;
+        self.config.restore(state);
+        for read in std::mem::take(&mut self.startup.first_reads) {
             self.config_changed(read);
-            self.begin();
+        }
+        self.begin();
+        self.keep_state();
+    }
+
+    /// Writes the state if it differs from what is kept, and forgets a failed attempt that has become pointless.
+    fn keep_state(&mut self) {
+        if self.config.unsaved() {
+            self.run_chore(Chore::SaveState);
+        } else if matches!(
+            self.startup.chores.get(&Chore::SaveState),
+            Some(Progress::Backoff { .. })
+        ) {
+            self.startup.chores.remove(&Chore::SaveState);
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) enum Reason {
     AfterAllChange,
     /// An enabled script answered at last, and otherwise than before.
     ScriptAnswered,
+    /// It became certain that a module is not to run.
+    RemovalCertain,
     /// The last failing module recovered: only the hooks after all modules run.
     Recovered,
 }
@@ -57,6 +59,7 @@ impl fmt::Display for Reason {
             Self::ScheduleChange => "Schedule-Change-GlobalValues",
             Self::AfterAllChange => "AfterAll-Hooks-Change-GlobalValues",
             Self::ScriptAnswered => "ReloadAll-After-EnabledScript",
+            Self::RemovalCertain => "ReloadAll-After-Removal-Became-Certain",
             Self::Recovered => "AfterAll-After-Recovery",
         })
     }

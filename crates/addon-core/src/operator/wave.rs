@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Operator;
 use super::effect::Notice;
 use super::modules::Turn;
-use super::task::{Lane, RunReason, Task};
+use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
+use crate::hook::config::HookConfig;
+use crate::module::enabling::Source;
 use crate::module::graph::{self, Node};
 use crate::module::lifecycle::Lifecycle;
-use crate::name::ModuleName;
+use crate::name::{ModuleName, Owner};
 
 /// The modules that a converge has still to get through.
 #[derive(Debug, Default)]
@@ -25,21 +27,15 @@ impl Operator {
     /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
         let wanted = self.wanted();
-        let complete = self.startup.inventory_complete && self.config.is_complete();
         let mut removals = VecDeque::new();
         for name in self.modules_in_order() {
-            let exists = self.removal.is_ours(name.as_str());
+            let removable = self.is_removable(&name);
             let Some(unit) = self.modules.get_mut(&name) else {
                 continue;
             };
             unit.enabled = wanted.contains(&name);
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
-            let known = exists || unit.life != Lifecycle::Disabled;
-            let said_no = unit
-                .verdict
-                .as_ref()
-                .is_some_and(|verdict| verdict.is_positive_no(complete));
-            if known && said_no {
+            if removable {
                 removals.push_front(name);
             }
         }
@@ -62,6 +58,55 @@ impl Operator {
             removing: None,
             groups: groups.collect(),
         }
+    }
+
+    /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
+    /// say otherwise.
+    pub(super) fn is_removable(&self, name: &ModuleName) -> bool {
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
+            return false;
+        };
+        let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
+        let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
+            return false;
+        };
+        match verdict.source {
+            Source::Config | Source::Dynamic | Source::Script(_) => true,
+            Source::Static => self.global_hooks_spoke(),
+            Source::Default => {
+                self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
+            }
+        }
+    }
+
+    /// Every global hook has run in this life, so what they have not said they do not say.
+    fn global_hooks_spoke(&self) -> bool {
+        let runs = |config: &HookConfig| !config.stages.is_empty() || !config.schedules.is_empty();
+        let mut bound = self
+            .hooks
+            .iter()
+            .filter(|(id, config)| id.owner == Owner::Global && runs(config));
+        bound.all(|(id, _)| self.spoken.contains(id))
+    }
+
+    /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
+    pub(super) fn request_removals(&mut self) -> bool {
+        let idle = self.converge.active.is_none() && self.converge.first_took_up() && self.assessment.is_known();
+        let deleting = |name: &ModuleName| {
+            let lane = Lane::Module(name.clone());
+            let deletes = |entry: &crate::queue::Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
+            self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
+        };
+        let overdue = idle
+            && self
+                .modules
+                .keys()
+                .any(|name| self.is_removable(name) && !deleting(name));
+        let before = self.queues.ledger();
+        if overdue {
+            self.request_converge(Reason::RemovalCertain, false);
+        }
+        self.queues.ledger() != before
     }
 
     fn nodes(&self) -> BTreeMap<ModuleName, Node> {
@@ -122,9 +167,9 @@ impl Operator {
             return false;
         }
         while let Some(group) = wave.groups.front() {
-            for name in group.clone() {
-                self.give_turn(&name);
-            }
+            // One that is held may hold others, and by name they may have been looked at before it.
+            let group = group.clone();
+            while group.iter().fold(false, |moved, name| self.give_turn(name) || moved) {}
             let strict = self.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
@@ -157,10 +202,10 @@ impl Operator {
         }
     }
 
-    /// A module whose group has come runs as soon as what it needs has succeeded.
-    fn give_turn(&mut self, name: &ModuleName) {
+    /// A module whose group has come runs as soon as what it needs has succeeded. True if that settled its turn.
+    fn give_turn(&mut self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.turn == Turn::Waiting) else {
-            return;
+            return false;
         };
         let needs = unit.found.depends_on.clone();
         let turn = match self.lacking_need(&needs) {
@@ -178,11 +223,12 @@ impl Operator {
                 self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
                 Turn::Running
             }
-            None => Turn::Waiting,
+            None => return false,
         };
         if let Some(unit) = self.modules.get_mut(name) {
             unit.turn = turn;
         }
+        true
     }
 
     fn all_passed(&self, needs: &[ModuleName]) -> bool {

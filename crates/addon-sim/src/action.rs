@@ -1,0 +1,85 @@
+//! What can happen to a world while the operator runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flat::Flat;
+
+/// One thing that happens, a while after the one before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Milliseconds after the action before.
+    pub after: u64,
+    /// What happens.
+    pub action: Action,
+}
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// A user sets a key of the `ConfigMap`, or removes it.
+    Edit {
+        /// The key.
+        key: String,
+        /// Its new text.
+        text: Option<String>,
+    },
+    /// A user deletes the `ConfigMap`.
+    DeleteConfigMap,
+    /// A user applies a whole `ConfigMap`.
+    ApplyConfigMap {
+        /// What it holds.
+        data: BTreeMap<String, String>,
+    },
+    /// Work of this name fails from now on this often.
+    Fault {
+        /// `hook/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
+        /// `load-state`, `save-state` or `save-config`.
+        what: String,
+        /// How often.
+        times: u32,
+    },
+    /// From now on the watch of the `ConfigMap` is late by this many milliseconds.
+    WatchDelay(u64),
+    /// The watch leaves out all news that wait but the last.
+    Coalesce,
+    /// The watch tells its last news once more.
+    Redeliver,
+    /// A module's directory vanishes; nobody reads before the next start.
+    Remove(String),
+    /// A module's directory is back as it was.
+    Restore(String),
+    /// A module's files change.
+    Alter {
+        /// Which.
+        module: String,
+        /// Its values.
+        values: Flat,
+        /// Its flag.
+        enabled: Option<bool>,
+        /// It is unusable.
+        broken: bool,
+    },
+    /// The next reading of the directories goes wrong.
+    Misread(Misreading),
+    /// The directories are read again, in this way.
+    Reread(Option<Misreading>),
+    /// Somebody installs a release that is not ours.
+    Foreign(String),
+    /// Somebody removes a release that is not ours.
+    RemoveForeign(String),
+    /// The process is killed and started again.
+    Kill,
+    /// The process is asked to stop, and started again when it has.
+    Shutdown,
+}
+
+/// How a reading of the directories goes wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Misreading {
+    /// Nothing is there, and no error is seen.
+    Empty,
+    /// These modules are not seen, and an error is.
+    Incomplete(Vec<String>),
+}

@@ -1,0 +1,213 @@
+//! What must hold after every step, as far as it can be seen from outside: events, effects, answers and the world.
+//!
+//! Every invariant has a short name, which a violation carries. Must never look into the operator.
+
+mod backoff;
+mod end;
+mod jobs;
+mod order;
+mod removal;
+mod values;
+
+use addon_core::operator::effect::{Effect, Job, Notice};
+use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+use addon_core::operator::query::Waiting;
+
+pub use end::check_end;
+
+use crate::life::{Life, Seen};
+use crate::told::Told;
+use crate::world::World;
+
+/// Something that must hold and does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The short name of what must hold.
+    pub invariant: &'static str,
+    /// What was seen instead.
+    pub text: String,
+}
+
+impl Violation {
+    /// A violation.
+    pub fn new(invariant: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            invariant,
+            text: text.into(),
+        }
+    }
+}
+
+/// An error unless the condition holds.
+fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation::new(invariant, text()))
+    }
+}
+
+/// One event that was handled, before its effects begin.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// Microseconds of the world.
+    pub clock: u64,
+    /// What happened.
+    pub event: &'a Event,
+    /// The job that ended with it.
+    pub ended: Option<&'a Job>,
+    /// What the operator wants done.
+    pub effects: &'a [Effect],
+    /// The world.
+    pub world: &'a World,
+    /// The life, with the jobs that still run.
+    pub life: &'a Life,
+    /// Answers before the event.
+    pub before: &'a Seen,
+    /// Answers after it.
+    pub after: &'a Seen,
+}
+
+impl Step<'_> {
+    /// Nothing else was due at that moment, so what happened follows from the event alone.
+    fn is_alone(&self) -> bool {
+        self.before.timeout.as_ref().is_none_or(|(at, _)| *at > self.clock)
+    }
+}
+
+/// All checks, with what they remember of a life.
+#[derive(Debug, Default)]
+pub struct Checks {
+    /// The hook that just ended wrote where it may not.
+    pub trespassed: bool,
+    /// The `ConfigMap` that is about to be told says nothing new.
+    echo: bool,
+    backoff: backoff::Backoffs,
+    jobs: jobs::Jobs,
+    order: order::Order,
+    removal: removal::Removals,
+}
+
+impl Checks {
+    /// A new life remembers nothing.
+    pub fn new_life(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The world changed by itself.
+    pub fn world(&mut self, world: &World, told: &Told) -> Result<(), Violation> {
+        self.removal.signs(world, told);
+        Ok(())
+    }
+
+    /// Is what the `ConfigMap` says old news, or what we wrote ourselves?
+    pub fn own_echo(&mut self, life: &Life, read: &ConfigRead) {
+        let ConfigRead::Present { version, data } = read else {
+            return;
+        };
+        let data = &life.told.with_own(*version, data);
+        let mut known = life.told.raw.clone();
+        for running in life.running.values() {
+            if let (Job::SaveConfig { key, text, .. }, Some(Ok(Done::ConfigSaved(Saved::Written { .. })))) =
+                (&running.job, &running.result)
+            {
+                known.get_or_insert_default().insert(key.clone(), text.clone());
+            }
+        }
+        self.echo = life.told.raw.is_some() && (known.as_ref() == Some(data) || life.told.is_stale(read));
+    }
+
+    /// Everything that must hold of one step.
+    pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        self.removal.signs(step.world, &step.life.told);
+        self.echo_causes_nothing(step)?;
+        values::check(step, std::mem::take(&mut self.trespassed))?;
+        let mut starts = Vec::new();
+        for effect in step.effects {
+            self.backoff.effect(step, effect)?;
+            self.order.effect(step, effect)?;
+            self.removal.effect(step, effect)?;
+            if let Effect::StartJob(_, job) = effect {
+                values::job(step, job)?;
+                starts.push(job);
+            }
+        }
+        self.order.event(step);
+        self.jobs.check(step, &starts)
+    }
+
+    /// M6: our own writes, and news that are none, set off nothing.
+    fn echo_causes_nothing(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        if !std::mem::take(&mut self.echo) || !step.is_alone() {
+            return Ok(());
+        }
+        let tasks = |seen: &Seen| seen.queues.iter().map(|queue| queue.tasks.len()).sum::<usize>();
+        let caused = step.effects.iter().find(|effect| match effect {
+            Effect::StartJob(_, job) => !matches!(job, Job::SaveState { .. }),
+            Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
+            Effect::CancelJob(_) | Effect::Exit => true,
+        });
+        ensure(caused.is_none(), "M6", || {
+            format!("a ConfigMap without news set off {caused:?}")
+        })?;
+        ensure(tasks(step.after) <= tasks(step.before), "M6", || {
+            "a ConfigMap without news filled a queue".to_owned()
+        })
+    }
+
+    /// L2: if nothing runs and nothing is awaited, nothing may be pending. Checked once the effects have begun.
+    pub fn rest(&mut self, world: &World, life: &Life, seen: &Seen, no_future: bool) -> Result<(), Violation> {
+        if let Some(at) = life.stopping {
+            let late = seen.timeout.is_none() && life.running.is_empty() && !life.exited;
+            return ensure(!late, "L2", || {
+                format!("asked to stop at {at}, nothing runs, and it does not end")
+            });
+        }
+        // A schedule may be due before a back-off ends, and then hides it.
+        let hidden =
+            seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
+        let awaited = match seen.timeout {
+            None => false,
+            Some((_, Waiting::Schedule { .. })) => hidden,
+            Some(_) => true,
+        };
+        if !life.running.is_empty() || !no_future || awaited {
+            return Ok(());
+        }
+        let stuck = life.told.modules.as_ref().is_some_and(|(modules, _)| {
+            let enabled = seen
+                .modules
+                .values()
+                .filter(|module| module.enabled)
+                .map(|module| module.name.clone());
+            let setup = crate::setup::Setup {
+                modules: modules.values().cloned().collect(),
+                ..Default::default()
+            };
+            !crate::model::stuck(&setup, &enabled.collect()).is_empty()
+        });
+        if world.setup.strict && stuck {
+            return Ok(());
+        }
+        let pending: Vec<_> = seen
+            .queues
+            .iter()
+            .flat_map(|queue| &queue.tasks)
+            .map(|task| &task.description)
+            .collect();
+        ensure(pending.is_empty(), "L2", || {
+            format!("nothing runs and nothing is awaited, but queued is {pending:?}")
+        })?;
+        let waiting = &seen.status.waiting;
+        ensure(waiting.is_empty(), "L2", || {
+            format!("nothing runs and nothing is awaited, but it waits for {waiting:?}")
+        })?;
+        let lost = seen
+            .modules
+            .values()
+            .find(|module| module.enabled && module.state != "Ready" && module.waits_for.is_empty());
+        ensure(lost.is_none(), "L2", || {
+            format!("a module is neither ready nor waits for anything: {lost:?}")
+        })
+    }
+}

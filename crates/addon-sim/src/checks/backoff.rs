@@ -1,0 +1,156 @@
+//! Q4 and Q5: a failed head stays the head, its lane starts nothing before its back-off ends, and back-offs are bounded.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use addon_core::name::HookId;
+use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
+
+use super::jobs::lane;
+use super::{Step, Violation, ensure};
+use crate::world::{job_name, owner_name};
+
+/// The first back-off is this long, and none is longer than the second.
+const BOUNDS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(32));
+
+/// Lanes whose heads have failed.
+#[derive(Debug, Default)]
+pub(super) struct Backoffs {
+    asleep: BTreeMap<String, Asleep>,
+    /// Failures in a row, as they were told.
+    attempts: BTreeMap<String, u32>,
+}
+
+#[derive(Debug)]
+struct Asleep {
+    until: u64,
+    /// Which hook is the head, if it is one.
+    hook: Option<HookId>,
+}
+
+fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
+    if labels.queue == "main" {
+        format!("main of {}", owner_name(&hook.owner))
+    } else {
+        format!("queue {}", labels.queue)
+    }
+}
+
+impl Backoffs {
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::Tell(notice) => self.notice(step, notice),
+            Effect::StartJob(_, job) => self.start(step, job),
+            Effect::CancelJob(_) | Effect::Exit => Ok(()),
+        }
+    }
+
+    fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
+        match notice {
+            Notice::HookFailed {
+                hook,
+                labels,
+                retry_in: Some(retry_in),
+                attempts,
+                ..
+            } => {
+                let lane = hook_lane(hook, labels);
+                self.attempts(&lane, *attempts)?;
+                self.sleep(step, lane, *retry_in, Some(hook.clone()))
+            }
+            Notice::ModuleFailed { module, retry_in, .. } | Notice::ModuleDeleteFailed { module, retry_in, .. } => {
+                self.sleep(step, format!("main of {module}"), *retry_in, None)
+            }
+            Notice::PurgeFailed { release, retry_in, .. } => {
+                self.sleep(step, format!("main of {release}"), *retry_in, None)
+            }
+            Notice::ScriptFailed { retry_in, .. } => {
+                self.wake_main();
+                bounded(*retry_in)
+            }
+            Notice::StepFailed { retry_in, .. } => bounded(*retry_in),
+            Notice::TasksDropped { queue, .. } => {
+                self.asleep.remove(&format!("queue {queue}"));
+                self.wake_main();
+                Ok(())
+            }
+            // What was waited for changed: trying again at once is right.
+            Notice::ConvergeStarted { .. }
+            | Notice::ScriptAnswered { .. }
+            | Notice::ConfigApplied { .. }
+            | Notice::ModuleSwitched { .. } => {
+                self.wake_main();
+                Ok(())
+            }
+            Notice::HookSucceeded { hook, labels, .. } => {
+                self.attempts.remove(&hook_lane(hook, labels));
+                self.asleep.remove(&format!("main of {}", owner_name(&hook.owner)));
+                if hook.owner.module().is_none() {
+                    self.wake_main();
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A hook that stands in line by itself counts its failures one by one.
+    fn attempts(&mut self, lane: &str, attempts: u32) -> Result<(), Violation> {
+        let before = self.attempts.insert(lane.to_owned(), attempts).unwrap_or_default();
+        // The head of the global lane may also have failed at something other than a hook.
+        let counted = lane.starts_with("queue ");
+        ensure(!counted || attempts == before + 1 || attempts == 1, "Q5", || {
+            format!("failure {attempts} in a row of {lane} came after failure {before}")
+        })
+    }
+
+    fn sleep(
+        &mut self,
+        step: &Step<'_>,
+        lane: String,
+        retry_in: Duration,
+        hook: Option<HookId>,
+    ) -> Result<(), Violation> {
+        bounded(retry_in)?;
+        let micros = u64::try_from(retry_in.as_micros()).unwrap_or(u64::MAX);
+        self.asleep.insert(
+            lane,
+            Asleep {
+                until: step.clock + micros,
+                hook,
+            },
+        );
+        Ok(())
+    }
+
+    fn wake_main(&mut self) {
+        self.asleep.retain(|lane, _| !lane.starts_with("main of "));
+    }
+
+    fn start(&mut self, step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+        let Some(lane) = lane(job) else { return Ok(()) };
+        let Some(asleep) = self.asleep.remove(&lane) else {
+            return Ok(());
+        };
+        ensure(asleep.until <= step.clock, "Q4", || {
+            let left = asleep.until - step.clock;
+            format!(
+                "{} starts for {lane}, {left} µs before the back-off of its head ends",
+                job_name(job)
+            )
+        })?;
+        let (Some(failed), Job::RunHook(HookRun { hook, .. })) = (&asleep.hook, job) else {
+            return Ok(());
+        };
+        ensure(failed == hook || !lane.starts_with("queue "), "Q4", || {
+            format!("{hook} runs in {lane}, whose head is {failed}, which failed")
+        })
+    }
+}
+
+fn bounded(retry_in: Duration) -> Result<(), Violation> {
+    let (first, longest) = BOUNDS;
+    ensure((first..=longest).contains(&retry_in), "Q5", || {
+        format!("a back-off of {retry_in:?}")
+    })
+}

@@ -1,0 +1,118 @@
+//! Which jobs may run at a time: Q1, M4, M7, and the slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::name::Owner;
+use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
+
+use super::{Step, Violation, ensure};
+use crate::world::{job_name, owner_name};
+
+/// Job names that were used.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    used: BTreeSet<JobId>,
+}
+
+/// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
+pub(super) fn lane(job: &Job) -> Option<String> {
+    match job {
+        Job::RunHook(HookRun { labels, .. }) if labels.queue != "main" => Some(format!("queue {}", labels.queue)),
+        Job::RunHook(HookRun { hook, .. }) => Some(format!("main of {}", owner_name(&hook.owner))),
+        Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => {
+            Some(format!("main of {module}"))
+        }
+        Job::DeleteRelease { release } => Some(format!("main of {release}")),
+        Job::ConfigureHooks(Owner::Global)
+        | Job::LoadState
+        | Job::SaveState { .. }
+        | Job::ListReleases
+        | Job::RunEnabledScript { .. }
+        | Job::SaveConfig { .. } => None,
+    }
+}
+
+/// What two jobs may not have in common beside their lane.
+fn alone(job: &Job) -> Option<String> {
+    match job {
+        Job::SyncRelease { module, .. } => Some(format!("release {module}")),
+        Job::DeleteRelease { release } => Some(format!("release {release}")),
+        Job::SaveConfig { key, .. } => Some(format!("section {key}")),
+        Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
+        Job::ConfigureHooks(_) | Job::ListReleases | Job::RunHook(_) | Job::RunEnabledScript { .. } => None,
+    }
+}
+
+impl Jobs {
+    pub(super) fn check(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+        for effect in step.effects {
+            match effect {
+                Effect::StartJob(id, _) => {
+                    ensure(self.used.insert(*id), "J1", || format!("the name {id} is used twice"))?;
+                }
+                Effect::CancelJob(id) => {
+                    ensure(step.life.running.contains_key(id), "J1", || {
+                        format!("job {id} is cancelled, but does not run")
+                    })?;
+                }
+                Effect::Exit => {
+                    let running = step.life.running.len() + starts.len();
+                    ensure(running == 0 && step.life.stopping.is_some(), "M7", || {
+                        format!("it ends while {running} jobs run, or without being asked to")
+                    })?;
+                }
+                Effect::Tell(_) => {}
+            }
+        }
+        if step.life.stopping.is_some() {
+            ensure(starts.is_empty(), "M7", || {
+                format!("{} starts after a shutdown was asked for", job_name(starts[0]))
+            })?;
+        }
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let running: Vec<&Job> = step
+            .life
+            .running
+            .values()
+            .map(|running| &running.job)
+            .chain(starts.iter().copied())
+            .collect();
+        at_most_one(&running, "Q1", lane)?;
+        at_most_one(&running, "M4", alone)?;
+        let hooks = running.iter().filter(|job| {
+            matches!(
+                job,
+                Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)
+            )
+        });
+        let helms = running
+            .iter()
+            .filter(|job| matches!(job, Job::SyncRelease { .. } | Job::DeleteRelease { .. }));
+        let (hooks, helms) = (hooks.count(), helms.count());
+        let setup = &step.world.setup;
+        ensure(hooks <= setup.hook_slots.max(1), "S1", || {
+            format!("{hooks} hooks run at a time")
+        })?;
+        ensure(helms <= setup.helm_slots.max(1), "S1", || {
+            format!("{helms} helm jobs run at a time")
+        })
+    }
+}
+
+fn at_most_one(jobs: &[&Job], invariant: &'static str, key: fn(&Job) -> Option<String>) -> Result<(), Violation> {
+    let mut taken: BTreeMap<String, &Job> = BTreeMap::new();
+    for job in jobs {
+        let Some(key) = key(job) else { continue };
+        if let Some(other) = taken.insert(key.clone(), job) {
+            let text = format!(
+                "{} and {} run at a time, both for {key}",
+                job_name(other),
+                job_name(job)
+            );
+            return Err(Violation::new(invariant, text));
+        }
+    }
+    Ok(())
+}

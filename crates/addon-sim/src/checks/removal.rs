@@ -1,0 +1,120 @@
+//! What may be removed: a release of ours, and only on a positive sign. And M4: a module that is being removed does
+//! nothing else.
+
+use std::collections::BTreeSet;
+
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+
+use super::{Step, Violation, ensure};
+use crate::told::Told;
+use crate::world::World;
+
+/// Signs that were given, and removals under way.
+#[derive(Debug, Default)]
+pub(super) struct Removals {
+    /// Modules that somebody switched off since they last ran.
+    said_no: BTreeSet<String>,
+    /// Releases whose modules are gone, and few enough at a time.
+    gone: BTreeSet<String>,
+    deleting: BTreeSet<String>,
+}
+
+impl Removals {
+    /// Takes note of the signs that stand at this moment.
+    pub(super) fn signs(&mut self, world: &World, told: &Told) {
+        let Some((modules, complete)) = &told.modules else {
+            return;
+        };
+        for name in modules.keys() {
+            if told.says_no(name, &world.setup) {
+                self.said_no.insert(name.clone());
+            }
+        }
+        let ours: Vec<&String> = world
+            .releases
+            .iter()
+            .filter(|(_, release)| release.ours)
+            .map(|(name, _)| name)
+            .collect();
+        let ignored = world.setup.ignore.as_ref();
+        let orphans: Vec<&String> = ours
+            .iter()
+            .copied()
+            .filter(|name| !modules.contains_key(*name) && Some(*name) != ignored)
+            .collect();
+        let too_many = orphans.len() > 2 && orphans.len() * 2 > ours.len();
+        if *complete && !modules.is_empty() && !too_many {
+            self.gone.extend(orphans.into_iter().cloned());
+        }
+    }
+
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(_, Job::DeleteRelease { release }) => self.delete(step, release),
+            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+                self.said_no.remove(module.as_str());
+                self.taken_back(step, module.as_str());
+                ensure(!self.deleting.contains(module.as_str()), "M4", || {
+                    format!("the release of {module} is synced while the module is being removed")
+                })
+            }
+            Effect::StartJob(_, Job::RunHook(HookRun { hook, labels, .. })) => {
+                let Some(module) = hook.owner.module() else {
+                    return Ok(());
+                };
+                let of_removal = matches!(labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+                if of_removal {
+                    self.deleting.insert(module.to_string());
+                } else {
+                    self.taken_back(step, module.as_str());
+                }
+                ensure(of_removal || !self.deleting.contains(module.as_str()), "M4", || {
+                    format!("{hook} runs for {} while its module is being removed", labels.binding)
+                })
+            }
+            Effect::Tell(Notice::ModuleDeleted { module }) => {
+                self.deleting.remove(module.as_str());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A removal that failed is given up when its module is switched on again.
+    fn taken_back(&mut self, step: &Step<'_>, module: &str) {
+        if step
+            .after
+            .modules
+            .get(module)
+            .is_some_and(|module| module.enabled && module.state != "Deleting")
+        {
+            self.deleting.remove(module);
+        }
+    }
+
+    fn delete(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
+        let foreign = step.world.releases.get(name).is_some_and(|release| !release.ours);
+        ensure(!foreign || !was_foreign(step, name), "R1", || {
+            format!("{name} is deleted and is not ours")
+        })?;
+        let ignored = step.world.setup.ignore.as_deref() == Some(name);
+        ensure(!ignored, "R2", || format!("{name} is deleted and is to be ignored"))?;
+        let Some(spec) = step.life.told.knows(name) else {
+            return ensure(self.gone.contains(name), "R5", || {
+                format!("{name} is deleted without a reading of the directories that says that its module is gone")
+            });
+        };
+        let begun = !self.deleting.insert(name.to_owned());
+        ensure(!spec.broken || begun, "R3", || {
+            format!("{name} is deleted and its directory is unusable")
+        })?;
+        ensure(self.said_no.contains(name), "R4", || {
+            format!("{name} is deleted, and nobody who may have said that it is not to run")
+        })
+    }
+}
+
+/// The release was foreign already when the operator listed the releases, so it could know.
+fn was_foreign(step: &Step<'_>, name: &str) -> bool {
+    step.life.listed.get(name) == Some(&false)
+}

@@ -1,0 +1,167 @@
+//! One life of the operator, from start to exit or kill, and what can be seen of it from outside.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::Failure;
+use addon_core::operator::Operator;
+use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::event::{Done, Event};
+use addon_core::operator::policy::Policy;
+use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, Waiting};
+use addon_core::time::{Now, Tick};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::setup::Setup;
+use crate::told::Told;
+use crate::world::module_name;
+
+/// The wall clock when the world begins, in seconds since 1970.
+const EPOCH: i64 = 1_767_225_600;
+
+/// A job under way.
+#[derive(Debug, Clone)]
+pub struct Running {
+    /// What it does.
+    pub job: Job,
+    /// It was asked to end early.
+    pub cancelled: bool,
+    /// What came of it, if the world has seen it already and only the operator has not.
+    pub result: Option<Result<Done, Failure>>,
+}
+
+/// One life.
+#[derive(Debug)]
+pub struct Life {
+    /// How many were before it.
+    pub number: u64,
+    /// When it began, in microseconds of the world.
+    pub born: u64,
+    operator: Operator,
+    /// A second one that hears the same and must do the same.
+    twin: Option<Operator>,
+    /// Jobs under way.
+    pub running: BTreeMap<JobId, Running>,
+    /// What it was told.
+    pub told: Told,
+    /// Releases as it found them at its start, and whether they were ours.
+    pub listed: BTreeMap<String, bool>,
+    /// It was asked to stop, and when.
+    pub stopping: Option<u64>,
+    /// It has said that it is done.
+    pub exited: bool,
+}
+
+/// What can be asked of an operator, all at one moment.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Where it stands.
+    pub status: Status,
+    /// Its queues.
+    pub queues: Vec<QueueReport>,
+    /// Its modules.
+    pub modules: BTreeMap<String, ModuleReport>,
+    /// Effective values, of `global` and of each module.
+    pub values: BTreeMap<String, Value>,
+    /// When it wants to be woken, in microseconds of the world, and why.
+    pub timeout: Option<(u64, Waiting)>,
+}
+
+/// The same moment on the clock of a life.
+pub fn moment(clock: u64, born: u64) -> Now {
+    let micros = i64::try_from(clock).unwrap_or(i64::MAX);
+    let wall = Timestamp::from_microsecond(EPOCH * 1_000_000 + micros).unwrap_or(Timestamp::MAX);
+    Now {
+        tick: Tick::from_micros(clock - born),
+        wall,
+    }
+}
+
+impl Life {
+    /// A life that knows nothing yet.
+    pub fn new(seed: u64, number: u64, born: u64, setup: &Setup, with_twin: bool) -> Self {
+        let policy = Policy {
+            strict_order: setup.strict,
+            hook_slots: setup.hook_slots.max(1),
+            helm_slots: setup.helm_slots.max(1),
+            ignore_release: setup.ignore.clone(),
+            ..Policy::default()
+        };
+        let seed = seed.wrapping_add(number);
+        Self {
+            number,
+            born,
+            twin: with_twin.then(|| Operator::new(seed, policy.clone())),
+            operator: Operator::new(seed, policy),
+            running: BTreeMap::new(),
+            told: Told::default(),
+            listed: BTreeMap::new(),
+            stopping: None,
+            exited: false,
+        }
+    }
+
+    /// Tells it what happened and takes what it wants done. An error if its twin wants something else.
+    pub fn handle(&mut self, clock: u64, event: &Event) -> Result<Vec<Effect>, String> {
+        let now = moment(clock, self.born);
+        let effects = drain(&mut self.operator, now, event);
+        if let Some(twin) = &mut self.twin {
+            let other = drain(twin, now, event);
+            let (one, other) = (format!("{effects:?}"), format!("{other:?}"));
+            if one != other || self.operator.poll_timeout() != twin.poll_timeout() {
+                return Err(format!("{one}\nand the second time\n{other}"));
+            }
+        }
+        Ok(effects)
+    }
+
+    /// When it wants to be woken, in microseconds of the world.
+    pub fn timeout(&self) -> Option<(u64, Waiting)> {
+        let (tick, waiting) = self.operator.poll_timeout()?;
+        Some((self.born + tick.as_micros(), waiting))
+    }
+
+    /// Asks it everything.
+    pub fn look(&self) -> Seen {
+        let Answer::Status(status) = self.operator.answer(&Query::Status) else {
+            unreachable!("a question for the status is answered with it")
+        };
+        let Answer::Queues(queues) = self.operator.answer(&Query::Queues) else {
+            unreachable!("a question for the queues is answered with them")
+        };
+        let Answer::Modules(modules) = self.operator.answer(&Query::Modules) else {
+            unreachable!("a question for the modules is answered with them")
+        };
+        let mut values = BTreeMap::from([("global".to_owned(), self.values(None))]);
+        for module in &modules {
+            values.insert(module.name.clone(), self.values(Some(&module.name)));
+        }
+        let modules = modules
+            .into_iter()
+            .map(|module| (module.name.clone(), module))
+            .collect();
+        Seen {
+            status,
+            queues,
+            modules,
+            values,
+            timeout: self.timeout(),
+        }
+    }
+
+    fn values(&self, module: Option<&str>) -> Value {
+        let query = Query::Values {
+            module: module.map(module_name),
+            with_global: false,
+        };
+        match self.operator.answer(&query) {
+            Answer::Document(values) => values,
+            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::NoSuchModule => Value::Null,
+        }
+    }
+}
+
+fn drain(operator: &mut Operator, now: Now, event: &Event) -> Vec<Effect> {
+    operator.handle(now, event.clone());
+    std::iter::from_fn(|| operator.poll_effect()).collect()
+}

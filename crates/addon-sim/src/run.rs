@@ -1,0 +1,360 @@
+//! One run: a world, a history, lives of the operator, and the checks after every step.
+
+mod events;
+mod settle;
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::event::Event;
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Action, Timed};
+use crate::checks::{Checks, Step, Violation};
+use crate::life::{Life, Running, Seen};
+use crate::setup::Setup;
+use crate::show;
+use crate::world::World;
+
+/// Everything that a run depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Where chance comes from.
+    pub seed: u64,
+    /// The world as it is found.
+    pub setup: Setup,
+    /// What happens.
+    pub actions: Vec<Timed>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    /// Events that the operator handled.
+    pub steps: u64,
+    /// Lives of the operator.
+    pub lives: u64,
+    /// What was wrong, if something was.
+    pub violation: Option<Violation>,
+    /// One entry an event, if it was recorded.
+    pub log: Vec<Entry>,
+}
+
+/// One step, for people.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Seconds of the world.
+    pub at: f64,
+    /// What happened.
+    pub event: String,
+    /// What the operator wants done.
+    pub effects: Vec<String>,
+    /// States of modules and contents of queues.
+    pub states: Vec<String>,
+    /// What it waits for.
+    pub waits: Vec<String>,
+}
+
+/// What the future holds.
+#[derive(Debug, Clone)]
+enum Due {
+    Inventory(Option<crate::action::Misreading>),
+    FirstRead,
+    News,
+    Again,
+    Writes(JobId),
+    Ends(JobId),
+    Stop,
+}
+
+/// A run under way.
+struct Run<'a> {
+    case: &'a Case,
+    world: World,
+    clock: u64,
+    life: Life,
+    seen: Seen,
+    future: BTreeMap<(u64, u64), Due>,
+    sequence: u64,
+    watch_delay: u64,
+    last_read: Option<addon_core::operator::event::ConfigRead>,
+    checks: Checks,
+    steps: u64,
+    idle_timers: u32,
+    log: Option<Vec<Entry>>,
+}
+
+/// More steps than any case needs to come to rest.
+const MOST_STEPS: u64 = 20_000;
+
+/// Runs a case to its end or to the first violation.
+pub fn run(case: &Case, record: bool) -> Report {
+    let mut run = Run::new(case, record);
+    let violation = run.play().and_then(|()| run.settle()).err();
+    let mut log = run.log.unwrap_or_default();
+    if let (Some(violation), true) = (&violation, record) {
+        log.push(Entry {
+            at: show::seconds(run.clock),
+            event: format!("VIOLATION {}: {}", violation.invariant, violation.text),
+            effects: Vec::new(),
+            states: show::states(&run.seen),
+            waits: Vec::new(),
+        });
+    }
+    Report {
+        steps: run.steps,
+        lives: run.life.number + 1,
+        violation,
+        log,
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(case: &'a Case, record: bool) -> Self {
+        let world = World::new(case.seed, &case.setup);
+        let life = Life::new(case.seed, 0, 0, &world.setup, case.seed.is_multiple_of(4));
+        let seen = life.look();
+        let mut run = Self {
+            case,
+            world,
+            clock: 0,
+            life,
+            seen,
+            future: BTreeMap::new(),
+            sequence: 0,
+            watch_delay: 20,
+            last_read: None,
+            checks: Checks::default(),
+            steps: 0,
+            idle_timers: 0,
+            log: record.then(Vec::new),
+        };
+        run.begin_life();
+        run
+    }
+
+    /// Everything that the history holds.
+    fn play(&mut self) -> Result<(), Violation> {
+        let mut at = 0;
+        for Timed { after, action } in &self.case.actions {
+            at += after * 1000;
+            while self.next_at().is_some_and(|next| next <= at) {
+                self.step()?;
+            }
+            self.clock = self.clock.max(at);
+            self.act(action)?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, millis: u64, due: Due) {
+        self.sequence += 1;
+        self.future.insert((self.clock + millis * 1000, self.sequence), due);
+    }
+
+    /// The directories and the `ConfigMap` are read at the start of a life.
+    fn begin_life(&mut self) {
+        let misreading = self.world.misread.take();
+        let mut dice = self.world.dice("start");
+        let (directories, config) = (dice.between(0, 200), dice.between(0, 300));
+        self.plan(directories, Due::Inventory(misreading));
+        self.plan(config, Due::FirstRead);
+    }
+
+    /// The process is gone; the next one begins.
+    fn restart(&mut self) {
+        for (_, running) in std::mem::take(&mut self.life.running) {
+            if running.result.is_none() {
+                self.world.cut_off(&running.job);
+            }
+        }
+        self.future.clear();
+        self.world.config.news.clear();
+        self.world.disturbed = false;
+        self.world.config.made_by_us = false;
+        let with_twin = self.case.seed.is_multiple_of(4);
+        self.life = Life::new(
+            self.case.seed,
+            self.life.number + 1,
+            self.clock,
+            &self.world.setup,
+            with_twin,
+        );
+        self.seen = self.life.look();
+        self.checks.new_life();
+        self.begin_life();
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), Violation> {
+        self.note(format!("action: {action:?}"));
+        self.world.suffer(action);
+        match action {
+            Action::WatchDelay(millis) => self.watch_delay = *millis,
+            Action::Coalesce => {
+                let news = &mut self.world.config.news;
+                news.drain(..news.len().saturating_sub(1));
+            }
+            Action::Redeliver => self.plan(0, Due::Again),
+            Action::Reread(misreading) => self.plan(0, Due::Inventory(misreading.clone())),
+            Action::Kill => self.restart(),
+            Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
+            _ => {}
+        }
+        self.spread_news(0);
+        self.checks.world(&self.world, &self.life.told)
+    }
+
+    /// Every state of the `ConfigMap` is told once, each after its delay.
+    fn spread_news(&mut self, before: usize) {
+        let due = self
+            .future
+            .values()
+            .filter(|due| matches!(due, Due::News))
+            .count()
+            .max(before);
+        for _ in due..self.world.config.news.len() {
+            let delay = self
+                .world
+                .dice("watch")
+                .between(self.watch_delay / 2, self.watch_delay + 1);
+            self.plan(delay, Due::News);
+        }
+    }
+
+    /// When something happens next, if nobody acts.
+    fn next_at(&self) -> Option<u64> {
+        let due = self.future.keys().next().map(|(at, _)| *at);
+        let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));
+        due.into_iter().chain(timer).min()
+    }
+
+    /// Lets the next thing happen.
+    fn step(&mut self) -> Result<(), Violation> {
+        let due = self.future.keys().next().copied();
+        let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));
+        match (due, timer) {
+            (Some((at, sequence)), timer) if timer.is_none_or(|timer| at <= timer) => {
+                self.clock = self.clock.max(at);
+                let Some(due) = self.future.remove(&(at, sequence)) else {
+                    return Ok(());
+                };
+                self.happen(due)
+            }
+            (_, Some(timer)) => {
+                self.clock = timer;
+                self.tell(&Event::TimerFired, None)
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// The operator hears of an event, and its effects begin.
+    fn tell(&mut self, event: &Event, ended: Option<&Job>) -> Result<(), Violation> {
+        self.steps += 1;
+        let effects = self
+            .life
+            .handle(self.clock, event)
+            .map_err(|text| Violation::new("L5", text));
+        let effects = match effects {
+            Ok(effects) => effects,
+            Err(violation) => {
+                self.note(show::event(event, ended));
+                return Err(violation);
+            }
+        };
+        let after = self.life.look();
+        let before = std::mem::replace(&mut self.seen, after);
+        self.record(event, ended, &effects);
+        let step = Step {
+            clock: self.clock,
+            event,
+            ended,
+            effects: &effects,
+            world: &self.world,
+            life: &self.life,
+            before: &before,
+            after: &self.seen,
+        };
+        self.checks.step(&step)?;
+        self.timers(event, &effects)?;
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        self.checks
+            .rest(&self.world, &self.life, &self.seen, self.future.is_empty())?;
+        if self.life.exited {
+            self.note("the process has ended and is started again".to_owned());
+            self.restart();
+        }
+        Ok(())
+    }
+
+    /// A timer that changes nothing must at least be set to a later time.
+    fn timers(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Violation> {
+        let due = self.seen.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
+        let idle = matches!(event, Event::TimerFired) && effects.is_empty() && due;
+        self.idle_timers = if idle { self.idle_timers + 1 } else { 0 };
+        if self.idle_timers > 2 {
+            let text = format!(
+                "the timer for {:?} fires again and again and changes nothing",
+                self.seen.timeout
+            );
+            return Err(Violation::new("T1", text));
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::StartJob(id, job) => {
+                let millis = self.world.duration(&job, self.life.number);
+                if matches!(job, Job::SaveConfig { .. } | Job::SaveState { .. }) {
+                    self.plan(millis / 2, Due::Writes(id));
+                }
+                self.life.running.insert(
+                    id,
+                    Running {
+                        job,
+                        cancelled: false,
+                        result: None,
+                    },
+                );
+                self.plan(millis, Due::Ends(id));
+            }
+            Effect::CancelJob(id) => {
+                if let Some(running) = self.life.running.get_mut(&id) {
+                    running.cancelled = true;
+                    self.plan(50, Due::Ends(id));
+                }
+            }
+            Effect::Tell(_) => {}
+            Effect::Exit => self.life.exited = true,
+        }
+    }
+
+    fn note(&mut self, event: String) {
+        let at = show::seconds(self.clock);
+        if let Some(log) = &mut self.log {
+            log.push(Entry {
+                at,
+                event,
+                effects: Vec::new(),
+                states: Vec::new(),
+                waits: Vec::new(),
+            });
+        }
+    }
+
+    fn record(&mut self, event: &Event, ended: Option<&Job>, effects: &[Effect]) {
+        let at = show::seconds(self.clock);
+        if let Some(log) = &mut self.log {
+            log.push(Entry {
+                at,
+                event: show::event(event, ended),
+                effects: effects.iter().map(show::effect).collect(),
+                states: show::states(&self.seen),
+                waits: show::waits(&self.seen, self.clock, &self.life.running),
+            });
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the future brings, turned into events.
+
+use addon_core::failure::{Class, Failure};
+use addon_core::operator::effect::{Job, JobId};
+use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+
+use super::{Due, Run};
+use crate::action::Misreading;
+use crate::checks::Violation;
+use crate::setup::{Deed, HookSpec};
+use crate::world::{document, owner_name};
+
+impl Run<'_> {
+    pub(super) fn happen(&mut self, due: Due) -> Result<(), Violation> {
+        match due {
+            Due::Inventory(misreading) => self.directories_read(misreading.as_ref()),
+            Due::FirstRead => {
+                self.world.config.news.clear();
+                let read = self.world.config.read();
+                self.config_read(read)
+            }
+            Due::News if self.world.config.news.is_empty() => Ok(()),
+            Due::News => {
+                let read = self.world.config.news.remove(0);
+                self.config_read(read)
+            }
+            Due::Again => match self.last_read.clone().filter(|_| self.life.told.modules.is_some()) {
+                Some(read) => self.config_read(read),
+                None => Ok(()),
+            },
+            Due::Writes(id) => {
+                self.act_early(id);
+                Ok(())
+            }
+            Due::Ends(id) => self.job_ends(id),
+            Due::Stop => {
+                self.life.stopping.get_or_insert(self.clock);
+                self.tell(&Event::ShutdownRequested, None)
+            }
+        }
+    }
+
+    fn directories_read(&mut self, misreading: Option<&Misreading>) -> Result<(), Violation> {
+        let inventory = self.world.inventory(misreading);
+        let seen = inventory.modules.iter().map(|module| module.name.to_string()).collect();
+        self.life.told.inventory(&self.world.setup, &seen, inventory.complete);
+        self.tell(&Event::InventoryChanged(inventory), None)
+    }
+
+    fn config_read(&mut self, read: ConfigRead) -> Result<(), Violation> {
+        self.last_read = Some(read.clone());
+        self.checks.own_echo(&self.life, &read);
+        self.life.told.read(&read, self.world.config.made_by_us);
+        self.tell(&Event::ConfigChanged(read), None)
+    }
+
+    /// Some jobs have their effect before their end is told.
+    fn act_early(&mut self, id: JobId) {
+        let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {
+            return;
+        };
+        let job = running.job.clone();
+        let result = self.world.finish(&job);
+        if let Some(running) = self.life.running.get_mut(&id) {
+            running.result = Some(result);
+        }
+        self.spread_news(0);
+    }
+
+    fn job_ends(&mut self, id: JobId) -> Result<(), Violation> {
+        let Some(running) = self.life.running.remove(&id) else {
+            return Ok(());
+        };
+        let job = running.job;
+        let trespasses = match &job {
+            Job::RunHook(run) => self
+                .world
+                .will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
+            _ => false,
+        };
+        let result = match running.result {
+            Some(result) => result,
+            None if running.cancelled => {
+                self.world.cut_off(&job);
+                Err(Failure::new(Class::Cancelled, "it was asked to end"))
+            }
+            None => self.world.finish(&job),
+        };
+        self.spread_news(0);
+        if let Ok(done) = &result {
+            self.hear(&job, done, trespasses);
+        }
+        let trespassed = trespasses && result.is_ok();
+        self.checks.trespassed = trespassed;
+        self.tell(&Event::JobFinished(id, result), Some(&job))
+    }
+
+    /// Keeps account of what the operator learns from the end of a job.
+    fn hear(&mut self, job: &Job, done: &Done, trespasses: bool) {
+        if let Done::ReleasesListed(list) = done {
+            self.life.listed = list
+                .iter()
+                .map(|release| (release.name.clone(), release.ours))
+                .collect();
+        }
+        let told = &mut self.life.told;
+        match (job, done) {
+            (Job::LoadState, Done::StateLoaded(state)) => told.state(&state.last_good),
+            (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
+                told.scripts.insert(module.to_string(), answer.enabled);
+            }
+            (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version })) => {
+                told.wrote(key, text, *version);
+            }
+            (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
+                told.read(read, self.world.config.made_by_us);
+            }
+            (Job::RunHook(run), Done::HookRan { .. }) if !trespasses && run.hook.owner.module().is_none() => {
+                let values = document(&run.values);
+                let specs = self.world.hooks("global");
+                if let Some(spec) = specs.iter().find(|spec| spec.name == run.hook.name.as_str()) {
+                    told.flags.extend(flags(spec, &values));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn flags(spec: &HookSpec, values: &serde_json::Value) -> Vec<(String, Option<bool>)> {
+    let even = |key: &str| values["global"][key].as_i64().unwrap_or_default() % 2 == 0;
+    let flag = |deed: &Deed| match deed {
+        Deed::Flag { module, on } => Some((module.clone(), *on)),
+        Deed::FlagFrom { module, key } => Some((module.clone(), Some(even(key)))),
+        Deed::Set { .. } | Deed::SetConfig { .. } => None,
+    };
+    spec.does.iter().filter_map(flag).collect()
+}

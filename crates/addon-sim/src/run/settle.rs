@@ -1,0 +1,176 @@
+//! After the history: nothing fails any more, and everything must come to the end that the documents name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::operator::query::Waiting;
+
+use super::{MOST_STEPS, Run};
+use crate::action::Action;
+use crate::checks::{Violation, check_end};
+use crate::flat::{self, Flat};
+use crate::model;
+use crate::setup::{Deed, HookSpec, Setup};
+
+/// Longer than the rarest schedule of a simulated hook, twice over, in microseconds.
+const ROUND: u64 = 2 * 610 * 1_000_000;
+
+impl Run<'_> {
+    pub(super) fn settle(&mut self) -> Result<(), Violation> {
+        self.mend()?;
+        self.come_to_rest()?;
+        self.check_rest()?;
+        let mut dice = self.world.dice("end");
+        if dice.chance(50) {
+            return Ok(());
+        }
+        // L4: the same end after a crash at rest or a moment after it.
+        let crash_at = self.clock + dice.between(0, 3_000_000);
+        while self.next_at().is_some_and(|next| next <= crash_at) {
+            self.step()?;
+        }
+        let enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
+        let before = self.revisions(&enabled);
+        self.note("killed at rest".to_owned());
+        self.restart();
+        self.come_to_rest()?;
+        self.check_rest()?;
+        let after = self.revisions(&enabled);
+        if is_foreseeable(&self.world.setup) && before != after {
+            let text = format!("a restart without any change made new revisions: {before:?}, then {after:?}");
+            return Err(Violation::new("P6", text));
+        }
+        Ok(())
+    }
+
+    fn revisions(&self, modules: &BTreeSet<String>) -> BTreeMap<String, u32> {
+        let releases = self.world.releases.iter().filter(|(name, _)| modules.contains(*name));
+        releases
+            .map(|(name, release)| (name.clone(), release.revision))
+            .collect()
+    }
+
+    /// What people do when they see what is wrong. Some of it they leave.
+    fn mend(&mut self) -> Result<(), Violation> {
+        self.world.heal();
+        self.watch_delay = 20;
+        let mut dice = self.world.dice("mend");
+        let modules = self.world.setup.modules.clone();
+        for module in &modules {
+            self.act(&Action::RemoveForeign(module.name.clone()))?;
+            if module.broken && dice.chance(70) {
+                let (values, enabled) = (module.values.clone(), module.enabled);
+                self.act(&Action::Alter {
+                    module: module.name.clone(),
+                    values,
+                    enabled,
+                    broken: false,
+                })?;
+            }
+        }
+        let saves = |hooks: &[HookSpec]| {
+            hooks
+                .iter()
+                .flat_map(|hook| &hook.does)
+                .any(|deed| matches!(deed, Deed::SetConfig { .. }))
+        };
+        let setup = self.world.setup.clone();
+        let mut savers: BTreeSet<String> = setup
+            .modules
+            .iter()
+            .filter(|module| saves(&module.hooks))
+            .map(crate::setup::ModuleSpec::key)
+            .collect();
+        if saves(&setup.global_hooks) {
+            savers.insert("global".to_owned());
+        }
+        if self.world.config.data.is_none() && (!savers.is_empty() || dice.chance(60)) {
+            let data = savers
+                .iter()
+                .map(|key| (key.clone(), flat::write(&Flat::from([("k0".to_owned(), 2)]))));
+            self.act(&Action::ApplyConfigMap { data: data.collect() })?;
+        }
+        for (key, text) in self.world.config.data.clone().unwrap_or_default() {
+            if !flat::is_sound(&key, &text) && (savers.contains(&key) || dice.chance(60)) {
+                let text = if key.ends_with("Enabled") {
+                    "true".to_owned()
+                } else {
+                    "k1: 4\n".to_owned()
+                };
+                self.act(&Action::Edit { key, text: Some(text) })?;
+            }
+        }
+        self.note("nothing fails any more".to_owned());
+        if self.world.disturbed || self.disk_differs() {
+            self.note("killed, because the directories are not as they were read".to_owned());
+            self.restart();
+        }
+        Ok(())
+    }
+
+    /// The directories hold something else than the running operator read.
+    fn disk_differs(&self) -> bool {
+        let Some((known, complete)) = &self.life.told.modules else {
+            return self.life.number > 0;
+        };
+        let disk = self
+            .world
+            .setup
+            .modules
+            .iter()
+            .map(|module| (module.name.clone(), module.clone()));
+        !complete || *known != disk.collect()
+    }
+
+    /// Runs until nothing is left to do, through a round of all schedules, and again.
+    fn come_to_rest(&mut self) -> Result<(), Violation> {
+        let most = self.steps + MOST_STEPS;
+        self.be_quiet(most)?;
+        let round = self.clock + ROUND;
+        while self.next_at().is_some_and(|next| next <= round) {
+            self.step()?;
+        }
+        self.clock = self.clock.max(round);
+        self.be_quiet(most)
+    }
+
+    fn be_quiet(&mut self, most: u64) -> Result<(), Violation> {
+        while !self.is_quiet() {
+            if self.steps > most {
+                let text = format!(
+                    "no rest after {MOST_STEPS} steps without a failure; it waits for {:?}",
+                    self.seen.timeout
+                );
+                return Err(Violation::new("L1", text));
+            }
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn is_quiet(&self) -> bool {
+        let waits = !matches!(self.seen.timeout, None | Some((_, Waiting::Schedule { .. })));
+        self.life.running.is_empty() && self.future.is_empty() && !waits && self.life.stopping.is_none()
+    }
+
+    fn check_rest(&self) -> Result<(), Violation> {
+        let end = model::end(&self.world.setup, &self.life.told.config);
+        check_end(&end, &self.world, &self.life, &self.seen)
+    }
+}
+
+/// All that hooks set is known before the first release, so that a start finds every release as it left it.
+fn is_foreseeable(setup: &Setup) -> bool {
+    let early = |hook: &HookSpec, stages: [&str; 2]| {
+        let idle = hook.does.iter().all(|deed| matches!(deed, Deed::SetConfig { .. }));
+        idle || !hook.runs() || stages.iter().any(|stage| hook.stages.contains_key(*stage))
+    };
+    setup
+        .global_hooks
+        .iter()
+        .all(|hook| early(hook, ["onStartup", "beforeAll"]))
+        && setup
+            .modules
+            .iter()
+            .flat_map(|module| &module.hooks)
+            .all(|hook| early(hook, ["onStartup", "beforeHelm"]))
+}

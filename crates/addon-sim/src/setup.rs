@@ -1,0 +1,214 @@
+//! What the world holds when a run begins: what lies on disk, in the cluster, and how its hooks are programmed.
+//!
+//! All of it is data, so that a case can be written to a file, made smaller and run again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::flat::Flat;
+
+/// The beginning of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// The original's order, in which a failing module holds back those behind it.
+    pub strict: bool,
+    /// Hooks at a time.
+    pub hook_slots: usize,
+    /// helm jobs at a time.
+    pub helm_slots: usize,
+    /// `HELM_IGNORE_RELEASE`.
+    pub ignore: Option<String>,
+    /// Global values of files.
+    pub global: Flat,
+    /// Global hooks.
+    pub global_hooks: Vec<HookSpec>,
+    /// Modules on disk.
+    pub modules: Vec<ModuleSpec>,
+    /// The `ConfigMap`; nothing if there is none.
+    pub config: Option<BTreeMap<String, String>>,
+    /// Releases in the cluster.
+    pub releases: Vec<ReleaseSpec>,
+}
+
+/// One module on disk.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModuleSpec {
+    /// Its name.
+    pub name: String,
+    /// Its order number.
+    pub order: u32,
+    /// Its values of files.
+    pub values: Flat,
+    /// Its flag of files.
+    pub enabled: Option<bool>,
+    /// There is a chart.
+    pub chart: bool,
+    /// Its chart reads no global values, so that changes of those render the same.
+    pub ignores_global: bool,
+    /// What it needs.
+    pub needs: Vec<String>,
+    /// Its enabled script.
+    pub script: Option<Script>,
+    /// Its hooks.
+    pub hooks: Vec<HookSpec>,
+    /// It cannot be used as it lies on disk.
+    pub broken: bool,
+}
+
+/// What an enabled script answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Script {
+    /// Always this.
+    Always(bool),
+    /// No if this key of the module's own values is an odd number.
+    OwnKey(String),
+    /// No if this key of the global values is an odd number.
+    GlobalKey(String),
+    /// Yes if that module is among the enabled ones before it.
+    With(String),
+}
+
+/// One hook: a small program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HookSpec {
+    /// Its name among its owner's hooks.
+    pub name: String,
+    /// Stages that it takes part in, with its place in their order.
+    pub stages: BTreeMap<String, i64>,
+    /// Its schedules.
+    pub schedules: Vec<Schedule>,
+    /// What it does in every run.
+    pub does: Vec<Deed>,
+    /// It fails this often before it succeeds.
+    pub fails: u32,
+    /// After that it writes this often into a section that is not its owner's.
+    pub trespasses: u32,
+    /// It takes long.
+    pub slow: bool,
+}
+
+/// One schedule of a hook.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Schedule {
+    /// Its crontab.
+    pub crontab: String,
+    /// Its queue, if not `main`.
+    pub queue: Option<String>,
+    /// A failed run is let pass.
+    pub allow_failure: bool,
+}
+
+/// One thing that a hook does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Deed {
+    /// Sets a value of its owner.
+    Set {
+        /// Under this key, which no other hook sets.
+        key: String,
+        /// To this.
+        to: Source,
+    },
+    /// Sets a config value of its owner.
+    SetConfig {
+        /// Under this key.
+        key: String,
+        /// To this.
+        to: i64,
+    },
+    /// Switches a module.
+    Flag {
+        /// Which.
+        module: String,
+        /// On or off, or no opinion.
+        on: Option<bool>,
+    },
+    /// Switches a module on if a key of the global values is an even number, else off.
+    FlagFrom {
+        /// Which.
+        module: String,
+        /// The key.
+        key: String,
+    },
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Source {
+    /// Always this.
+    Number(i64),
+    /// What the owner's values hold under this key, plus one.
+    Own(String),
+    /// What the global values hold under this key, plus one.
+    Global(String),
+}
+
+/// A release in the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReleaseSpec {
+    /// Its name.
+    pub name: String,
+    /// It carries our labels.
+    pub ours: bool,
+    /// A helm was killed while it worked on it.
+    pub pending: bool,
+}
+
+impl HookSpec {
+    /// Runs again whenever what it reads may have changed, so that what it sets follows what it reads.
+    pub fn follows(&self) -> bool {
+        let stages = ["beforeAll", "afterAll", "beforeHelm", "afterHelm"];
+        !self.schedules.is_empty() || stages.iter().any(|stage| self.stages.contains_key(*stage))
+    }
+
+    /// Runs at least once in the life of an owner that is settled.
+    pub fn runs(&self) -> bool {
+        self.follows() || self.stages.contains_key("onStartup")
+    }
+
+    /// What it prints for `--config`.
+    pub fn config_text(&self) -> String {
+        let mut config = json!({"configVersion": "v1"});
+        for (stage, order) in &self.stages {
+            config[stage] = json!(order);
+        }
+        if !self.schedules.is_empty() {
+            let binding = |(index, schedule): (usize, &Schedule)| {
+                let mut binding = json!({
+                    "name": format!("s{index}"),
+                    "crontab": schedule.crontab,
+                    "allowFailure": schedule.allow_failure,
+                });
+                if let Some(queue) = &schedule.queue {
+                    binding["queue"] = json!(queue);
+                }
+                binding
+            };
+            config["schedule"] = self.schedules.iter().enumerate().map(binding).collect::<Value>();
+        }
+        config.to_string()
+    }
+}
+
+impl ModuleSpec {
+    /// Key of its section: the camelCase of its name.
+    pub fn key(&self) -> String {
+        key_of(&self.name)
+    }
+}
+
+/// Key of a module's section.
+pub fn key_of(module: &str) -> String {
+    let mut parts = module.split('-');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |key, part| {
+        let (head, tail) = part.split_at(part.len().min(1));
+        key + &head.to_uppercase() + tail
+    })
+}

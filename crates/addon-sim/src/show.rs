@@ -1,0 +1,150 @@
+//! Steps in words, for people who look for a cause.
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
+use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+
+use crate::life::{Running, Seen};
+use crate::world::{document, job_name};
+
+/// Microseconds as seconds.
+#[expect(clippy::cast_precision_loss, reason = "a run lasts hours, not centuries")]
+pub fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1_000_000.0
+}
+
+/// An event in words.
+pub fn event(event: &Event, ended: Option<&Job>) -> String {
+    match event {
+        Event::InventoryChanged(inventory) => {
+            let names: Vec<_> = inventory.modules.iter().map(|module| module.name.as_str()).collect();
+            let how = if inventory.complete { "whole" } else { "not whole" };
+            format!("directories read ({how}): {}", names.join(", "))
+        }
+        Event::ConfigChanged(read) => format!("ConfigMap read: {}", config(read)),
+        Event::JobFinished(id, result) => {
+            let job = ended.map(job_name).unwrap_or_default();
+            match result {
+                Ok(done) => format!("job {id} {job} done: {}", outcome(done)),
+                Err(failure) => format!("job {id} {job} failed ({}): {failure}", failure.class),
+            }
+        }
+        Event::TimerFired => "timer".to_owned(),
+        Event::ShutdownRequested => "asked to stop".to_owned(),
+    }
+}
+
+fn config(read: &ConfigRead) -> String {
+    match read {
+        ConfigRead::Missing => "there is none".to_owned(),
+        ConfigRead::Present { version, data } => format!("version {version}, {data:?}"),
+    }
+}
+
+fn outcome(done: &Done) -> String {
+    match done {
+        Done::StateLoaded(state) => format!("{:?}", state.last_good),
+        Done::StateSaved | Done::ReleaseDeleted => String::new(),
+        Done::ReleasesListed(list) => {
+            let name = |release: &addon_core::operator::event::ReleaseSummary| {
+                if release.ours {
+                    release.name.clone()
+                } else {
+                    format!("{} (foreign)", release.name)
+                }
+            };
+            list.iter().map(name).collect::<Vec<_>>().join(", ")
+        }
+        Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
+        Done::HookRan { output, .. } => {
+            let patch = |patch| document(patch).to_string();
+            format!("values {}, config {}", patch(&output.values), patch(&output.config))
+        }
+        Done::ScriptAnswered(answer) => answer.enabled.to_string(),
+        Done::ReleaseSynced(synced) => format!("{:?}, revision {}", synced.action, synced.revision),
+        Done::ConfigSaved(Saved::Written { version }) => format!("written at version {version}"),
+        Done::ConfigSaved(Saved::Conflict(read)) => format!("conflict: {}", config(read)),
+    }
+}
+
+/// An effect in words.
+pub fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::StartJob(id, job) => format!("start job {id}: {}", job_text(job)),
+        Effect::CancelJob(id) => format!("cancel job {id}"),
+        Effect::Tell(notice) => format!("tell {notice:?}"),
+        Effect::Exit => "exit".to_owned(),
+    }
+}
+
+fn job_text(job: &Job) -> String {
+    let name = job_name(job);
+    match job {
+        Job::RunHook(HookRun {
+            labels,
+            contexts,
+            values,
+            ..
+        }) => {
+            let queue = &labels.queue;
+            format!(
+                "{name} for {} in {queue}, {} contexts, values {}",
+                labels.binding,
+                contexts.len(),
+                document(values)
+            )
+        }
+        Job::SyncRelease { values, .. } => format!("{name} with {}", document(values)),
+        Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+        } => {
+            format!(
+                "{name} {key} = {text:?}, base {base:?}{}",
+                if *create { ", to be created" } else { "" }
+            )
+        }
+        Job::SaveState { last_good } => format!("{name} {last_good:?}"),
+        Job::LoadState
+        | Job::ListReleases
+        | Job::ConfigureHooks(_)
+        | Job::RunEnabledScript { .. }
+        | Job::DeleteRelease { .. } => name,
+    }
+}
+
+/// States of modules and tasks in queues.
+pub fn states(seen: &Seen) -> Vec<String> {
+    let modules = seen.modules.values().map(|module| {
+        let on = if module.enabled { "on" } else { "off" };
+        let error = module
+            .error
+            .as_ref()
+            .map(|error| format!(", failed: {error}"))
+            .unwrap_or_default();
+        format!("{} {on} ({}) {}{error}", module.name, module.enabled_by, module.state)
+    });
+    let queues = seen.queues.iter().filter(|queue| !queue.tasks.is_empty()).map(|queue| {
+        let tasks: Vec<_> = queue.tasks.iter().map(|task| task.description.as_str()).collect();
+        format!("queue {} [{}]: {}", queue.name, queue.status, tasks.join(" | "))
+    });
+    modules.chain(queues).collect()
+}
+
+/// What is waited for.
+pub fn waits(seen: &Seen, clock: u64, running: &BTreeMap<JobId, Running>) -> Vec<String> {
+    let timer = seen
+        .timeout
+        .iter()
+        .map(|(at, why)| format!("{:.3}s for {why:?}", seconds(at.saturating_sub(clock))));
+    let status = seen.status.waiting.iter().cloned();
+    let modules = seen.modules.values().filter(|module| !module.waits_for.is_empty());
+    let modules = modules.map(|module| format!("{} waits for {}", module.name, module.waits_for));
+    let jobs = running
+        .iter()
+        .map(|(id, running)| format!("job {id} {}", job_name(&running.job)));
+    timer.chain(status).chain(modules).chain(jobs).collect()
+}

@@ -1,0 +1,155 @@
+//! What the operator has been told so far, and what may be concluded from that. Kept beside the operator, not by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::operator::event::ConfigRead;
+
+use crate::flat;
+use crate::setup::{Deed, ModuleSpec, Setup, key_of};
+
+/// What a life of the operator was told.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// The modules of the first reading of the directories, and whether it was complete. Later ones do not count.
+    pub modules: Option<(BTreeMap<String, ModuleSpec>, bool)>,
+    /// Last good text of each key.
+    pub config: BTreeMap<String, String>,
+    /// What the `ConfigMap` holds, broken keys included; nothing if it does not exist.
+    pub raw: Option<BTreeMap<String, String>>,
+    /// A `ConfigMap` exists that a user made, so that what it leaves out was left out on purpose.
+    pub silence_speaks: bool,
+    version: u64,
+    /// Keys that we wrote, at which version and what.
+    written: BTreeMap<String, (u64, String)>,
+    broken: BTreeSet<String>,
+    /// Reads that came before the state Secret was read.
+    early: Vec<(ConfigRead, bool)>,
+    state_known: bool,
+    /// What global hooks said of flags.
+    pub flags: BTreeMap<String, Option<bool>>,
+    /// What enabled scripts answered last.
+    pub scripts: BTreeMap<String, bool>,
+}
+
+impl Told {
+    /// The directories were read.
+    pub fn inventory(&mut self, setup: &Setup, seen: &BTreeSet<String>, complete: bool) {
+        let modules = setup.modules.iter().filter(|module| seen.contains(&module.name));
+        let modules = modules.map(|module| (module.name.clone(), module.clone())).collect();
+        self.modules.get_or_insert((modules, complete));
+    }
+
+    /// The state Secret was read.
+    pub fn state(&mut self, last_good: &BTreeMap<String, String>) {
+        self.state_known = true;
+        self.config.clone_from(last_good);
+        self.version = 0;
+        for (read, by_us) in std::mem::take(&mut self.early) {
+            self.hear(&read, by_us);
+        }
+    }
+
+    /// The `ConfigMap` was read.
+    pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
+        if !self.state_known {
+            self.early.push((read.clone(), made_by_us));
+        }
+        self.hear(read, made_by_us);
+    }
+
+    fn hear(&mut self, read: &ConfigRead, made_by_us: bool) {
+        let ConfigRead::Present { version, data } = read else {
+            self.silence_speaks = false;
+            self.raw = None;
+            self.written.clear();
+            return;
+        };
+        if *version <= self.version {
+            return;
+        }
+        self.version = *version;
+        self.silence_speaks = !made_by_us;
+        let data = self.with_own(*version, data);
+        self.raw = Some(data.clone());
+        self.broken.clear();
+        self.config.retain(|key, _| data.contains_key(key));
+        for (key, text) in &data {
+            if flat::is_sound(key, text) {
+                self.config.insert(key.clone(), text.clone());
+            } else {
+                self.broken.insert(key.clone());
+            }
+        }
+    }
+
+    /// What a read says, with what we wrote after the moment that it tells of.
+    pub fn with_own(&self, version: u64, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut data = data.clone();
+        let later = self.written.iter().filter(|(_, (written, _))| *written > version);
+        data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
+        data
+    }
+
+    /// A write of ours went through. It says nothing about other keys.
+    pub fn wrote(&mut self, key: &str, text: &str, version: u64) {
+        if version > self.version {
+            self.written.insert(key.to_owned(), (version, text.to_owned()));
+            self.broken.remove(key);
+            self.config.insert(key.to_owned(), text.to_owned());
+            self.raw.get_or_insert_default().insert(key.to_owned(), text.to_owned());
+        }
+    }
+
+    /// This read is older than what is known.
+    pub fn is_stale(&self, read: &ConfigRead) -> bool {
+        matches!(read, ConfigRead::Present { version, .. } if *version <= self.version)
+    }
+
+    /// The module was seen on disk.
+    pub fn knows(&self, module: &str) -> Option<&ModuleSpec> {
+        self.modules.as_ref()?.0.get(module)
+    }
+
+    /// What a module's sources say before its script is asked.
+    pub fn opinion(&self, module: &str) -> Option<bool> {
+        let flag = self.config.get(&format!("{}Enabled", key_of(module)));
+        flag.and_then(|text| flat::read_flag(text))
+            .or_else(|| self.flags.get(module).copied().flatten())
+            .or_else(|| self.knows(module).and_then(|spec| spec.enabled))
+    }
+
+    /// Somebody said that this module is not to run, or all who could have spoken were heard and said nothing.
+    pub fn says_no(&self, module: &str, setup: &Setup) -> bool {
+        match self.opinion(module) {
+            Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
+            Some(true) => {
+                let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
+                asked && self.scripts.get(module) == Some(&false)
+            }
+            None => {
+                let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);
+                let flag_broken = self.broken.contains(&format!("{}Enabled", key_of(module)));
+                complete && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
+            }
+        }
+    }
+
+    /// What counts more than files has spoken about the module.
+    fn is_heard(&self, module: &str) -> bool {
+        let flag = self.config.get(&format!("{}Enabled", key_of(module)));
+        flag.is_some_and(|text| flat::read_flag(text).is_some()) || self.flags.get(module).is_some_and(Option::is_some)
+    }
+
+    /// No global hook that switches this module has yet to run.
+    fn hooks_spoke(&self, module: &str, setup: &Setup) -> bool {
+        let switches = |deed: &Deed| match deed {
+            Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,
+            Deed::Set { .. } | Deed::SetConfig { .. } => false,
+        };
+        let some = setup
+            .global_hooks
+            .iter()
+            .any(|hook| hook.runs() && hook.does.iter().any(switches));
+        !some || self.flags.contains_key(module)
+    }
+}

@@ -1,0 +1,223 @@
+//! The world outside of the operator: directories, the `ConfigMap`, releases, the state Secret, and what goes wrong.
+//!
+//! It only knows what happened to it. Must never ask the operator anything.
+
+mod cluster;
+mod hooks;
+mod jobs;
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::module::{Inventory, Module};
+use addon_core::name::ModuleName;
+use addon_core::operator::event::SavedState;
+use serde_json::{Value, json};
+
+pub use cluster::{ConfigMap, Release, Status};
+pub use jobs::{document, job_name, owner_name};
+
+use crate::action::{Action, Misreading};
+use crate::dice::Dice;
+use crate::flat::Flat;
+use crate::setup::{HookSpec, ModuleSpec, Setup};
+
+/// Everything there is.
+#[derive(Debug, Clone)]
+pub struct World {
+    seed: u64,
+    /// The directories.
+    pub setup: Setup,
+    /// Modules whose directories vanished.
+    removed: BTreeMap<String, ModuleSpec>,
+    /// The `ConfigMap`.
+    pub config: ConfigMap,
+    /// Releases by name.
+    pub releases: BTreeMap<String, Release>,
+    /// The state Secret, if it exists.
+    pub secret: Option<SavedState>,
+    /// How the next start reads the directories.
+    pub misread: Option<Misreading>,
+    /// The directories changed since the operator read them, perhaps back again.
+    pub disturbed: bool,
+    /// How often work of a name still fails.
+    faults: BTreeMap<String, u32>,
+    /// How often something of a name has happened.
+    counts: BTreeMap<String, u64>,
+    /// Runs of a hook, for its first failures.
+    runs: BTreeMap<String, u32>,
+}
+
+impl World {
+    /// The world as a run finds it.
+    pub fn new(seed: u64, setup: &Setup) -> Self {
+        let releases = setup
+            .releases
+            .iter()
+            .map(|spec| (spec.name.clone(), Release::found(spec)));
+        Self {
+            seed,
+            config: ConfigMap::new(setup.config.clone()),
+            releases: releases.collect(),
+            setup: setup.clone(),
+            removed: BTreeMap::new(),
+            secret: None,
+            misread: None,
+            disturbed: false,
+            faults: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            runs: BTreeMap::new(),
+        }
+    }
+
+    /// Chance for the next time that something of this name happens.
+    pub fn dice(&mut self, name: &str) -> Dice {
+        let count = self.counts.entry(name.to_owned()).or_default();
+        *count += 1;
+        Dice::named(self.seed, name, *count)
+    }
+
+    /// A module on disk.
+    pub fn module(&self, name: &str) -> Option<&ModuleSpec> {
+        self.setup.modules.iter().find(|module| module.name == name)
+    }
+
+    /// The hooks of an owner, `global` or a module.
+    pub fn hooks(&self, owner: &str) -> &[HookSpec] {
+        if owner == "global" {
+            return &self.setup.global_hooks;
+        }
+        self.module(owner)
+            .map(|module| module.hooks.as_slice())
+            .unwrap_or_default()
+    }
+
+    /// Does what concerns disk, cluster and faults; the rest is the runner's.
+    pub fn suffer(&mut self, action: &Action) {
+        match action {
+            Action::Edit { key, text } => self.config.edit(key, text.clone()),
+            Action::DeleteConfigMap => self.config.delete(),
+            Action::ApplyConfigMap { data } => self.config.apply(data.clone()),
+            Action::Fault { what, times } => {
+                self.faults.insert(what.clone(), *times);
+            }
+            Action::Remove(name) => {
+                self.disturbed = true;
+                if let Some(index) = self.setup.modules.iter().position(|module| module.name == *name) {
+                    self.removed.insert(name.clone(), self.setup.modules.remove(index));
+                }
+            }
+            Action::Restore(name) => self.setup.modules.extend(self.removed.remove(name)),
+            Action::Alter {
+                module,
+                values,
+                enabled,
+                broken,
+            } => {
+                self.disturbed = true;
+                if let Some(spec) = self.setup.modules.iter_mut().find(|spec| spec.name == *module) {
+                    spec.values.clone_from(values);
+                    spec.enabled = *enabled;
+                    spec.broken = *broken;
+                }
+            }
+            Action::Misread(how) => self.misread = Some(how.clone()),
+            Action::Foreign(name) => {
+                self.releases.entry(name.clone()).or_insert_with(Release::foreign);
+            }
+            Action::RemoveForeign(name) => {
+                if self.releases.get(name).is_some_and(|release| !release.ours) {
+                    self.releases.remove(name);
+                }
+            }
+            Action::WatchDelay(_)
+            | Action::Coalesce
+            | Action::Redeliver
+            | Action::Reread(_)
+            | Action::Kill
+            | Action::Shutdown => {}
+        }
+    }
+
+    /// Nothing fails any more.
+    pub fn heal(&mut self) {
+        self.faults.clear();
+        self.misread = None;
+        // A failure that is let pass is tried again only when its schedule comes round, which takes too long.
+        let hooks = |owner: &str, hooks: &[HookSpec]| -> Vec<String> {
+            let passing = hooks
+                .iter()
+                .filter(|hook| hook.schedules.iter().any(|schedule| schedule.allow_failure));
+            passing.map(|hook| format!("hook/{owner}/{}", hook.name)).collect()
+        };
+        let mut over = hooks("global", &self.setup.global_hooks);
+        over.extend(
+            self.setup
+                .modules
+                .iter()
+                .flat_map(|module| hooks(&module.name, &module.hooks)),
+        );
+        self.runs.extend(over.into_iter().map(|name| (name, u32::MAX / 2)));
+    }
+
+    /// A reading of the directories.
+    pub fn inventory(&self, misreading: Option<&Misreading>) -> Inventory {
+        let seen = |module: &&ModuleSpec| match misreading {
+            None => true,
+            Some(Misreading::Empty) => false,
+            Some(Misreading::Incomplete(lost)) => !lost.contains(&module.name),
+        };
+        let modules = self.setup.modules.iter().filter(seen).map(found).collect();
+        Inventory {
+            global_values: flat_value(&self.setup.global),
+            has_global_hooks: !self.setup.global_hooks.is_empty(),
+            modules,
+            complete: !matches!(misreading, Some(Misreading::Incomplete(_))),
+        }
+    }
+
+    /// Whether work of this name fails this time.
+    fn fails(&mut self, what: &str) -> bool {
+        match self.faults.get_mut(what) {
+            Some(0) | None => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
+    fn fault(&mut self, what: &str, class: Class) -> Result<(), Failure> {
+        if self.fails(what) {
+            Err(Failure::new(class, format!("{what} was told to fail")))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A flat document as values.
+pub fn flat_value(flat: &Flat) -> Value {
+    json!(flat)
+}
+
+/// The name of a module that the simulator made up.
+pub fn module_name(name: &str) -> ModuleName {
+    ModuleName::parse(name).expect("names of simulated modules are sound")
+}
+
+fn found(spec: &ModuleSpec) -> Module {
+    Module {
+        name: module_name(&spec.name),
+        order: spec.order,
+        values: flat_value(&spec.values),
+        enabled: spec.enabled,
+        has_chart: spec.chart,
+        has_enabled_script: spec.script.is_some(),
+        has_hooks: !spec.hooks.is_empty(),
+        depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),
+        broken: spec
+            .broken
+            .then(|| Failure::new(Class::Invalid, "values.yaml is no YAML")),
+    }
+}

@@ -1,0 +1,135 @@
+//! How the programs of hooks and enabled scripts run.
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::output::{HookOutput, Written};
+use addon_core::operator::event::ScriptAnswer;
+use addon_core::values::patch::PatchFile;
+use serde_json::{Value, json};
+
+use super::World;
+use crate::setup::{Deed, Script, Source, key_of};
+
+/// A number in a document of values; a missing one counts as zero.
+fn number(values: &Value, section: &str, key: &str) -> i64 {
+    values
+        .get(section)
+        .and_then(|section| section.get(key))
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+fn failed(report: &str) -> Failure {
+    Failure::new(Class::HookFailed, report)
+}
+
+impl World {
+    /// Runs a hook of `global` or of a module.
+    pub(super) fn run_hook(&mut self, owner: &str, hook: &str, values: &Value) -> Result<HookOutput, Failure> {
+        let what = format!("hook/{owner}/{hook}");
+        self.fault(&what, Class::HookFailed)?;
+        let Some(spec) = self.hooks(owner).iter().find(|spec| spec.name == hook).cloned() else {
+            return Err(failed("no such file"));
+        };
+        let runs = self.runs.entry(what).or_default();
+        *runs += 1;
+        let runs = *runs;
+        if runs <= spec.fails {
+            return Err(failed("exit status 1"));
+        }
+        let section = if owner == "global" {
+            owner.to_owned()
+        } else {
+            key_of(owner)
+        };
+        let (mut patch, mut config) = (Vec::new(), Vec::new());
+        for deed in &spec.does {
+            let (op, file) = operation(deed, &section, values);
+            if file == PatchFile::Config {
+                config.push(op)
+            } else {
+                patch.push(op)
+            }
+        }
+        if runs <= spec.fails + spec.trespasses {
+            let root = if section == "global" { "alpha" } else { "global" };
+            patch.push(json!({"op": "add", "path": format!("/{root}/trespass"), "value": 1}));
+        }
+        let (values_patch, config_patch) = (Value::from(patch).to_string(), Value::from(config).to_string());
+        let written = Written {
+            values_patch: &values_patch,
+            config_patch: &config_patch,
+        };
+        HookOutput::parse(written).map_err(|error| failed(&error.to_string()))
+    }
+
+    /// Whether this run of a hook writes where it may not. Asked before the run counts.
+    pub fn will_trespass(&self, owner: &str, hook: &str) -> bool {
+        let runs = self
+            .runs
+            .get(&format!("hook/{owner}/{hook}"))
+            .copied()
+            .unwrap_or_default()
+            + 1;
+        let spec = self.hooks(owner).iter().find(|spec| spec.name == hook);
+        spec.is_some_and(|spec| runs > spec.fails && runs <= spec.fails + spec.trespasses)
+    }
+
+    /// Asks an enabled script.
+    pub(super) fn run_script(&mut self, module: &str, values: &Value) -> Result<ScriptAnswer, Failure> {
+        self.fault(&format!("script/{module}"), Class::HookFailed)?;
+        let Some(script) = self.module(module).and_then(|spec| spec.script.clone()) else {
+            return Err(failed("no such file"));
+        };
+        let enabled = match &script {
+            Script::Always(answer) => *answer,
+            Script::OwnKey(key) => number(values, &key_of(module), key) % 2 == 0,
+            Script::GlobalKey(key) => number(values, "global", key) % 2 == 0,
+            Script::With(other) => {
+                let enabled = values.get("global").and_then(|global| global.get("enabledModules"));
+                let Some(enabled) = enabled.and_then(Value::as_array) else {
+                    return Err(failed("global.enabledModules is not there"));
+                };
+                enabled.iter().any(|name| name == other)
+            }
+        };
+        Ok(ScriptAnswer {
+            enabled,
+            reason: Some("it is so".to_owned()),
+            ..ScriptAnswer::default()
+        })
+    }
+}
+
+/// What a deed writes, and into which of the two patch files.
+fn operation(deed: &Deed, section: &str, values: &Value) -> (Value, PatchFile) {
+    match deed {
+        Deed::Set { key, to } => {
+            let to = match to {
+                Source::Number(number) => *number,
+                Source::Own(key) => number(values, section, key) + 1,
+                Source::Global(key) => number(values, "global", key) + 1,
+            };
+            (
+                json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}),
+                PatchFile::Values,
+            )
+        }
+        Deed::SetConfig { key, to } => (
+            json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}),
+            PatchFile::Config,
+        ),
+        Deed::Flag { module, on } => (flag(module, *on), PatchFile::Values),
+        Deed::FlagFrom { module, key } => (
+            flag(module, Some(number(values, "global", key) % 2 == 0)),
+            PatchFile::Values,
+        ),
+    }
+}
+
+fn flag(module: &str, on: Option<bool>) -> Value {
+    let path = format!("/{}Enabled", key_of(module));
+    match on {
+        Some(on) => json!({"op": "add", "path": path, "value": on}),
+        None => json!({"op": "remove", "path": path}),
+    }
+}

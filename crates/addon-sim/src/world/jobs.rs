@@ -1,0 +1,229 @@
+//! What jobs do to the world. The outcome of each is worked out when it ends, from the world as it is then.
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::name::{HookName, Owner};
+use addon_core::operator::effect::{HookRun, Job};
+use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncAction, Synced, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Release, Status, World};
+
+/// `global`, or the name of a module.
+pub fn owner_name(owner: &Owner) -> String {
+    owner.module().map_or_else(|| "global".to_owned(), ToString::to_string)
+}
+
+/// A document that the operator handed out, as JSON.
+pub fn document(values: &impl Serialize) -> Value {
+    serde_json::to_value(values).expect("documents of values are JSON")
+}
+
+/// A name for jobs that take their chances alike.
+pub fn job_name(job: &Job) -> String {
+    match job {
+        Job::LoadState => "load-state".to_owned(),
+        Job::SaveState { .. } => "save-state".to_owned(),
+        Job::ListReleases => "list".to_owned(),
+        Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
+        Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
+        Job::RunEnabledScript { module, .. } => format!("script/{module}"),
+        Job::SyncRelease { module, .. } => format!("helm/{module}"),
+        Job::DeleteRelease { release } => format!("delete/{release}"),
+        Job::SaveConfig { .. } => "save-config".to_owned(),
+    }
+}
+
+impl World {
+    /// How many milliseconds a job takes.
+    pub fn duration(&mut self, job: &Job, pace: u64) -> u64 {
+        let mut dice = self.dice(&format!("duration/{pace}/{}", job_name(job)));
+        let slow = match job {
+            Job::RunHook(HookRun { hook, .. }) => {
+                let specs = self.hooks(&owner_name(&hook.owner));
+                specs.iter().any(|spec| spec.slow && spec.name == hook.name.as_str())
+            }
+            _ => false,
+        };
+        match job {
+            Job::RunHook(_) if slow => dice.between(3_000, 15_000),
+            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => dice.between(1, 2_000),
+            Job::SyncRelease { .. } | Job::DeleteRelease { .. } => dice.between(1, 15_000),
+            Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::SaveConfig { .. } => dice.between(1, 400),
+        }
+    }
+
+    /// Does the job and says how it went.
+    pub fn finish(&mut self, job: &Job) -> Result<Done, Failure> {
+        match job {
+            Job::LoadState => {
+                self.fault("load-state", Class::Unavailable)?;
+                Ok(Done::StateLoaded(self.secret.clone().unwrap_or_default()))
+            }
+            Job::SaveState { last_good } => {
+                self.fault("save-state", Class::Refused)?;
+                self.secret = Some(SavedState {
+                    last_good: last_good.clone(),
+                });
+                Ok(Done::StateSaved)
+            }
+            Job::ListReleases => {
+                self.fault("list", Class::Unavailable)?;
+                let summary = |(name, release): (&String, &Release)| ReleaseSummary {
+                    name: name.clone(),
+                    ours: release.ours,
+                };
+                Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
+            }
+            Job::ConfigureHooks(owner) => self.configure(owner),
+            Job::RunHook(HookRun { hook, values, .. }) => {
+                let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
+                ran.map(|output| Done::HookRan {
+                    output,
+                    usage: Usage::default(),
+                })
+            }
+            Job::RunEnabledScript { module, values, .. } => self
+                .run_script(module.as_str(), &document(values))
+                .map(Done::ScriptAnswered),
+            Job::SyncRelease { module, values } => {
+                self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
+            }
+            Job::DeleteRelease { release } => {
+                self.fault(&format!("delete/{release}"), Class::Unavailable)?;
+                if self.releases.get(release).is_some_and(|release| !release.ours) {
+                    return Err(Failure::new(Class::Refused, "the release is not ours"));
+                }
+                self.releases.remove(release);
+                Ok(Done::ReleaseDeleted)
+            }
+            Job::SaveConfig {
+                key,
+                text,
+                base,
+                create,
+            } => {
+                self.fault("save-config", Class::Refused)?;
+                let written = self.config.write(key, text, base.as_ref(), *create);
+                Ok(Done::ConfigSaved(match written {
+                    Some(version) => Saved::Written { version },
+                    None => Saved::Conflict(self.config.read()),
+                }))
+            }
+        }
+    }
+
+    /// The job is cut off at some point that chance decides.
+    pub fn cut_off(&mut self, job: &Job) {
+        let mut dice = self.dice(&format!("cut/{}", job_name(job)));
+        match job {
+            Job::SyncRelease { module, values } if dice.chance(60) => {
+                let inputs = document(values).to_string();
+                let release = self.releases.entry(module.to_string()).or_insert_with(|| Release {
+                    ours: true,
+                    status: Status::Pending,
+                    revision: 0,
+                    inputs: String::new(),
+                    rendered: String::new(),
+                });
+                let unchanged = release.status == Status::Deployed && release.inputs == inputs;
+                if release.ours && !unchanged {
+                    release.revision += 1;
+                    release.status = Status::Pending;
+                }
+            }
+            Job::DeleteRelease { release: name } => {
+                if let Some(release) = self.releases.get_mut(name).filter(|release| release.ours) {
+                    match dice.between(0, 3) {
+                        0 => {
+                            self.releases.remove(name);
+                        }
+                        1 => release.status = Status::Pending,
+                        _ => {}
+                    }
+                }
+            }
+            Job::SaveConfig {
+                key,
+                text,
+                base,
+                create,
+            } if dice.chance(50) => {
+                self.config.write(key, text, base.as_ref(), *create);
+            }
+            Job::SaveState { last_good } if dice.chance(50) => {
+                self.secret = Some(SavedState {
+                    last_good: last_good.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn configure(&mut self, owner: &Owner) -> Result<Done, Failure> {
+        let name = owner_name(owner);
+        self.fault(&format!("configure/{name}"), Class::HookFailed)?;
+        let mut configs = Vec::new();
+        for hook in self.hooks(&name) {
+            let parsed = HookConfig::parse(&hook.config_text(), HookKind::from(owner));
+            let config = parsed.map_err(|error| Failure::new(Class::Invalid, error.to_string()))?;
+            configs.push((
+                HookName::parse(&hook.name).expect("names of simulated hooks are sound"),
+                config,
+            ));
+        }
+        Ok(Done::HooksConfigured(configs))
+    }
+
+    /// What the real job comes to, without its ways of getting there.
+    fn sync(&mut self, module: &str, values: &Value) -> Result<Synced, Failure> {
+        let Some(spec) = self.module(module).cloned() else {
+            return Err(Failure::new(Class::Invalid, "the chart is not there"));
+        };
+        if !spec.chart {
+            return Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision: 0,
+            });
+        }
+        let inputs = values.to_string();
+        let rendered = match values.get(spec.key()) {
+            Some(own) if spec.ignores_global => own.to_string(),
+            _ => inputs.clone(),
+        };
+        let found = self.releases.get(module).cloned();
+        if found.as_ref().is_some_and(|release| !release.ours) {
+            return Err(Failure::new(Class::Refused, "a release of that name is not ours"));
+        }
+        let deployed = found.as_ref().filter(|release| release.status == Status::Deployed);
+        if let Some(release) = deployed.filter(|release| release.inputs == inputs) {
+            return Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision: release.revision,
+            });
+        }
+        let before = found.as_ref().map_or(0, |release| release.revision);
+        if self.fails(&format!("helm/{module}")) {
+            let mut release = found.unwrap_or_else(Release::foreign);
+            release.ours = true;
+            release.status = Status::Failed;
+            release.revision = before + 1;
+            self.releases.insert(module.to_owned(), release);
+            return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
+        }
+        let (action, revision) = match deployed {
+            Some(release) if release.rendered == rendered => (SyncAction::Recorded, before),
+            _ => (SyncAction::Upgraded, before + 1),
+        };
+        let release = Release {
+            ours: true,
+            status: Status::Deployed,
+            revision,
+            inputs,
+            rendered,
+        };
+        self.releases.insert(module.to_owned(), release);
+        Ok(Synced { action, revision })
+    }
+}
