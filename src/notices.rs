@@ -148,8 +148,9 @@ fn log(notice: &Notice) {
         Notice::StepFailed {
             step,
             failure,
+            again,
             retry_in,
-        } => records::step_failed(step, failure, *retry_in),
+        } => records::step_failed(step, failure, *again, *retry_in),
         Notice::TasksDropped { queue, count, reason } => {
             info!(queue = queue.as_str(), count, reason, "Tasks are dropped from queue");
         }
