@@ -153,7 +153,8 @@ async fn build(
     start::check_helm(&tools.helm).await;
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let driver = Driver::new(operator, (doors, mail), Notices::new(meters), run);
+    let notices = Notices::new(meters, settings.config_map.clone());
+    let driver = Driver::new(operator, (doors, mail), notices, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
 }
