@@ -45,6 +45,17 @@ impl Startup {
         matches!(self.chores.get(&chore), Some(Progress::Done))
     }
 
+    /// The API server answers: what waits for it need not wait for its time.
+    fn wake(&mut self, now: Tick) {
+        for (chore, progress) in &mut self.chores {
+            if let Progress::Backoff { until, .. } = progress
+                && chore.asks_api_server()
+            {
+                *until = now.min(*until);
+            }
+        }
+    }
+
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
         self.chores
             .iter()
@@ -108,6 +119,7 @@ impl Operator {
 
     /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
+        self.startup.wake(self.now.tick);
         if self.startup.begun {
             self.config_changed(read);
         } else {
