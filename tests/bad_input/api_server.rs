@@ -10,7 +10,7 @@ use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 
-use super::proxy::Proxy;
+use super::proxy::{Lie, Proxy};
 use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
 /// A proxy that nobody answers on yet, and a stage whose operators know no other way to the API server.
@@ -73,6 +73,8 @@ fn an_api_server_that_goes_away_for_a_while() {
         assert!(!operator.get("/readyz").1.contains("cannot be reached"));
     }
     assert_one_word_per_change(&operator.said(), 2);
+    proxy.close();
+    operator.wait_for_more(&["API server cannot be reached"], 3);
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
 }
@@ -130,7 +132,13 @@ fn another_kind(request: &str) -> Option<&'static str> {
     is_about_config(request).then_some(nothing)
 }
 
-fn teapot(request: &str) -> Option<&'static str> {
+/// Answers to every watch, and each is over before anything was said.
+fn nothing(request: &str) -> Option<&'static str> {
+    let is_watch = is_about_config(request) && request.contains("watch=true");
+    is_watch.then_some("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn unavailable(request: &str) -> Option<&'static str> {
     is_about_config(request).then_some("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nnope")
 }
 
@@ -154,7 +162,7 @@ fn a_config_map_that_is_answered_with_garbage_and_halves() {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     assert_eq!(stage.sizes(), "good:small victim:large");
-    let lies: [super::proxy::Lie; 4] = [no_json, half_a_list, another_kind, teapot];
+    let lies: [Lie; 5] = [no_json, half_a_list, another_kind, nothing, unavailable];
     for (round, lie) in lies.into_iter().enumerate() {
         proxy.lie(Some(lie));
         // Cuts the watch, so that it has to begin anew.

@@ -13,7 +13,14 @@ fn a_section_of_the_wrong_type() {
     assert_eq!(stage.sizes(), "good:large victim:large");
     stage.configure(&json!({"good": "size: huge", "victim": "just a text", "lateEnabled": "perhaps"}));
     let told = operator.wait_for(&["last good value stays", "\"key\":\"victim\""]);
-    assert_says(&told, &["\"level\":\"error\"", "module config should be array or map"]);
+    assert_says(
+        &told,
+        &[
+            "\"level\":\"error\"",
+            "module config should be array or map",
+            "\"config_map\":\"addon-operator\"",
+        ],
+    );
     assert_says(
         &operator.wait_for(&["last good value stays", "\"key\":\"lateEnabled\""]),
         &["perhaps", "boolean"],
@@ -46,7 +53,7 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     operator.wait_for(&[CONVERGED]);
     stage.kubectl("delete configmap addon-operator");
     let told = operator.wait_for(&["ConfigMap is not found, what was last good stays in force"]);
-    assert_says(&told, &["\"level\":\"warn\"", "addon-operator"]);
+    assert_says(&told, &["\"level\":\"warn\"", "\"config_map\":\"addon-operator\""]);
     operator.stop();
     assert_eq!(stage.sizes(), "good:large victim:large");
 

@@ -1,5 +1,4 @@
 //! What lies on disk is not there, not readable, or not what it should be.
-#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::os::unix::fs::symlink;
 
@@ -27,7 +26,10 @@ fn an_empty_modules_directory_purges_nothing() {
     let told = operator.wait_for(&["holds no modules", "warn"]);
     assert_says(&told, &[shown(&stage.path("modules"))]);
     let kept = operator.wait_for(&["Releases without a module are kept"]);
-    assert_says(&kept, &["good,victim", "could not be read completely"]);
+    assert_says(
+        &kept,
+        &["good,victim", "could not be read completely", "put the modules back"],
+    );
     operator.wait_for_answer("/readyz?verbose", 200, &["removal held: good", "removal held: victim"]);
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
@@ -55,10 +57,7 @@ fn a_modules_directory_that_became_unreadable() {
 
     let said = stage.path("modules");
     operator.stop();
-    assert_says(
-        &stage.refused(),
-        &[shown(&said), "cannot be read", "too many levels of symbolic links"],
-    );
+    assert_says(&stage.refused(), &[shown(&said), "cannot be read", "symbolic links"]);
     stage.assert_installed(&["good", "victim"]);
 
     fs::remove_file(stage.path("modules")).unwrap();
@@ -140,7 +139,15 @@ fn a_broken_module_that_is_switched_off_is_told_and_stays() {
     let operator = stage.start();
     let path = stage.path("modules/020-victim/module.yaml");
     let told = operator.wait_for(&[shown(&path)]);
-    assert_says(&told, &["victim", "unknown field dependOn"]);
+    assert_says(
+        &told,
+        &[
+            "\"level\":\"warn\"",
+            "\"module\":\"victim\"",
+            "unknown field dependOn",
+            "neither run nor removed",
+        ],
+    );
     operator.wait_for(&[CONVERGED]);
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
