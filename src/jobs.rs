@@ -104,7 +104,11 @@ fn not_ended(error: &ProcessError) -> Failure {
         ProcessError::Start { program, hint, source } => {
             let report = format!("cmd start: {}: {source}", program.display());
             let failure = Failure::new(Class::HookFailed, report);
-            hint.iter().fold(failure, Failure::hint)
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None if !program.exists() => failure.hint("its file was there at the start: put it back"),
+                None => failure,
+            }
         }
         ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
         ProcessError::TimedOut { deadline, .. } => Failure::new(

@@ -285,16 +285,10 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
             Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
             None => "bad interpreter? the program needs a loader that is not here".to_owned(),
         }),
-        io::ErrorKind::NotFound if spawn.program.is_absolute() => Some("the file is gone, put it back".to_owned()),
         io::ErrorKind::PermissionDenied if spawn.program.is_dir() => Some("it is a directory".to_owned()),
         io::ErrorKind::PermissionDenied => {
             Some("is the file executable, is its volume mounted without `noexec`? try chmod +x".to_owned())
         }
-        // `#!` is missing, or the program was built for another machine.
-        _ if error.raw_os_error() == Some(libc::ENOEXEC) => {
-            Some("the kernel cannot run such a file: does a script begin with a line like `#!/bin/sh`?".to_owned())
-        }
-        _ if !spawn.program.exists() => Some("the file cannot be reached, put it back".to_owned()),
         _ => None,
     }
 }
