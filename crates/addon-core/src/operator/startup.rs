@@ -119,10 +119,12 @@ impl Operator {
 
     /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
-        self.startup.wake(self.now.tick);
         if self.startup.begun {
             self.config_changed(read);
         } else {
+            if self.startup.first_reads.is_empty() {
+                self.startup.wake(self.now.tick);
+            }
             self.startup.first_reads.push(read);
         }
     }

@@ -491,7 +491,7 @@ fn a_step_that_fails_again_for_the_same_reason_is_told_as_such() {
 }
 
 #[test]
-fn a_reading_of_the_config_map_ends_the_waits_for_the_api_server() {
+fn the_first_reading_of_the_config_map_ends_the_waits_for_the_api_server() {
     let mut world = World::new(vec![module(10, "one")]);
     world.failing.insert(String::new(), 2);
     let inventory = world.inventory.clone();
