@@ -53,6 +53,13 @@ impl Removal {
         }
     }
 
+    /// A helm failed, and may have left a release of ours behind.
+    pub(super) fn may_exist(&mut self, name: &str) {
+        if let Some(releases) = &mut self.releases {
+            releases.entry(name.to_owned()).or_insert(true);
+        }
+    }
+
     fn gone(&mut self, name: &str) {
         if let Some(releases) = &mut self.releases {
             releases.remove(name);

@@ -171,7 +171,11 @@ impl Operator {
 
     /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let step = self.next_step(name).describe();
+        let step = self.next_step(name);
+        if step == Step::Release {
+            self.removal.may_exist(name.as_str());
+        }
+        let step = step.describe();
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life.begin_run();
