@@ -66,6 +66,10 @@ impl Operator {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
             return false;
         };
+        // A verdict from before its script failed is no verdict on what was said since.
+        if self.assessment.undecided().contains(name) {
+            return false;
+        }
         let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
         let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
             return false;
