@@ -20,6 +20,11 @@ impl Operator {
             return true;
         }
         if self.begin_head(lane) {
+            let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
+            if self.modules.get(name).is_some_and(given_up) {
+                // A removal that did not come to its end is followed by a new life all the same.
+                let _ = self.values.forget_patches(&Owner::Module(name.clone()));
+            }
             let began = self.now.tick;
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.life.begin_run();
