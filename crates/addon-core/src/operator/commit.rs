@@ -44,7 +44,9 @@ impl Commits {
 
     /// This text is on its way into this key.
     pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
-        self.saving.iter().any(|(owner, saving)| owner.values_key() == key && saving.text == text)
+        self.saving
+            .iter()
+            .any(|(owner, saving)| owner.values_key() == key && saving.text == text)
     }
 
     /// The lanes that wait for a section, in words.

@@ -147,14 +147,19 @@ impl Operator {
                 }
                 self.config.version = version;
                 self.config.written.retain(|_, (written, _)| *written > version);
-                let later = self.config.written.iter().map(|(key, (_, text))| (key.clone(), text.clone()));
+                let later = self
+                    .config
+                    .written
+                    .iter()
+                    .map(|(key, (_, text))| (key.clone(), text.clone()));
                 data.extend(later);
                 if self.config.raw != data {
                     let saving = |(key, text): (&String, &String)| {
                         self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
                     };
                     let is_new = !self.config.present;
-                    self.config.made_by_us = (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
+                    self.config.made_by_us =
+                        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
                 }
                 self.config.present = true;
                 let good = self.sift(&data);

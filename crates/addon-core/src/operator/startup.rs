@@ -145,7 +145,10 @@ impl Operator {
     fn keep_state(&mut self) {
         if self.config.unsaved() {
             self.run_chore(Chore::SaveState);
-        } else if matches!(self.startup.chores.get(&Chore::SaveState), Some(Progress::Backoff { .. })) {
+        } else if matches!(
+            self.startup.chores.get(&Chore::SaveState),
+            Some(Progress::Backoff { .. })
+        ) {
             self.startup.chores.remove(&Chore::SaveState);
         }
     }

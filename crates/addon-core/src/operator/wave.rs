@@ -7,10 +7,10 @@ use super::effect::Notice;
 use super::modules::Turn;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
-use crate::module::graph::{self, Node};
-use crate::module::lifecycle::Lifecycle;
 use crate::hook::config::HookConfig;
 use crate::module::enabling::Source;
+use crate::module::graph::{self, Node};
+use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
 
 /// The modules that a converge has still to get through.
@@ -86,7 +86,10 @@ impl Operator {
     /// Every global hook has run in this life, so what they have not said they do not say.
     fn global_hooks_spoke(&self) -> bool {
         let runs = |config: &HookConfig| !config.stages.is_empty() || !config.schedules.is_empty();
-        let mut bound = self.hooks.iter().filter(|(id, config)| id.owner == Owner::Global && runs(config));
+        let mut bound = self
+            .hooks
+            .iter()
+            .filter(|(id, config)| id.owner == Owner::Global && runs(config));
         bound.all(|(id, _)| self.spoken.contains(id))
     }
 
@@ -98,7 +101,11 @@ impl Operator {
             let deletes = |entry: &crate::queue::Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
             self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
         };
-        let overdue = idle && self.modules.keys().any(|name| self.is_removable(name) && !deleting(name));
+        let overdue = idle
+            && self
+                .modules
+                .keys()
+                .any(|name| self.is_removable(name) && !deleting(name));
         let before = self.queues.ledger();
         if overdue {
             self.request_converge(Reason::RemovalCertain, false);
@@ -166,7 +173,7 @@ impl Operator {
         while let Some(group) = wave.groups.front() {
             // One that is held may hold others, and by name they may have been looked at before it.
             let group = group.clone();
-            while group.iter().fold(false, |moved, name| self.give_turn(name) || moved) {}
+            while group.iter().any(|name| self.give_turn(name)) {}
             let strict = self.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
