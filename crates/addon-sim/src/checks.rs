@@ -31,13 +31,20 @@ pub struct Violation {
 impl Violation {
     /// A violation.
     pub fn new(invariant: &'static str, text: impl Into<String>) -> Self {
-        Self { invariant, text: text.into() }
+        Self {
+            invariant,
+            text: text.into(),
+        }
     }
 }
 
 /// An error unless the condition holds.
 fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -> String) -> Result<(), Violation> {
-    if holds { Ok(()) } else { Err(Violation::new(invariant, text())) }
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation::new(invariant, text()))
+    }
 }
 
 /// One event that was handled, before its effects begin.
@@ -95,7 +102,9 @@ impl Checks {
 
     /// Is what the `ConfigMap` says old news, or what we wrote ourselves?
     pub fn own_echo(&mut self, life: &Life, read: &ConfigRead) {
-        let ConfigRead::Present { version, data } = read else { return };
+        let ConfigRead::Present { version, data } = read else {
+            return;
+        };
         let data = &life.told.with_own(*version, data);
         let mut known = life.told.raw.clone();
         for running in life.running.values() {
@@ -138,18 +147,25 @@ impl Checks {
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
             Effect::CancelJob(_) | Effect::Exit => true,
         });
-        ensure(caused.is_none(), "M6", || format!("a ConfigMap without news set off {caused:?}"))?;
-        ensure(tasks(step.after) <= tasks(step.before), "M6", || "a ConfigMap without news filled a queue".to_owned())
+        ensure(caused.is_none(), "M6", || {
+            format!("a ConfigMap without news set off {caused:?}")
+        })?;
+        ensure(tasks(step.after) <= tasks(step.before), "M6", || {
+            "a ConfigMap without news filled a queue".to_owned()
+        })
     }
 
     /// L2: if nothing runs and nothing is awaited, nothing may be pending. Checked once the effects have begun.
     pub fn rest(&mut self, world: &World, life: &Life, seen: &Seen, no_future: bool) -> Result<(), Violation> {
         if let Some(at) = life.stopping {
             let late = seen.timeout.is_none() && life.running.is_empty() && !life.exited;
-            return ensure(!late, "L2", || format!("asked to stop at {at}, nothing runs, and it does not end"));
+            return ensure(!late, "L2", || {
+                format!("asked to stop at {at}, nothing runs, and it does not end")
+            });
         }
         // A schedule may be due before a back-off ends, and then hides it.
-        let hidden = seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
+        let hidden =
+            seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
         let awaited = match seen.timeout {
             None => false,
             Some((_, Waiting::Schedule { .. })) => hidden,
@@ -159,18 +175,39 @@ impl Checks {
             return Ok(());
         }
         let stuck = life.told.modules.as_ref().is_some_and(|(modules, _)| {
-            let enabled = seen.modules.values().filter(|module| module.enabled).map(|module| module.name.clone());
-            let setup = crate::setup::Setup { modules: modules.values().cloned().collect(), ..Default::default() };
+            let enabled = seen
+                .modules
+                .values()
+                .filter(|module| module.enabled)
+                .map(|module| module.name.clone());
+            let setup = crate::setup::Setup {
+                modules: modules.values().cloned().collect(),
+                ..Default::default()
+            };
             !crate::model::stuck(&setup, &enabled.collect()).is_empty()
         });
         if world.setup.strict && stuck {
             return Ok(());
         }
-        let pending: Vec<_> = seen.queues.iter().flat_map(|queue| &queue.tasks).map(|task| &task.description).collect();
-        ensure(pending.is_empty(), "L2", || format!("nothing runs and nothing is awaited, but queued is {pending:?}"))?;
+        let pending: Vec<_> = seen
+            .queues
+            .iter()
+            .flat_map(|queue| &queue.tasks)
+            .map(|task| &task.description)
+            .collect();
+        ensure(pending.is_empty(), "L2", || {
+            format!("nothing runs and nothing is awaited, but queued is {pending:?}")
+        })?;
         let waiting = &seen.status.waiting;
-        ensure(waiting.is_empty(), "L2", || format!("nothing runs and nothing is awaited, but it waits for {waiting:?}"))?;
-        let lost = seen.modules.values().find(|module| module.enabled && module.state != "Ready" && module.waits_for.is_empty());
-        ensure(lost.is_none(), "L2", || format!("a module is neither ready nor waits for anything: {lost:?}"))
+        ensure(waiting.is_empty(), "L2", || {
+            format!("nothing runs and nothing is awaited, but it waits for {waiting:?}")
+        })?;
+        let lost = seen
+            .modules
+            .values()
+            .find(|module| module.enabled && module.state != "Ready" && module.waits_for.is_empty());
+        ensure(lost.is_none(), "L2", || {
+            format!("a module is neither ready nor waits for anything: {lost:?}")
+        })
     }
 }

@@ -67,6 +67,10 @@ mod tests {
     #[test]
     fn numbers_stay_between_their_bounds() {
         let mut dice = Dice::new(7);
-        assert!((0..1000).map(|_| dice.between(3, 9)).all(|number| (3..9).contains(&number)));
+        assert!(
+            (0..1000)
+                .map(|_| dice.between(3, 9))
+                .all(|number| (3..9).contains(&number))
+        );
     }
 }

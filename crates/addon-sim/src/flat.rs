@@ -28,7 +28,12 @@ pub fn write(flat: &Flat) -> String {
     if flat.is_empty() {
         return "{}\n".to_owned();
     }
-    flat.iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+    let lines: Vec<String> = flat.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    lines.join(
+        "
+",
+    ) + "
+"
 }
 
 /// Reads a flag; nothing if it is broken.
@@ -42,7 +47,11 @@ pub fn read_flag(text: &str) -> Option<bool> {
 
 /// `true` if the text under this key of the `ConfigMap` can be used.
 pub fn is_sound(key: &str, text: &str) -> bool {
-    if key.ends_with("Enabled") { read_flag(text).is_some() } else { read(text, key == "global").is_some() }
+    if key.ends_with("Enabled") {
+        read_flag(text).is_some()
+    } else {
+        read(text, key == "global").is_some()
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,9 @@ fn setup(dice: &mut Dice) -> Setup {
             modules[index].needs.retain(|need| before.contains(need));
         }
     }
-    let mut global_hooks: Vec<HookSpec> = (0..pick_count(dice, &[40, 30, 20, 10])).map(|n| global_hook(dice, n)).collect();
+    let mut global_hooks: Vec<HookSpec> = (0..pick_count(dice, &[40, 30, 20, 10]))
+        .map(|n| global_hook(dice, n))
+        .collect();
     flags(dice, &mut global_hooks, &names);
     Setup {
         strict: dice.chance(12),
@@ -84,7 +86,9 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
         0 => Script::Always(dice.chance(50)),
         1 | 2 => Script::OwnKey((*dice.pick(&KEYS)).to_owned()),
         3 => Script::GlobalKey((*dice.pick(&KEYS)).to_owned()),
-        _ => others.first().map_or(Script::Always(true), |other| Script::With((*other).to_owned())),
+        _ => others
+            .first()
+            .map_or(Script::Always(true), |other| Script::With((*other).to_owned())),
     });
     let order = u32::try_from(dice.between(1, 5) * 10).unwrap_or_default();
     ModuleSpec {
@@ -96,25 +100,42 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
         ignores_global: dice.chance(40),
         needs,
         script,
-        hooks: (0..pick_count(dice, &[35, 35, 20, 10])).map(|n| module_hook(dice, n)).collect(),
+        hooks: (0..pick_count(dice, &[35, 35, 20, 10]))
+            .map(|n| module_hook(dice, n))
+            .collect(),
         broken: dice.chance(3),
     }
 }
 
 fn module_hook(dice: &mut Dice, index: usize) -> HookSpec {
-    let stages = [("onStartup", 25), ("beforeHelm", 45), ("afterHelm", 30), ("beforeDeleteHelm", 20), ("afterDeleteHelm", 20)];
+    let stages = [
+        ("onStartup", 25),
+        ("beforeHelm", 45),
+        ("afterHelm", 30),
+        ("beforeDeleteHelm", 20),
+        ("afterDeleteHelm", 20),
+    ];
     hook(dice, index, &stages, 35)
 }
 
 fn global_hook(dice: &mut Dice, index: usize) -> HookSpec {
-    hook(dice, index, &[("onStartup", 40), ("beforeAll", 45), ("afterAll", 40)], 30)
+    hook(
+        dice,
+        index,
+        &[("onStartup", 40), ("beforeAll", 45), ("afterAll", 40)],
+        30,
+    )
 }
 
 fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -> HookSpec {
     let mut spec = HookSpec {
         name: format!("hooks/h{index}.sh"),
         stages: BTreeMap::new(),
-        fails: if dice.chance(20) { u32::try_from(dice.between(1, 4)).unwrap_or_default() } else { 0 },
+        fails: if dice.chance(20) {
+            u32::try_from(dice.between(1, 4)).unwrap_or_default()
+        } else {
+            0
+        },
         trespasses: u32::from(dice.chance(6)),
         slow: dice.chance(12),
         ..HookSpec::default()
@@ -143,10 +164,16 @@ fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -
             1 if spec.follows() => Source::Global((*dice.pick(&KEYS)).to_owned()),
             _ => Source::Number(number(dice)),
         };
-        spec.does.push(Deed::Set { key: format!("h{index}_{}", spec.does.len()), to });
+        spec.does.push(Deed::Set {
+            key: format!("h{index}_{}", spec.does.len()),
+            to,
+        });
     }
     if spec.follows() && dice.chance(20) {
-        spec.does.push(Deed::SetConfig { key: format!("c{index}"), to: number(dice) });
+        spec.does.push(Deed::SetConfig {
+            key: format!("c{index}"),
+            to: number(dice),
+        });
     }
     spec
 }
@@ -164,7 +191,10 @@ fn flags(dice: &mut Dice, hooks: &mut [HookSpec], names: &[&str]) {
         let hook = &mut hooks[index];
         let module = (*name).to_owned();
         if hook.follows() && dice.chance(50) {
-            hook.does.push(Deed::FlagFrom { module, key: (*dice.pick(&KEYS)).to_owned() });
+            hook.does.push(Deed::FlagFrom {
+                module,
+                key: (*dice.pick(&KEYS)).to_owned(),
+            });
         } else {
             let on = [Some(true), Some(false), None][dice.count(0, 2)];
             hook.does.push(Deed::Flag { module, on });
@@ -203,12 +233,20 @@ fn releases(dice: &mut Dice, names: &[&str]) -> Vec<ReleaseSpec> {
     let mut releases = Vec::new();
     for name in names {
         if dice.chance(30) {
-            releases.push(ReleaseSpec { name: (*name).to_owned(), ours: dice.chance(94), pending: dice.chance(20) });
+            releases.push(ReleaseSpec {
+                name: (*name).to_owned(),
+                ours: dice.chance(94),
+                pending: dice.chance(20),
+            });
         }
     }
     for stray in STRAYS {
         if dice.chance(25) {
-            releases.push(ReleaseSpec { name: stray.to_owned(), ours: dice.chance(70), pending: dice.chance(10) });
+            releases.push(ReleaseSpec {
+                name: stray.to_owned(),
+                ours: dice.chance(70),
+                pending: dice.chance(10),
+            });
         }
     }
     releases

@@ -3,16 +3,16 @@
 //! For tests only. A run is a seed and a list of actions, and nothing else: no clock, no thread, no file. Must never
 //! use the core to work out what the core should have done.
 
+pub mod action;
+pub mod checks;
 pub mod dice;
 pub mod flat;
-pub mod setup;
-pub mod action;
 pub mod generate;
-pub mod world;
-pub mod told;
 pub mod life;
 pub mod model;
-pub mod checks;
-pub mod show;
 pub mod run;
+pub mod setup;
+pub mod show;
 pub mod shrink;
+pub mod told;
+pub mod world;

@@ -71,7 +71,10 @@ pub struct Seen {
 pub fn moment(clock: u64, born: u64) -> Now {
     let micros = i64::try_from(clock).unwrap_or(i64::MAX);
     let wall = Timestamp::from_microsecond(EPOCH * 1_000_000 + micros).unwrap_or(Timestamp::MAX);
-    Now { tick: Tick::from_micros(clock - born), wall }
+    Now {
+        tick: Tick::from_micros(clock - born),
+        wall,
+    }
 }
 
 impl Life {
@@ -133,12 +136,24 @@ impl Life {
         for module in &modules {
             values.insert(module.name.clone(), self.values(Some(&module.name)));
         }
-        let modules = modules.into_iter().map(|module| (module.name.clone(), module)).collect();
-        Seen { status, queues, modules, values, timeout: self.timeout() }
+        let modules = modules
+            .into_iter()
+            .map(|module| (module.name.clone(), module))
+            .collect();
+        Seen {
+            status,
+            queues,
+            modules,
+            values,
+            timeout: self.timeout(),
+        }
     }
 
     fn values(&self, module: Option<&str>) -> Value {
-        let query = Query::Values { module: module.map(module_name), with_global: false };
+        let query = Query::Values {
+            module: module.map(module_name),
+            with_global: false,
+        };
         match self.operator.answer(&query) {
             Answer::Document(values) => values,
             Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::NoSuchModule => Value::Null,

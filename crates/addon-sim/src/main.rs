@@ -62,8 +62,24 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Run { seconds, seed, cases, actions, keep_going, no_shrink, out } => {
-            let hunt = Hunt { seconds, seed, cases, actions, keep_going, no_shrink, out };
+        Command::Run {
+            seconds,
+            seed,
+            cases,
+            actions,
+            keep_going,
+            no_shrink,
+            out,
+        } => {
+            let hunt = Hunt {
+                seconds,
+                seed,
+                cases,
+                actions,
+                keep_going,
+                no_shrink,
+                out,
+            };
             hunt.go(&mut io::stdout().lock())
         }
         Command::Replay { file } => replay(&file, &mut io::stdout().lock()),
@@ -94,7 +110,8 @@ impl Hunt {
     fn go(&self, out: &mut impl Write) -> io::Result<bool> {
         let began = Instant::now();
         let (mut cases, mut steps, mut lives, mut failed) = (0, 0, 0, 0);
-        while (self.cases == 0 || cases < self.cases) && (self.seconds == 0 || began.elapsed().as_secs() < self.seconds) {
+        while (self.cases == 0 || cases < self.cases) && (self.seconds == 0 || began.elapsed().as_secs() < self.seconds)
+        {
             let case = generate::case(self.seed + cases, self.actions);
             let report = run(&case, false);
             cases += 1;
@@ -111,20 +128,32 @@ impl Hunt {
         let seconds = began.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = steps as f64 / seconds;
-        writeln!(out, "{cases} cases, {lives} lives, {steps} steps in {seconds:.1}s: {rate:.0} steps per second; {failed} failed")?;
+        writeln!(
+            out,
+            "{cases} cases, {lives} lives, {steps} steps in {seconds:.1}s: {rate:.0} steps per second; {failed} failed"
+        )?;
         Ok(failed == 0)
     }
 
     fn failure(&self, case: &Case, report: &Report, out: &mut impl Write) -> io::Result<()> {
-        let Some(violation) = &report.violation else { return Ok(()) };
-        writeln!(out, "seed {} violates {}: {}", case.seed, violation.invariant, violation.text)?;
+        let Some(violation) = &report.violation else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "seed {} violates {}: {}",
+            case.seed, violation.invariant, violation.text
+        )?;
         if self.no_shrink {
             return Ok(());
         }
         let small = shrink(case, violation.invariant, Duration::from_secs(30));
         std::fs::DirBuilder::new().recursive(true).create(&self.out)?;
         let stem = format!("{}-{}", violation.invariant, case.seed);
-        let (json, log) = (self.out.join(format!("{stem}.json")), self.out.join(format!("{stem}.log")));
+        let (json, log) = (
+            self.out.join(format!("{stem}.json")),
+            self.out.join(format!("{stem}.log")),
+        );
         let text = serde_json::to_string_pretty(&small).map_err(io::Error::other)?;
         writeln!(File::create(&json)?, "{text}")?;
         let mut file = File::create(&log)?;
@@ -132,14 +161,22 @@ impl Hunt {
             show(index, entry, &mut file)?;
         }
         let (actions, modules) = (small.actions.len(), small.setup.modules.len());
-        writeln!(out, "  shrunk to {actions} actions and {modules} modules: {}, told in {}", json.display(), log.display())
+        writeln!(
+            out,
+            "  shrunk to {actions} actions and {modules} modules: {}, told in {}",
+            json.display(),
+            log.display()
+        )
     }
 }
 
 fn read(file: &Path) -> io::Result<Case> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
     let mut text = String::new();
-    File::open(file).map_err(named)?.read_to_string(&mut text).map_err(named)?;
+    File::open(file)
+        .map_err(named)?
+        .read_to_string(&mut text)
+        .map_err(named)?;
     serde_json::from_str(&text).map_err(|error| named(io::Error::other(error)))
 }
 

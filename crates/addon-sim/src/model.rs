@@ -23,14 +23,24 @@ pub struct End {
 /// The end of a world with these directories, in which this is in force of the `ConfigMap`.
 pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     let mut end = End::default();
-    let section = |key: &str| config.get(key).and_then(|text| flat::read(text, key == "global")).unwrap_or_default();
+    let section = |key: &str| {
+        config
+            .get(key)
+            .and_then(|text| flat::read(text, key == "global"))
+            .unwrap_or_default()
+    };
     let written = writes(&setup.global_hooks);
     let mut below = setup.global.clone();
     below.extend(section("global"));
     below.extend(written.clone());
-    let global = patched(below.clone(), &below, &setup.global_hooks);
+    let global = patched(&below, &below, &setup.global_hooks);
     let mut flags = BTreeMap::new();
-    for deed in setup.global_hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does) {
+    for deed in setup
+        .global_hooks
+        .iter()
+        .filter(|hook| hook.runs())
+        .flat_map(|hook| &hook.does)
+    {
         match deed {
             Deed::Flag { module, on } => drop(flags.insert(module.clone(), *on)),
             Deed::FlagFrom { module, key } => drop(flags.insert(module.clone(), Some(is_even(&global, key)))),
@@ -42,8 +52,12 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
         let key = module.key();
         let mut below = module.values.clone();
         below.extend(section(&key));
-        let flag = config.get(&format!("{key}Enabled")).and_then(|text| flat::read_flag(text));
-        let opinion = flag.or_else(|| flags.get(&module.name).copied().flatten()).or(module.enabled);
+        let flag = config
+            .get(&format!("{key}Enabled"))
+            .and_then(|text| flat::read_flag(text));
+        let opinion = flag
+            .or_else(|| flags.get(&module.name).copied().flatten())
+            .or(module.enabled);
         let answer = module.script.as_ref().is_none_or(|script| match script {
             Script::Always(answer) => *answer,
             Script::OwnKey(key) => is_even(&below, key),
@@ -57,7 +71,8 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
         let written = writes(&module.hooks);
         below.extend(written.clone());
         end.written.insert(key, written);
-        end.values.insert(module.name.clone(), patched(below, &global, &module.hooks));
+        end.values
+            .insert(module.name.clone(), patched(&below, &global, &module.hooks));
     }
     end.values.insert("global".to_owned(), global);
     end.stuck = stuck(setup, &end.enabled);
@@ -90,7 +105,7 @@ fn writes(hooks: &[HookSpec]) -> Flat {
 }
 
 /// Values after all hooks of their owner ran. What hooks read, no hook writes.
-fn patched(own: Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
+fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
     let mut values = own.clone();
     for deed in hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does) {
         if let Deed::Set { key, to } = deed {
@@ -114,7 +129,9 @@ pub fn stuck(setup: &Setup, enabled: &BTreeSet<String>) -> BTreeSet<String> {
         let more: Vec<String> = enabled
             .iter()
             .filter(|name| !able.contains(*name))
-            .filter(|name| find(name).is_some_and(|module| !module.broken && module.needs.iter().all(|need| able.contains(need))))
+            .filter(|name| {
+                find(name).is_some_and(|module| !module.broken && module.needs.iter().all(|need| able.contains(need)))
+            })
             .cloned()
             .collect();
         if more.is_empty() {
@@ -127,9 +144,15 @@ pub fn stuck(setup: &Setup, enabled: &BTreeSet<String>) -> BTreeSet<String> {
 /// The number at which a module has its turn: its own, or a higher one of what it needs.
 pub fn level(setup: &Setup, name: &str) -> u32 {
     fn lift(setup: &Setup, name: &str, depth: usize) -> u32 {
-        let Some(module) = setup.modules.iter().find(|module| module.name == name) else { return 0 };
+        let Some(module) = setup.modules.iter().find(|module| module.name == name) else {
+            return 0;
+        };
         let needs = module.needs.iter().filter(|_| depth < setup.modules.len());
-        needs.map(|need| lift(setup, need, depth + 1)).max().unwrap_or_default().max(module.order)
+        needs
+            .map(|need| lift(setup, need, depth + 1))
+            .max()
+            .unwrap_or_default()
+            .max(module.order)
     }
     lift(setup, name, 0)
 }
@@ -149,8 +172,20 @@ mod tests {
 
     #[test]
     fn circles_and_missing_names_and_who_needs_them_are_stuck() {
-        let modules = vec![module("a", &["b"]), module("b", &["a"]), module("c", &["b"]), module("d", &[]), module("e", &["x"])];
-        let end = end(&Setup { modules, ..Setup::default() }, &BTreeMap::new());
+        let modules = vec![
+            module("a", &["b"]),
+            module("b", &["a"]),
+            module("c", &["b"]),
+            module("d", &[]),
+            module("e", &["x"]),
+        ];
+        let end = end(
+            &Setup {
+                modules,
+                ..Setup::default()
+            },
+            &BTreeMap::new(),
+        );
         assert_eq!(end.stuck.iter().collect::<Vec<_>>(), ["a", "b", "c", "e"]);
         assert_eq!(end.enabled.len(), 5);
     }
@@ -161,11 +196,20 @@ mod tests {
         alpha.values = Flat::from([("k0".to_owned(), 1), ("k1".to_owned(), 1)]);
         alpha.hooks.push(HookSpec {
             stages: BTreeMap::from([("beforeHelm".to_owned(), 1)]),
-            does: vec![Deed::Set { key: "h".to_owned(), to: Source::Own("k1".to_owned()) }],
+            does: vec![Deed::Set {
+                key: "h".to_owned(),
+                to: Source::Own("k1".to_owned()),
+            }],
             ..HookSpec::default()
         });
         let config = BTreeMap::from([("alpha".to_owned(), "k1: 6\n".to_owned())]);
-        let end = end(&Setup { modules: vec![alpha], ..Setup::default() }, &config);
+        let end = end(
+            &Setup {
+                modules: vec![alpha],
+                ..Setup::default()
+            },
+            &config,
+        );
         let expected = [("h", 7), ("k0", 1), ("k1", 6)].map(|(key, value)| (key.to_owned(), value));
         assert_eq!(end.values["alpha"], Flat::from(expected));
     }

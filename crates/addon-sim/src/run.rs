@@ -101,7 +101,12 @@ pub fn run(case: &Case, record: bool) -> Report {
             waits: Vec::new(),
         });
     }
-    Report { steps: run.steps, lives: run.life.number + 1, violation, log }
+    Report {
+        steps: run.steps,
+        lives: run.life.number + 1,
+        violation,
+        log,
+    }
 }
 
 impl<'a> Run<'a> {
@@ -168,7 +173,13 @@ impl<'a> Run<'a> {
         self.world.disturbed = false;
         self.world.config.made_by_us = false;
         let with_twin = self.case.seed.is_multiple_of(4);
-        self.life = Life::new(self.case.seed, self.life.number + 1, self.clock, &self.world.setup, with_twin);
+        self.life = Life::new(
+            self.case.seed,
+            self.life.number + 1,
+            self.clock,
+            &self.world.setup,
+            with_twin,
+        );
         self.seen = self.life.look();
         self.checks.new_life();
         self.begin_life();
@@ -195,9 +206,17 @@ impl<'a> Run<'a> {
 
     /// Every state of the `ConfigMap` is told once, each after its delay.
     fn spread_news(&mut self, before: usize) {
-        let due = self.future.values().filter(|due| matches!(due, Due::News)).count().max(before);
+        let due = self
+            .future
+            .values()
+            .filter(|due| matches!(due, Due::News))
+            .count()
+            .max(before);
         for _ in due..self.world.config.news.len() {
-            let delay = self.world.dice("watch").between(self.watch_delay / 2, self.watch_delay + 1);
+            let delay = self
+                .world
+                .dice("watch")
+                .between(self.watch_delay / 2, self.watch_delay + 1);
             self.plan(delay, Due::News);
         }
     }
@@ -216,7 +235,9 @@ impl<'a> Run<'a> {
         match (due, timer) {
             (Some((at, sequence)), timer) if timer.is_none_or(|timer| at <= timer) => {
                 self.clock = self.clock.max(at);
-                let Some(due) = self.future.remove(&(at, sequence)) else { return Ok(()) };
+                let Some(due) = self.future.remove(&(at, sequence)) else {
+                    return Ok(());
+                };
                 self.happen(due)
             }
             (_, Some(timer)) => {
@@ -230,7 +251,10 @@ impl<'a> Run<'a> {
     /// The operator hears of an event, and its effects begin.
     fn tell(&mut self, event: &Event, ended: Option<&Job>) -> Result<(), Violation> {
         self.steps += 1;
-        let effects = self.life.handle(self.clock, event).map_err(|text| Violation::new("L5", text));
+        let effects = self
+            .life
+            .handle(self.clock, event)
+            .map_err(|text| Violation::new("L5", text));
         let effects = match effects {
             Ok(effects) => effects,
             Err(violation) => {
@@ -256,7 +280,8 @@ impl<'a> Run<'a> {
         for effect in effects {
             self.carry_out(effect);
         }
-        self.checks.rest(&self.world, &self.life, &self.seen, self.future.is_empty())?;
+        self.checks
+            .rest(&self.world, &self.life, &self.seen, self.future.is_empty())?;
         if self.life.exited {
             self.note("the process has ended and is started again".to_owned());
             self.restart();
@@ -270,7 +295,10 @@ impl<'a> Run<'a> {
         let idle = matches!(event, Event::TimerFired) && effects.is_empty() && due;
         self.idle_timers = if idle { self.idle_timers + 1 } else { 0 };
         if self.idle_timers > 2 {
-            let text = format!("the timer for {:?} fires again and again and changes nothing", self.seen.timeout);
+            let text = format!(
+                "the timer for {:?} fires again and again and changes nothing",
+                self.seen.timeout
+            );
             return Err(Violation::new("T1", text));
         }
         Ok(())
@@ -283,7 +311,14 @@ impl<'a> Run<'a> {
                 if matches!(job, Job::SaveConfig { .. } | Job::SaveState { .. }) {
                     self.plan(millis / 2, Due::Writes(id));
                 }
-                self.life.running.insert(id, Running { job, cancelled: false, result: None });
+                self.life.running.insert(
+                    id,
+                    Running {
+                        job,
+                        cancelled: false,
+                        result: None,
+                    },
+                );
                 self.plan(millis, Due::Ends(id));
             }
             Effect::CancelJob(id) => {
@@ -300,7 +335,13 @@ impl<'a> Run<'a> {
     fn note(&mut self, event: String) {
         let at = show::seconds(self.clock);
         if let Some(log) = &mut self.log {
-            log.push(Entry { at, event, effects: Vec::new(), states: Vec::new(), waits: Vec::new() });
+            log.push(Entry {
+                at,
+                event,
+                effects: Vec::new(),
+                states: Vec::new(),
+                waits: Vec::new(),
+            });
         }
     }
 

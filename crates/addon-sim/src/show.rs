@@ -48,7 +48,11 @@ fn outcome(done: &Done) -> String {
         Done::StateSaved | Done::ReleaseDeleted => String::new(),
         Done::ReleasesListed(list) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
-                if release.ours { release.name.clone() } else { format!("{} (foreign)", release.name) }
+                if release.ours {
+                    release.name.clone()
+                } else {
+                    format!("{} (foreign)", release.name)
+                }
             };
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
@@ -77,13 +81,31 @@ pub fn effect(effect: &Effect) -> String {
 fn job_text(job: &Job) -> String {
     let name = job_name(job);
     match job {
-        Job::RunHook(HookRun { labels, contexts, values, .. }) => {
+        Job::RunHook(HookRun {
+            labels,
+            contexts,
+            values,
+            ..
+        }) => {
             let queue = &labels.queue;
-            format!("{name} for {} in {queue}, {} contexts, values {}", labels.binding, contexts.len(), document(values))
+            format!(
+                "{name} for {} in {queue}, {} contexts, values {}",
+                labels.binding,
+                contexts.len(),
+                document(values)
+            )
         }
         Job::SyncRelease { values, .. } => format!("{name} with {}", document(values)),
-        Job::SaveConfig { key, text, base, create } => {
-            format!("{name} {key} = {text:?}, base {base:?}{}", if *create { ", to be created" } else { "" })
+        Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+        } => {
+            format!(
+                "{name} {key} = {text:?}, base {base:?}{}",
+                if *create { ", to be created" } else { "" }
+            )
         }
         Job::SaveState { last_good } => format!("{name} {last_good:?}"),
         Job::LoadState
@@ -98,7 +120,11 @@ fn job_text(job: &Job) -> String {
 pub fn states(seen: &Seen) -> Vec<String> {
     let modules = seen.modules.values().map(|module| {
         let on = if module.enabled { "on" } else { "off" };
-        let error = module.error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
+        let error = module
+            .error
+            .as_ref()
+            .map(|error| format!(", failed: {error}"))
+            .unwrap_or_default();
         format!("{} {on} ({}) {}{error}", module.name, module.enabled_by, module.state)
     });
     let queues = seen.queues.iter().filter(|queue| !queue.tasks.is_empty()).map(|queue| {
@@ -110,10 +136,15 @@ pub fn states(seen: &Seen) -> Vec<String> {
 
 /// What is waited for.
 pub fn waits(seen: &Seen, clock: u64, running: &BTreeMap<JobId, Running>) -> Vec<String> {
-    let timer = seen.timeout.iter().map(|(at, why)| format!("{:.3}s for {why:?}", seconds(at.saturating_sub(clock))));
+    let timer = seen
+        .timeout
+        .iter()
+        .map(|(at, why)| format!("{:.3}s for {why:?}", seconds(at.saturating_sub(clock))));
     let status = seen.status.waiting.iter().cloned();
     let modules = seen.modules.values().filter(|module| !module.waits_for.is_empty());
     let modules = modules.map(|module| format!("{} waits for {}", module.name, module.waits_for));
-    let jobs = running.iter().map(|(id, running)| format!("job {id} {}", job_name(&running.job)));
+    let jobs = running
+        .iter()
+        .map(|(id, running)| format!("job {id} {}", job_name(&running.job)));
     timer.chain(status).chain(modules).chain(jobs).collect()
 }

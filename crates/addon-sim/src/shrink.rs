@@ -8,7 +8,11 @@ use crate::setup::{Deed, HookSpec, Setup, Source};
 /// Tries until nothing can be left out, or the time is over.
 pub fn shrink(case: &Case, invariant: &str, budget: Duration) -> Case {
     let until = Instant::now() + budget;
-    let fails = |case: &Case| run(case, false).violation.is_some_and(|violation| violation.invariant == invariant);
+    let fails = |case: &Case| {
+        run(case, false)
+            .violation
+            .is_some_and(|violation| violation.invariant == invariant)
+    };
     let mut best = case.clone();
     loop {
         let before = best.clone();
@@ -50,7 +54,9 @@ fn smaller_world(mut best: Case, fails: &impl Fn(&Case) -> bool, until: Instant)
     let mut index = 0;
     while Instant::now() < until {
         let candidates = smaller(&best.setup);
-        let Some(setup) = candidates.into_iter().nth(index) else { return best };
+        let Some(setup) = candidates.into_iter().nth(index) else {
+            return best;
+        };
         let smaller = Case { setup, ..best.clone() };
         if fails(&smaller) {
             best = smaller;
@@ -76,7 +82,9 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     }
     for index in 0..setup.global_hooks.len() {
         propose(&|setup| drop(setup.global_hooks.remove(index)));
-        fewer_deeds(&setup.global_hooks[index], &mut |hook| propose(&|setup| setup.global_hooks[index] = hook.clone()));
+        fewer_deeds(&setup.global_hooks[index], &mut |hook| {
+            propose(&|setup| setup.global_hooks[index] = hook.clone())
+        });
     }
     for index in 0..setup.releases.len() {
         propose(&|setup| drop(setup.releases.remove(index)));
@@ -92,7 +100,9 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     for (index, module) in setup.modules.iter().enumerate() {
         for hook in 0..module.hooks.len() {
             propose(&|setup| drop(setup.modules[index].hooks.remove(hook)));
-            fewer_deeds(&module.hooks[hook], &mut |spec| propose(&|setup| setup.modules[index].hooks[hook] = spec.clone()));
+            fewer_deeds(&module.hooks[hook], &mut |spec| {
+                propose(&|setup| setup.modules[index].hooks[hook] = spec.clone())
+            });
         }
         propose(&|setup| setup.modules[index].needs.clear());
         propose(&|setup| setup.modules[index].script = None);
@@ -104,7 +114,15 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
 
 /// A hook whose deeds follow from what it reads must run again when that changes: else the end has no one answer.
 fn is_sound(hook: &HookSpec) -> bool {
-    let fixed = |deed: &Deed| matches!(deed, Deed::Set { to: Source::Number(_), .. } | Deed::Flag { .. });
+    let fixed = |deed: &Deed| {
+        matches!(
+            deed,
+            Deed::Set {
+                to: Source::Number(_),
+                ..
+            } | Deed::Flag { .. }
+        )
+    };
     let bound = !hook.stages.is_empty() || !hook.schedules.is_empty();
     bound && (hook.follows() || hook.does.iter().all(fixed))
 }
@@ -131,5 +149,10 @@ fn fewer_deeds(hook: &HookSpec, propose: &mut dyn FnMut(HookSpec)) {
         less.schedules.remove(index);
         propose(less);
     }
-    propose(HookSpec { fails: 0, trespasses: 0, slow: false, ..hook.clone() });
+    propose(HookSpec {
+        fails: 0,
+        trespasses: 0,
+        slow: false,
+        ..hook.clone()
+    });
 }

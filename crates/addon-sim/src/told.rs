@@ -146,7 +146,10 @@ impl Told {
             Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,
             Deed::Set { .. } | Deed::SetConfig { .. } => false,
         };
-        let some = setup.global_hooks.iter().any(|hook| hook.runs() && hook.does.iter().any(switches));
+        let some = setup
+            .global_hooks
+            .iter()
+            .any(|hook| hook.runs() && hook.does.iter().any(switches));
         !some || self.flags.contains_key(module)
     }
 }

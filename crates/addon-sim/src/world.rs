@@ -51,7 +51,10 @@ pub struct World {
 impl World {
     /// The world as a run finds it.
     pub fn new(seed: u64, setup: &Setup) -> Self {
-        let releases = setup.releases.iter().map(|spec| (spec.name.clone(), Release::found(spec)));
+        let releases = setup
+            .releases
+            .iter()
+            .map(|spec| (spec.name.clone(), Release::found(spec)));
         Self {
             seed,
             config: ConfigMap::new(setup.config.clone()),
@@ -84,7 +87,9 @@ impl World {
         if owner == "global" {
             return &self.setup.global_hooks;
         }
-        self.module(owner).map(|module| module.hooks.as_slice()).unwrap_or_default()
+        self.module(owner)
+            .map(|module| module.hooks.as_slice())
+            .unwrap_or_default()
     }
 
     /// Does what concerns disk, cluster and faults; the rest is the runner's.
@@ -103,7 +108,12 @@ impl World {
                 }
             }
             Action::Restore(name) => self.setup.modules.extend(self.removed.remove(name)),
-            Action::Alter { module, values, enabled, broken } => {
+            Action::Alter {
+                module,
+                values,
+                enabled,
+                broken,
+            } => {
                 self.disturbed = true;
                 if let Some(spec) = self.setup.modules.iter_mut().find(|spec| spec.name == *module) {
                     spec.values.clone_from(values);
@@ -135,11 +145,18 @@ impl World {
         self.misread = None;
         // A failure that is let pass is tried again only when its schedule comes round, which takes too long.
         let hooks = |owner: &str, hooks: &[HookSpec]| -> Vec<String> {
-            let passing = hooks.iter().filter(|hook| hook.schedules.iter().any(|schedule| schedule.allow_failure));
+            let passing = hooks
+                .iter()
+                .filter(|hook| hook.schedules.iter().any(|schedule| schedule.allow_failure));
             passing.map(|hook| format!("hook/{owner}/{}", hook.name)).collect()
         };
         let mut over = hooks("global", &self.setup.global_hooks);
-        over.extend(self.setup.modules.iter().flat_map(|module| hooks(&module.name, &module.hooks)));
+        over.extend(
+            self.setup
+                .modules
+                .iter()
+                .flat_map(|module| hooks(&module.name, &module.hooks)),
+        );
         self.runs.extend(over.into_iter().map(|name| (name, u32::MAX / 2)));
     }
 
@@ -171,7 +188,11 @@ impl World {
     }
 
     fn fault(&mut self, what: &str, class: Class) -> Result<(), Failure> {
-        if self.fails(what) { Err(Failure::new(class, format!("{what} was told to fail"))) } else { Ok(()) }
+        if self.fails(what) {
+            Err(Failure::new(class, format!("{what} was told to fail")))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -195,6 +216,8 @@ fn found(spec: &ModuleSpec) -> Module {
         has_enabled_script: spec.script.is_some(),
         has_hooks: !spec.hooks.is_empty(),
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),
-        broken: spec.broken.then(|| Failure::new(Class::Invalid, "values.yaml is no YAML")),
+        broken: spec
+            .broken
+            .then(|| Failure::new(Class::Invalid, "values.yaml is no YAML")),
     }
 }

@@ -29,7 +29,12 @@ fn what_once_failed_holds() {
     for file in files {
         let case: Case = serde_json::from_reader(File::open(&file).unwrap()).unwrap();
         if let Some(violation) = run(&case, false).violation {
-            failed.push(format!("{} violates {}: {}", file.display(), violation.invariant, violation.text));
+            failed.push(format!(
+                "{} violates {}: {}",
+                file.display(),
+                violation.invariant,
+                violation.text
+            ));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -44,10 +49,15 @@ fn random_histories_hold() {
     while began.elapsed() < Duration::from_secs(seconds) {
         let case = generate::case(seed + cases, ACTIONS);
         cases += 1;
-        let Some(violation) = run(&case, false).violation else { continue };
+        let Some(violation) = run(&case, false).violation else {
+            continue;
+        };
         let small = shrink(&case, violation.invariant, Duration::from_secs(20));
         let small = serde_json::to_string_pretty(&small).unwrap();
-        panic!("seed {} violates {}: {}\n{small}", case.seed, violation.invariant, violation.text);
+        panic!(
+            "seed {} violates {}: {}\n{small}",
+            case.seed, violation.invariant, violation.text
+        );
     }
     assert!(cases > 0);
     println!("{cases} cases");

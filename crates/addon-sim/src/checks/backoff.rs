@@ -29,7 +29,11 @@ struct Asleep {
 }
 
 fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
-    if labels.queue == "main" { format!("main of {}", owner_name(&hook.owner)) } else { format!("queue {}", labels.queue) }
+    if labels.queue == "main" {
+        format!("main of {}", owner_name(&hook.owner))
+    } else {
+        format!("queue {}", labels.queue)
+    }
 }
 
 impl Backoffs {
@@ -43,7 +47,13 @@ impl Backoffs {
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
-            Notice::HookFailed { hook, labels, retry_in: Some(retry_in), attempts, .. } => {
+            Notice::HookFailed {
+                hook,
+                labels,
+                retry_in: Some(retry_in),
+                attempts,
+                ..
+            } => {
                 let lane = hook_lane(hook, labels);
                 self.attempts(&lane, *attempts)?;
                 self.sleep(step, lane, *retry_in, Some(hook.clone()))
@@ -66,7 +76,9 @@ impl Backoffs {
             }
             // What was waited for changed: trying again at once is right.
             Notice::ConvergeStarted { .. }
-            | Notice::ScriptAnswered { .. } | Notice::ConfigApplied { .. } | Notice::ModuleSwitched { .. } => {
+            | Notice::ScriptAnswered { .. }
+            | Notice::ConfigApplied { .. }
+            | Notice::ModuleSwitched { .. } => {
                 self.wake_main();
                 Ok(())
             }
@@ -92,10 +104,22 @@ impl Backoffs {
         })
     }
 
-    fn sleep(&mut self, step: &Step<'_>, lane: String, retry_in: Duration, hook: Option<HookId>) -> Result<(), Violation> {
+    fn sleep(
+        &mut self,
+        step: &Step<'_>,
+        lane: String,
+        retry_in: Duration,
+        hook: Option<HookId>,
+    ) -> Result<(), Violation> {
         bounded(retry_in)?;
         let micros = u64::try_from(retry_in.as_micros()).unwrap_or(u64::MAX);
-        self.asleep.insert(lane, Asleep { until: step.clock + micros, hook });
+        self.asleep.insert(
+            lane,
+            Asleep {
+                until: step.clock + micros,
+                hook,
+            },
+        );
         Ok(())
     }
 
@@ -105,12 +129,19 @@ impl Backoffs {
 
     fn start(&mut self, step: &Step<'_>, job: &Job) -> Result<(), Violation> {
         let Some(lane) = lane(job) else { return Ok(()) };
-        let Some(asleep) = self.asleep.remove(&lane) else { return Ok(()) };
+        let Some(asleep) = self.asleep.remove(&lane) else {
+            return Ok(());
+        };
         ensure(asleep.until <= step.clock, "Q4", || {
             let left = asleep.until - step.clock;
-            format!("{} starts for {lane}, {left} µs before the back-off of its head ends", job_name(job))
+            format!(
+                "{} starts for {lane}, {left} µs before the back-off of its head ends",
+                job_name(job)
+            )
         })?;
-        let (Some(failed), Job::RunHook(HookRun { hook, .. })) = (&asleep.hook, job) else { return Ok(()) };
+        let (Some(failed), Job::RunHook(HookRun { hook, .. })) = (&asleep.hook, job) else {
+            return Ok(());
+        };
         ensure(failed == hook || !lane.starts_with("queue "), "Q4", || {
             format!("{hook} runs in {lane}, whose head is {failed}, which failed")
         })
@@ -119,5 +150,7 @@ impl Backoffs {
 
 fn bounded(retry_in: Duration) -> Result<(), Violation> {
     let (first, longest) = BOUNDS;
-    ensure((first..=longest).contains(&retry_in), "Q5", || format!("a back-off of {retry_in:?}"))
+    ensure((first..=longest).contains(&retry_in), "Q5", || {
+        format!("a back-off of {retry_in:?}")
+    })
 }

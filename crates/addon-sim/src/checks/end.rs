@@ -18,8 +18,15 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
         return Ok(());
     }
     let status = &seen.status;
-    ensure(status.ready && status.converge_tasks == 0, "L1", || format!("at rest the status is {status:?}"))?;
-    let tasks: Vec<_> = seen.queues.iter().flat_map(|queue| &queue.tasks).map(|task| &task.description).collect();
+    ensure(status.ready && status.converge_tasks == 0, "L1", || {
+        format!("at rest the status is {status:?}")
+    })?;
+    let tasks: Vec<_> = seen
+        .queues
+        .iter()
+        .flat_map(|queue| &queue.tasks)
+        .map(|task| &task.description)
+        .collect();
     ensure(tasks.is_empty(), "L1", || format!("at rest there are tasks: {tasks:?}"))?;
     modules(end, world, life, seen)?;
     values(end, seen)?;
@@ -32,12 +39,23 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
 fn switches_late(setup: &Setup) -> bool {
     let late = |hook: &&HookSpec| !hook.stages.contains_key("onStartup") && !hook.stages.contains_key("beforeAll");
     let switches = |deed: &Deed| matches!(deed, Deed::Flag { .. } | Deed::FlagFrom { .. });
-    setup.global_hooks.iter().filter(late).any(|hook| hook.does.iter().any(switches))
+    setup
+        .global_hooks
+        .iter()
+        .filter(late)
+        .any(|hook| hook.does.iter().any(switches))
 }
 
 fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
-    let running: BTreeSet<String> = seen.modules.values().filter(|module| module.enabled).map(|module| module.name.clone()).collect();
-    ensure(running == end.enabled, "L1", || format!("enabled are {running:?}, but should be {:?}", end.enabled))?;
+    let running: BTreeSet<String> = seen
+        .modules
+        .values()
+        .filter(|module| module.enabled)
+        .map(|module| module.name.clone())
+        .collect();
+    ensure(running == end.enabled, "L1", || {
+        format!("enabled are {running:?}, but should be {:?}", end.enabled)
+    })?;
     for module in seen.modules.values() {
         let wanted = if end.stuck.contains(&module.name) {
             continue;
@@ -49,7 +67,9 @@ fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vio
             continue;
         };
         let good = module.state == wanted && module.failures == 0 && module.error.is_none();
-        ensure(good, "L1", || format!("{} should be {wanted}, but is {module:?}", module.name))?;
+        ensure(good, "L1", || {
+            format!("{} should be {wanted}, but is {module:?}", module.name)
+        })?;
     }
     Ok(())
 }
@@ -57,39 +77,62 @@ fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vio
 fn values(end: &End, seen: &Seen) -> Result<(), Violation> {
     for (owner, wanted) in &end.values {
         let found = seen.values.get(owner);
-        ensure(found == Some(&json!(wanted)), "L1", || format!("values of {owner} are {found:?}, but should be {wanted:?}"))?;
+        ensure(found == Some(&json!(wanted)), "L1", || {
+            format!("values of {owner} are {found:?}, but should be {wanted:?}")
+        })?;
     }
     Ok(())
 }
 
 fn sections(end: &End, world: &World) -> Result<(), Violation> {
     for (key, wanted) in end.written.iter().filter(|(_, wanted)| !wanted.is_empty()) {
-        let found: Flat = world.config.text(key).and_then(|text| flat::read(text, key == "global")).unwrap_or_default();
+        let found: Flat = world
+            .config
+            .text(key)
+            .and_then(|text| flat::read(text, key == "global"))
+            .unwrap_or_default();
         let there = wanted.iter().all(|(key, value)| found.get(key) == Some(value));
-        ensure(there, "L1", || format!("section {key} is {found:?}, but hooks write {wanted:?}"))?;
+        ensure(there, "L1", || {
+            format!("section {key} is {found:?}, but hooks write {wanted:?}")
+        })?;
     }
     Ok(())
 }
 
 fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
     for name in end.enabled.difference(&end.stuck) {
-        let Some(spec) = world.module(name).filter(|spec| spec.chart) else { continue };
+        let Some(spec) = world.module(name).filter(|spec| spec.chart) else {
+            continue;
+        };
         let wanted = json!({"global": end.values.get("global"), spec.key(): end.values.get(name)});
         let found = world.releases.get(name);
         let inputs = found.and_then(|release| serde_json::from_str::<Value>(&release.inputs).ok());
-        let good = found.is_some_and(|release| release.ours && release.status == Status::Deployed) && inputs == Some(wanted.clone());
-        ensure(good, "L1", || format!("the release of {name} is {found:?}, but should be made of {wanted}"))?;
+        let good = found.is_some_and(|release| release.ours && release.status == Status::Deployed)
+            && inputs == Some(wanted.clone());
+        ensure(good, "L1", || {
+            format!("the release of {name} is {found:?}, but should be made of {wanted}")
+        })?;
     }
     for (name, release) in world.releases.iter().filter(|(_, release)| release.ours) {
         if world.module(name).is_some() {
-            let off = !end.enabled.contains(name) && life.told.says_no(name, &world.setup) && !world.module(name).is_some_and(|spec| spec.broken);
-            ensure(!off, "L1", || format!("{name} is switched off, but its release is still there: {release:?}"))?;
+            let off = !end.enabled.contains(name)
+                && life.told.says_no(name, &world.setup)
+                && !world.module(name).is_some_and(|spec| spec.broken);
+            ensure(!off, "L1", || {
+                format!("{name} is switched off, but its release is still there: {release:?}")
+            })?;
         } else if world.setup.ignore.as_ref() != Some(name) {
-            let orphans = world.releases.iter().filter(|(name, release)| release.ours && world.module(name).is_none());
+            let orphans = world
+                .releases
+                .iter()
+                .filter(|(name, release)| release.ours && world.module(name).is_none());
             let few = orphans.count() <= 2 && !world.setup.modules.is_empty();
             let held = seen.status.held.contains(name);
             ensure(held && !few || world.setup.modules.is_empty(), "L1", || {
-                format!("the module of {name} is gone, but its release is still there; held are {:?}", seen.status.held)
+                format!(
+                    "the module of {name} is gone, but its release is still there; held are {:?}",
+                    seen.status.held
+                )
             })?;
         }
     }
@@ -100,9 +143,14 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
 fn state(world: &World, life: &Life) -> Result<(), Violation> {
     let kept: BTreeMap<String, String> = world.secret.clone().map(|state| state.last_good).unwrap_or_default();
     for (key, text) in &life.told.config {
-        let same = |kept: &String| flat::read(kept, true) == flat::read(text, true) && flat::read_flag(kept) == flat::read_flag(text);
+        let same = |kept: &String| {
+            flat::read(kept, true) == flat::read(text, true) && flat::read_flag(kept) == flat::read_flag(text)
+        };
         ensure(kept.get(key).is_some_and(same), "L4", || {
-            format!("the state Secret keeps {:?} as last good {key}, but that is {text:?}", kept.get(key))
+            format!(
+                "the state Secret keeps {:?} as last good {key}, but that is {text:?}",
+                kept.get(key)
+            )
         })?;
     }
     Ok(())

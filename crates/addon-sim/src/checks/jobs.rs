@@ -19,7 +19,9 @@ pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
         Job::RunHook(HookRun { labels, .. }) if labels.queue != "main" => Some(format!("queue {}", labels.queue)),
         Job::RunHook(HookRun { hook, .. }) => Some(format!("main of {}", owner_name(&hook.owner))),
-        Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => Some(format!("main of {module}")),
+        Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => {
+            Some(format!("main of {module}"))
+        }
         Job::DeleteRelease { release } => Some(format!("main of {release}")),
         Job::ConfigureHooks(Owner::Global)
         | Job::LoadState
@@ -49,7 +51,9 @@ impl Jobs {
                     ensure(self.used.insert(*id), "J1", || format!("the name {id} is used twice"))?;
                 }
                 Effect::CancelJob(id) => {
-                    ensure(step.life.running.contains_key(id), "J1", || format!("job {id} is cancelled, but does not run"))?;
+                    ensure(step.life.running.contains_key(id), "J1", || {
+                        format!("job {id} is cancelled, but does not run")
+                    })?;
                 }
                 Effect::Exit => {
                     let running = step.life.running.len() + starts.len();
@@ -61,22 +65,39 @@ impl Jobs {
             }
         }
         if step.life.stopping.is_some() {
-            ensure(starts.is_empty(), "M7", || format!("{} starts after a shutdown was asked for", job_name(starts[0])))?;
+            ensure(starts.is_empty(), "M7", || {
+                format!("{} starts after a shutdown was asked for", job_name(starts[0]))
+            })?;
         }
         if starts.is_empty() {
             return Ok(());
         }
-        let running: Vec<&Job> = step.life.running.values().map(|running| &running.job).chain(starts.iter().copied()).collect();
+        let running: Vec<&Job> = step
+            .life
+            .running
+            .values()
+            .map(|running| &running.job)
+            .chain(starts.iter().copied())
+            .collect();
         at_most_one(&running, "Q1", lane)?;
         at_most_one(&running, "M4", alone)?;
         let hooks = running.iter().filter(|job| {
-            matches!(job, Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_))
+            matches!(
+                job,
+                Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)
+            )
         });
-        let helms = running.iter().filter(|job| matches!(job, Job::SyncRelease { .. } | Job::DeleteRelease { .. }));
+        let helms = running
+            .iter()
+            .filter(|job| matches!(job, Job::SyncRelease { .. } | Job::DeleteRelease { .. }));
         let (hooks, helms) = (hooks.count(), helms.count());
         let setup = &step.world.setup;
-        ensure(hooks <= setup.hook_slots.max(1), "S1", || format!("{hooks} hooks run at a time"))?;
-        ensure(helms <= setup.helm_slots.max(1), "S1", || format!("{helms} helm jobs run at a time"))
+        ensure(hooks <= setup.hook_slots.max(1), "S1", || {
+            format!("{hooks} hooks run at a time")
+        })?;
+        ensure(helms <= setup.helm_slots.max(1), "S1", || {
+            format!("{helms} helm jobs run at a time")
+        })
     }
 }
 
@@ -85,7 +106,11 @@ fn at_most_one(jobs: &[&Job], invariant: &'static str, key: fn(&Job) -> Option<S
     for job in jobs {
         let Some(key) = key(job) else { continue };
         if let Some(other) = taken.insert(key.clone(), job) {
-            let text = format!("{} and {} run at a time, both for {key}", job_name(other), job_name(job));
+            let text = format!(
+                "{} and {} run at a time, both for {key}",
+                job_name(other),
+                job_name(job)
+            );
             return Err(Violation::new(invariant, text));
         }
     }

@@ -26,7 +26,10 @@ pub(super) struct Order {
 
 /// The hooks of a stage in their order.
 fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
-    let mut hooks: Vec<_> = hooks.iter().filter_map(|hook| Some((*hook.stages.get(stage)?, hook.name.clone()))).collect();
+    let mut hooks: Vec<_> = hooks
+        .iter()
+        .filter_map(|hook| Some((*hook.stages.get(stage)?, hook.name.clone())))
+        .collect();
     hooks.sort();
     hooks.into_iter().map(|(_, name)| name).collect()
 }
@@ -34,15 +37,20 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
 impl Order {
     /// What is learnt from the event itself, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
-        let Event::JobFinished(_, Ok(Done::HooksConfigured(list))) = step.event else { return };
-        let Some(Job::ConfigureHooks(owner)) = step.ended else { return };
+        let Event::JobFinished(_, Ok(Done::HooksConfigured(list))) = step.event else {
+            return;
+        };
+        let Some(Job::ConfigureHooks(owner)) = step.ended else {
+            return;
+        };
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| list.iter().any(|(name, _)| name.as_str() == spec.name);
         let hooks = match step.life.told.knows(&owner) {
             Some(module) => &module.hooks,
             None => &step.world.setup.global_hooks,
         };
-        self.configured.insert(owner, hooks.iter().filter(known).cloned().collect());
+        self.configured
+            .insert(owner, hooks.iter().filter(known).cloned().collect());
     }
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
@@ -67,24 +75,45 @@ impl Order {
     }
 
     /// All hooks of the stage succeeded in this pass.
-    fn require(&self, step: &Step<'_>, owner: &str, stage: &'static str, invariant: &'static str) -> Result<(), Violation> {
-        let has_hooks = step.life.told.knows(owner).is_none_or(|module| !module.hooks.is_empty());
+    fn require(
+        &self,
+        step: &Step<'_>,
+        owner: &str,
+        stage: &'static str,
+        invariant: &'static str,
+    ) -> Result<(), Violation> {
+        let has_hooks = step
+            .life
+            .told
+            .knows(owner)
+            .is_none_or(|module| !module.hooks.is_empty());
         ensure(!has_hooks || self.configured.contains_key(owner), invariant, || {
             format!("{owner} goes on before its hooks said what they bind to")
         })?;
         let none = BTreeSet::new();
         let passed = self.passed.get(&(owner.to_owned(), stage)).unwrap_or(&none);
-        let missing = in_order(self.hooks(owner), stage).into_iter().find(|hook| !passed.contains(hook));
-        ensure(missing.is_none(), invariant, || format!("{owner} goes on before {missing:?} succeeded at {stage}"))
+        let missing = in_order(self.hooks(owner), stage)
+            .into_iter()
+            .find(|hook| !passed.contains(hook));
+        ensure(missing.is_none(), invariant, || {
+            format!("{owner} goes on before {missing:?} succeeded at {stage}")
+        })
     }
 
     fn hook(&mut self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
         let (name, stage) = (run.hook.name.as_str(), run.labels.binding);
-        ensure(!run.contexts.is_empty(), "H3", || format!("{} runs without a context", run.hook))?;
+        ensure(!run.contexts.is_empty(), "H3", || {
+            format!("{} runs without a context", run.hook)
+        })?;
         if stage == "schedule" {
-            let known = self.hooks(&owner).iter().any(|hook| hook.name == name && !hook.schedules.is_empty());
-            ensure(known, "M3", || format!("{} runs on a schedule that it has not", run.hook))?;
+            let known = self
+                .hooks(&owner)
+                .iter()
+                .any(|hook| hook.name == name && !hook.schedules.is_empty());
+            ensure(known, "M3", || {
+                format!("{} runs on a schedule that it has not", run.hook)
+            })?;
             if owner != "global" {
                 self.require(step, &owner, "onStartup", "M3")?;
             }
@@ -95,18 +124,25 @@ impl Order {
         }
         let list = in_order(self.hooks(&owner), stage);
         let Some(index) = list.iter().position(|hook| hook == name) else {
-            return Err(Violation::new("M3", format!("{} runs at {stage}, to which it is not bound", run.hook)));
+            return Err(Violation::new(
+                "M3",
+                format!("{} runs at {stage}, to which it is not bound", run.hook),
+            ));
         };
         let synced = stage != "afterHelm"
             || self.synced.contains(&owner)
             || step.life.told.knows(&owner).is_none_or(|module| !module.chart);
-        ensure(synced, "M3", || format!("{} runs after the release, which has not been synced", run.hook))?;
+        ensure(synced, "M3", || {
+            format!("{} runs after the release, which has not been synced", run.hook)
+        })?;
         let passed = self.passed.entry((owner, stage)).or_default();
         if index == 0 {
             passed.clear();
         }
         let missing = list[..index].iter().find(|hook| !passed.contains(*hook));
-        ensure(missing.is_none(), "M3", || format!("{} runs at {stage} before {missing:?}", run.hook))
+        ensure(missing.is_none(), "M3", || {
+            format!("{} runs at {stage} before {missing:?}", run.hook)
+        })
     }
 
     fn sync(&mut self, step: &Step<'_>, module: &str) -> Result<(), Violation> {
@@ -116,10 +152,16 @@ impl Order {
         self.passed.remove(&(module.to_owned(), "beforeHelm"));
         self.passed.remove(&(module.to_owned(), "afterHelm"));
         self.synced.remove(module);
-        let Some(spec) = step.life.told.knows(module) else { return Ok(()) };
+        let Some(spec) = step.life.told.knows(module) else {
+            return Ok(());
+        };
         let lacking = spec.needs.iter().find(|need| !self.ready.contains(*need));
-        ensure(lacking.is_none(), "D1", || format!("{module} runs before {lacking:?}, which it needs, was ready"))?;
-        ensure(!spec.broken, "D1", || format!("{module} runs, and its directory is unusable"))
+        ensure(lacking.is_none(), "D1", || {
+            format!("{module} runs before {lacking:?}, which it needs, was ready")
+        })?;
+        ensure(!spec.broken, "D1", || {
+            format!("{module} runs, and its directory is unusable")
+        })
     }
 
     /// In the first converge, lower numbers come first.
@@ -132,8 +174,13 @@ impl Order {
             self.require(step, "global", "onStartup", "G1")?;
             self.require(step, "global", "beforeAll", "G1")?;
         }
-        let Some((modules, _)) = &step.life.told.modules else { return Ok(()) };
-        let setup = Setup { modules: modules.values().cloned().collect(), ..Setup::default() };
+        let Some((modules, _)) = &step.life.told.modules else {
+            return Ok(());
+        };
+        let setup = Setup {
+            modules: modules.values().cloned().collect(),
+            ..Setup::default()
+        };
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
@@ -143,23 +190,35 @@ impl Order {
             let mut seen = BTreeSet::new();
             while let Some(next) = needs.pop() {
                 if seen.insert(next) {
-                    needs.extend(modules.get(next).into_iter().flat_map(|module| &module.needs).map(String::as_str));
+                    needs.extend(
+                        modules
+                            .get(next)
+                            .into_iter()
+                            .flat_map(|module| &module.needs)
+                            .map(String::as_str),
+                    );
                 }
             }
             seen.remove(name);
-            seen.iter().any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
+            seen.iter()
+                .any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
         };
         let early = all.iter().find(|name| {
             let passed = stuck.contains(*name) || self.tried.contains(*name) || held(name);
             !passed && model::level(&setup, name) < own
         });
-        ensure(early.is_none(), "O1", || format!("{module} begins before {early:?}, which has a lower number, was tried"))
+        ensure(early.is_none(), "O1", || {
+            format!("{module} begins before {early:?}, which has a lower number, was tried")
+        })
     }
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookSucceeded { hook, labels, .. } => {
-                let passed = self.passed.entry((owner_name(&hook.owner), labels.binding)).or_default();
+                let passed = self
+                    .passed
+                    .entry((owner_name(&hook.owner), labels.binding))
+                    .or_default();
                 passed.insert(hook.name.to_string());
             }
             Notice::HelmFinished { module, .. } => {
@@ -174,7 +233,9 @@ impl Order {
                 self.require(step, name, "onStartup", "M3")?;
                 self.require(step, name, "afterHelm", "M3")?;
                 let chart = step.life.told.knows(name).is_some_and(|spec| spec.chart);
-                ensure(!chart || self.synced.contains(name), "M3", || format!("{name} is ready without a release"))?;
+                ensure(!chart || self.synced.contains(name), "M3", || {
+                    format!("{name} is ready without a release")
+                })?;
                 if !chart {
                     self.require(step, name, "beforeHelm", "M3")?;
                     self.passed.remove(&(name.to_owned(), "beforeHelm"));

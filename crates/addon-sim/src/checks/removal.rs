@@ -22,16 +22,26 @@ pub(super) struct Removals {
 impl Removals {
     /// Takes note of the signs that stand at this moment.
     pub(super) fn signs(&mut self, world: &World, told: &Told) {
-        let Some((modules, complete)) = &told.modules else { return };
+        let Some((modules, complete)) = &told.modules else {
+            return;
+        };
         for name in modules.keys() {
             if told.says_no(name, &world.setup) {
                 self.said_no.insert(name.clone());
             }
         }
-        let ours: Vec<&String> = world.releases.iter().filter(|(_, release)| release.ours).map(|(name, _)| name).collect();
+        let ours: Vec<&String> = world
+            .releases
+            .iter()
+            .filter(|(_, release)| release.ours)
+            .map(|(name, _)| name)
+            .collect();
         let ignored = world.setup.ignore.as_ref();
-        let orphans: Vec<&String> =
-            ours.iter().copied().filter(|name| !modules.contains_key(*name) && Some(*name) != ignored).collect();
+        let orphans: Vec<&String> = ours
+            .iter()
+            .copied()
+            .filter(|name| !modules.contains_key(*name) && Some(*name) != ignored)
+            .collect();
         let too_many = orphans.len() > 2 && orphans.len() * 2 > ours.len();
         if *complete && !modules.is_empty() && !too_many {
             self.gone.extend(orphans.into_iter().cloned());
@@ -49,7 +59,9 @@ impl Removals {
                 })
             }
             Effect::StartJob(_, Job::RunHook(HookRun { hook, labels, .. })) => {
-                let Some(module) = hook.owner.module() else { return Ok(()) };
+                let Some(module) = hook.owner.module() else {
+                    return Ok(());
+                };
                 let of_removal = matches!(labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
                 if of_removal {
                     self.deleting.insert(module.to_string());
@@ -70,14 +82,21 @@ impl Removals {
 
     /// A removal that failed is given up when its module is switched on again.
     fn taken_back(&mut self, step: &Step<'_>, module: &str) {
-        if step.after.modules.get(module).is_some_and(|module| module.enabled && module.state != "Deleting") {
+        if step
+            .after
+            .modules
+            .get(module)
+            .is_some_and(|module| module.enabled && module.state != "Deleting")
+        {
             self.deleting.remove(module);
         }
     }
 
     fn delete(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
         let foreign = step.world.releases.get(name).is_some_and(|release| !release.ours);
-        ensure(!foreign || !was_foreign(step, name), "R1", || format!("{name} is deleted and is not ours"))?;
+        ensure(!foreign || !was_foreign(step, name), "R1", || {
+            format!("{name} is deleted and is not ours")
+        })?;
         let ignored = step.world.setup.ignore.as_deref() == Some(name);
         ensure(!ignored, "R2", || format!("{name} is deleted and is to be ignored"))?;
         let Some(spec) = step.life.told.knows(name) else {
@@ -86,7 +105,9 @@ impl Removals {
             });
         };
         let begun = !self.deleting.insert(name.to_owned());
-        ensure(!spec.broken || begun, "R3", || format!("{name} is deleted and its directory is unusable"))?;
+        ensure(!spec.broken || begun, "R3", || {
+            format!("{name} is deleted and its directory is unusable")
+        })?;
         ensure(self.said_no.contains(name), "R4", || {
             format!("{name} is deleted, and nobody who may have said that it is not to run")
         })

@@ -10,8 +10,12 @@ use crate::world::{document, job_name, owner_name};
 
 /// The end of a hook changes at most the values of its owner; one that trespassed changes none.
 pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
-    let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else { return Ok(()) };
-    let Some(Job::RunHook(HookRun { hook, .. })) = step.ended else { return Ok(()) };
+    let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else {
+        return Ok(());
+    };
+    let Some(Job::RunHook(HookRun { hook, .. })) = step.ended else {
+        return Ok(());
+    };
     let owner = owner_name(&hook.owner);
     for (whose, before) in &step.before.values {
         let after = step.after.values.get(whose);
@@ -38,12 +42,21 @@ pub(super) fn job(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
         Job::SyncRelease { module, values } => (module.to_string(), document(values)),
         _ => return Ok(()),
     };
-    let key = if owner == "global" { owner.clone() } else { key_of(&owner) };
+    let key = if owner == "global" {
+        owner.clone()
+    } else {
+        key_of(&owner)
+    };
     for (section, whose) in [("global", "global"), (key.as_str(), owner.as_str())] {
         let (given, wanted) = (given.get(section), step.after.values.get(whose));
         ensure(given.is_some() && given == wanted, "V6", || {
             let shown = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
-            format!("{} is given {} as {section}, but in force is {}", job_name(job), shown(given), shown(wanted))
+            format!(
+                "{} is given {} as {section}, but in force is {}",
+                job_name(job),
+                shown(given),
+                shown(wanted)
+            )
         })?;
     }
     Ok(())

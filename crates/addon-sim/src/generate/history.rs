@@ -8,7 +8,12 @@ use crate::setup::{ModuleSpec, Setup};
 
 pub(super) fn actions(dice: &mut Dice, setup: &Setup, most: usize) -> Vec<Timed> {
     let count = dice.count(0, most as u64);
-    (0..count).map(|_| Timed { after: pause(dice), action: action(dice, setup) }).collect()
+    (0..count)
+        .map(|_| Timed {
+            after: pause(dice),
+            action: action(dice, setup),
+        })
+        .collect()
 }
 
 /// Mostly close together, where races are; sometimes long enough for everything to come to rest.
@@ -28,9 +33,14 @@ fn action(dice: &mut Dice, setup: &Setup) -> Action {
         34..=36 => Action::DeleteConfigMap,
         37..=41 => {
             let names: Vec<&str> = setup.modules.iter().map(|module| module.name.as_str()).collect();
-            Action::ApplyConfigMap { data: config(dice, &names) }
+            Action::ApplyConfigMap {
+                data: config(dice, &names),
+            }
         }
-        42..=63 => Action::Fault { what: fault(dice, setup, &module), times: u32::try_from(dice.between(1, 4)).unwrap_or(1) },
+        42..=63 => Action::Fault {
+            what: fault(dice, setup, &module),
+            times: u32::try_from(dice.between(1, 4)).unwrap_or(1),
+        },
         64..=67 => Action::WatchDelay(*dice.pick(&[0, 5, 200, 3_000, 20_000])),
         68..=70 => Action::Coalesce,
         71..=72 => Action::Redeliver,
@@ -45,7 +55,11 @@ fn action(dice: &mut Dice, setup: &Setup) -> Action {
         80..=82 => Action::Misread(misreading(dice, setup)),
         83..=84 => Action::Reread(dice.chance(60).then(|| misreading(dice, setup))),
         85..=86 => {
-            let name = if dice.chance(30) { module.name } else { (*dice.pick(&STRAYS)).to_owned() };
+            let name = if dice.chance(30) {
+                module.name
+            } else {
+                (*dice.pick(&STRAYS)).to_owned()
+            };
             Action::Foreign(name)
         }
         87..=95 => Action::Kill,
@@ -97,6 +111,10 @@ fn misreading(dice: &mut Dice, setup: &Setup) -> Misreading {
     if dice.chance(35) {
         return Misreading::Empty;
     }
-    let lost = setup.modules.iter().filter(|_| dice.chance(50)).map(|module| module.name.clone());
+    let lost = setup
+        .modules
+        .iter()
+        .filter(|_| dice.chance(50))
+        .map(|module| module.name.clone());
     Misreading::Incomplete(lost.collect())
 }

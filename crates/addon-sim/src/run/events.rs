@@ -56,7 +56,9 @@ impl Run<'_> {
 
     /// Some jobs have their effect before their end is told.
     fn act_early(&mut self, id: JobId) {
-        let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else { return };
+        let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {
+            return;
+        };
         let job = running.job.clone();
         let result = self.world.finish(&job);
         if let Some(running) = self.life.running.get_mut(&id) {
@@ -66,10 +68,14 @@ impl Run<'_> {
     }
 
     fn job_ends(&mut self, id: JobId) -> Result<(), Violation> {
-        let Some(running) = self.life.running.remove(&id) else { return Ok(()) };
+        let Some(running) = self.life.running.remove(&id) else {
+            return Ok(());
+        };
         let job = running.job;
         let trespasses = match &job {
-            Job::RunHook(run) => self.world.will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
+            Job::RunHook(run) => self
+                .world
+                .will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
             _ => false,
         };
         let result = match running.result {
@@ -92,7 +98,10 @@ impl Run<'_> {
     /// Keeps account of what the operator learns from the end of a job.
     fn hear(&mut self, job: &Job, done: &Done, trespasses: bool) {
         if let Done::ReleasesListed(list) = done {
-            self.life.listed = list.iter().map(|release| (release.name.clone(), release.ours)).collect();
+            self.life.listed = list
+                .iter()
+                .map(|release| (release.name.clone(), release.ours))
+                .collect();
         }
         let told = &mut self.life.told;
         match (job, done) {

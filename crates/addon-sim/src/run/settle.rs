@@ -44,7 +44,9 @@ impl Run<'_> {
 
     fn revisions(&self, modules: &BTreeSet<String>) -> BTreeMap<String, u32> {
         let releases = self.world.releases.iter().filter(|(name, _)| modules.contains(*name));
-        releases.map(|(name, release)| (name.clone(), release.revision)).collect()
+        releases
+            .map(|(name, release)| (name.clone(), release.revision))
+            .collect()
     }
 
     /// What people do when they see what is wrong. Some of it they leave.
@@ -57,22 +59,43 @@ impl Run<'_> {
             self.act(&Action::RemoveForeign(module.name.clone()))?;
             if module.broken && dice.chance(70) {
                 let (values, enabled) = (module.values.clone(), module.enabled);
-                self.act(&Action::Alter { module: module.name.clone(), values, enabled, broken: false })?;
+                self.act(&Action::Alter {
+                    module: module.name.clone(),
+                    values,
+                    enabled,
+                    broken: false,
+                })?;
             }
         }
-        let saves = |hooks: &[HookSpec]| hooks.iter().flat_map(|hook| &hook.does).any(|deed| matches!(deed, Deed::SetConfig { .. }));
+        let saves = |hooks: &[HookSpec]| {
+            hooks
+                .iter()
+                .flat_map(|hook| &hook.does)
+                .any(|deed| matches!(deed, Deed::SetConfig { .. }))
+        };
         let setup = self.world.setup.clone();
-        let mut savers: BTreeSet<String> = setup.modules.iter().filter(|module| saves(&module.hooks)).map(crate::setup::ModuleSpec::key).collect();
+        let mut savers: BTreeSet<String> = setup
+            .modules
+            .iter()
+            .filter(|module| saves(&module.hooks))
+            .map(crate::setup::ModuleSpec::key)
+            .collect();
         if saves(&setup.global_hooks) {
             savers.insert("global".to_owned());
         }
         if self.world.config.data.is_none() && (!savers.is_empty() || dice.chance(60)) {
-            let data = savers.iter().map(|key| (key.clone(), flat::write(&Flat::from([("k0".to_owned(), 2)]))));
+            let data = savers
+                .iter()
+                .map(|key| (key.clone(), flat::write(&Flat::from([("k0".to_owned(), 2)]))));
             self.act(&Action::ApplyConfigMap { data: data.collect() })?;
         }
         for (key, text) in self.world.config.data.clone().unwrap_or_default() {
             if !flat::is_sound(&key, &text) && (savers.contains(&key) || dice.chance(60)) {
-                let text = if key.ends_with("Enabled") { "true".to_owned() } else { "k1: 4\n".to_owned() };
+                let text = if key.ends_with("Enabled") {
+                    "true".to_owned()
+                } else {
+                    "k1: 4\n".to_owned()
+                };
                 self.act(&Action::Edit { key, text: Some(text) })?;
             }
         }
@@ -86,8 +109,15 @@ impl Run<'_> {
 
     /// The directories hold something else than the running operator read.
     fn disk_differs(&self) -> bool {
-        let Some((known, complete)) = &self.life.told.modules else { return self.life.number > 0 };
-        let disk = self.world.setup.modules.iter().map(|module| (module.name.clone(), module.clone()));
+        let Some((known, complete)) = &self.life.told.modules else {
+            return self.life.number > 0;
+        };
+        let disk = self
+            .world
+            .setup
+            .modules
+            .iter()
+            .map(|module| (module.name.clone(), module.clone()));
         !complete || *known != disk.collect()
     }
 
@@ -106,7 +136,10 @@ impl Run<'_> {
     fn be_quiet(&mut self, most: u64) -> Result<(), Violation> {
         while !self.is_quiet() {
             if self.steps > most {
-                let text = format!("no rest after {MOST_STEPS} steps without a failure; it waits for {:?}", self.seen.timeout);
+                let text = format!(
+                    "no rest after {MOST_STEPS} steps without a failure; it waits for {:?}",
+                    self.seen.timeout
+                );
                 return Err(Violation::new("L1", text));
             }
             self.step()?;
@@ -131,6 +164,13 @@ fn is_foreseeable(setup: &Setup) -> bool {
         let idle = hook.does.iter().all(|deed| matches!(deed, Deed::SetConfig { .. }));
         idle || !hook.runs() || stages.iter().any(|stage| hook.stages.contains_key(*stage))
     };
-    setup.global_hooks.iter().all(|hook| early(hook, ["onStartup", "beforeAll"]))
-        && setup.modules.iter().flat_map(|module| &module.hooks).all(|hook| early(hook, ["onStartup", "beforeHelm"]))
+    setup
+        .global_hooks
+        .iter()
+        .all(|hook| early(hook, ["onStartup", "beforeAll"]))
+        && setup
+            .modules
+            .iter()
+            .flat_map(|module| &module.hooks)
+            .all(|hook| early(hook, ["onStartup", "beforeHelm"]))
 }

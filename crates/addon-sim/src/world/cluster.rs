@@ -20,14 +20,22 @@ pub struct ConfigMap {
 
 impl ConfigMap {
     pub(super) fn new(data: Option<BTreeMap<String, String>>) -> Self {
-        Self { version: 100, data, made_by_us: false, news: Vec::new() }
+        Self {
+            version: 100,
+            data,
+            made_by_us: false,
+            news: Vec::new(),
+        }
     }
 
     /// What a read says now.
     pub fn read(&self) -> ConfigRead {
         match &self.data {
             None => ConfigRead::Missing,
-            Some(data) => ConfigRead::Present { version: self.version, data: data.clone() },
+            Some(data) => ConfigRead::Present {
+                version: self.version,
+                data: data.clone(),
+            },
         }
     }
 
@@ -74,7 +82,9 @@ impl ConfigMap {
             return None;
         }
         self.made_by_us |= create;
-        self.data.get_or_insert_default().insert(key.to_owned(), text.to_owned());
+        self.data
+            .get_or_insert_default()
+            .insert(key.to_owned(), text.to_owned());
         self.changed();
         Some(self.version)
     }
@@ -110,7 +120,11 @@ impl Release {
     pub(super) fn found(spec: &ReleaseSpec) -> Self {
         Self {
             ours: spec.ours,
-            status: if spec.pending { Status::Pending } else { Status::Deployed },
+            status: if spec.pending {
+                Status::Pending
+            } else {
+                Status::Deployed
+            },
             revision: 1,
             inputs: "somebody's".to_owned(),
             rendered: "somebody's".to_owned(),
@@ -118,6 +132,10 @@ impl Release {
     }
 
     pub(super) fn foreign() -> Self {
-        Self::found(&ReleaseSpec { name: String::new(), ours: false, pending: false })
+        Self::found(&ReleaseSpec {
+            name: String::new(),
+            ours: false,
+            pending: false,
+        })
     }
 }

@@ -11,7 +11,11 @@ use crate::setup::{Deed, Script, Source, key_of};
 
 /// A number in a document of values; a missing one counts as zero.
 fn number(values: &Value, section: &str, key: &str) -> i64 {
-    values.get(section).and_then(|section| section.get(key)).and_then(Value::as_i64).unwrap_or_default()
+    values
+        .get(section)
+        .and_then(|section| section.get(key))
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
 }
 
 fn failed(report: &str) -> Failure {
@@ -32,24 +36,40 @@ impl World {
         if runs <= spec.fails {
             return Err(failed("exit status 1"));
         }
-        let section = if owner == "global" { owner.to_owned() } else { key_of(owner) };
+        let section = if owner == "global" {
+            owner.to_owned()
+        } else {
+            key_of(owner)
+        };
         let (mut patch, mut config) = (Vec::new(), Vec::new());
         for deed in &spec.does {
             let (op, file) = operation(deed, &section, values);
-            if file == PatchFile::Config { config.push(op) } else { patch.push(op) }
+            if file == PatchFile::Config {
+                config.push(op)
+            } else {
+                patch.push(op)
+            }
         }
         if runs <= spec.fails + spec.trespasses {
             let root = if section == "global" { "alpha" } else { "global" };
             patch.push(json!({"op": "add", "path": format!("/{root}/trespass"), "value": 1}));
         }
         let (values_patch, config_patch) = (Value::from(patch).to_string(), Value::from(config).to_string());
-        let written = Written { values_patch: &values_patch, config_patch: &config_patch };
+        let written = Written {
+            values_patch: &values_patch,
+            config_patch: &config_patch,
+        };
         HookOutput::parse(written).map_err(|error| failed(&error.to_string()))
     }
 
     /// Whether this run of a hook writes where it may not. Asked before the run counts.
     pub fn will_trespass(&self, owner: &str, hook: &str) -> bool {
-        let runs = self.runs.get(&format!("hook/{owner}/{hook}")).copied().unwrap_or_default() + 1;
+        let runs = self
+            .runs
+            .get(&format!("hook/{owner}/{hook}"))
+            .copied()
+            .unwrap_or_default()
+            + 1;
         let spec = self.hooks(owner).iter().find(|spec| spec.name == hook);
         spec.is_some_and(|spec| runs > spec.fails && runs <= spec.fails + spec.trespasses)
     }
@@ -72,7 +92,11 @@ impl World {
                 enabled.iter().any(|name| name == other)
             }
         };
-        Ok(ScriptAnswer { enabled, reason: Some("it is so".to_owned()), ..ScriptAnswer::default() })
+        Ok(ScriptAnswer {
+            enabled,
+            reason: Some("it is so".to_owned()),
+            ..ScriptAnswer::default()
+        })
     }
 }
 
@@ -85,15 +109,20 @@ fn operation(deed: &Deed, section: &str, values: &Value) -> (Value, PatchFile) {
                 Source::Own(key) => number(values, section, key) + 1,
                 Source::Global(key) => number(values, "global", key) + 1,
             };
-            (json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}), PatchFile::Values)
+            (
+                json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}),
+                PatchFile::Values,
+            )
         }
-        Deed::SetConfig { key, to } => {
-            (json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}), PatchFile::Config)
-        }
+        Deed::SetConfig { key, to } => (
+            json!({"op": "add", "path": format!("/{section}/{key}"), "value": to}),
+            PatchFile::Config,
+        ),
         Deed::Flag { module, on } => (flag(module, *on), PatchFile::Values),
-        Deed::FlagFrom { module, key } => {
-            (flag(module, Some(number(values, "global", key) % 2 == 0)), PatchFile::Values)
-        }
+        Deed::FlagFrom { module, key } => (
+            flag(module, Some(number(values, "global", key) % 2 == 0)),
+            PatchFile::Values,
+        ),
     }
 }
 

@@ -63,22 +63,30 @@ impl World {
             }
             Job::SaveState { last_good } => {
                 self.fault("save-state", Class::Refused)?;
-                self.secret = Some(SavedState { last_good: last_good.clone() });
+                self.secret = Some(SavedState {
+                    last_good: last_good.clone(),
+                });
                 Ok(Done::StateSaved)
             }
             Job::ListReleases => {
                 self.fault("list", Class::Unavailable)?;
-                let summary = |(name, release): (&String, &Release)| ReleaseSummary { name: name.clone(), ours: release.ours };
+                let summary = |(name, release): (&String, &Release)| ReleaseSummary {
+                    name: name.clone(),
+                    ours: release.ours,
+                };
                 Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
             }
             Job::ConfigureHooks(owner) => self.configure(owner),
             Job::RunHook(HookRun { hook, values, .. }) => {
                 let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
-                ran.map(|output| Done::HookRan { output, usage: Usage::default() })
+                ran.map(|output| Done::HookRan {
+                    output,
+                    usage: Usage::default(),
+                })
             }
-            Job::RunEnabledScript { module, values, .. } => {
-                self.run_script(module.as_str(), &document(values)).map(Done::ScriptAnswered)
-            }
+            Job::RunEnabledScript { module, values, .. } => self
+                .run_script(module.as_str(), &document(values))
+                .map(Done::ScriptAnswered),
             Job::SyncRelease { module, values } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
@@ -90,7 +98,12 @@ impl World {
                 self.releases.remove(release);
                 Ok(Done::ReleaseDeleted)
             }
-            Job::SaveConfig { key, text, base, create } => {
+            Job::SaveConfig {
+                key,
+                text,
+                base,
+                create,
+            } => {
                 self.fault("save-config", Class::Refused)?;
                 let written = self.config.write(key, text, base.as_ref(), *create);
                 Ok(Done::ConfigSaved(match written {
@@ -131,11 +144,18 @@ impl World {
                     }
                 }
             }
-            Job::SaveConfig { key, text, base, create } if dice.chance(50) => {
+            Job::SaveConfig {
+                key,
+                text,
+                base,
+                create,
+            } if dice.chance(50) => {
                 self.config.write(key, text, base.as_ref(), *create);
             }
             Job::SaveState { last_good } if dice.chance(50) => {
-                self.secret = Some(SavedState { last_good: last_good.clone() });
+                self.secret = Some(SavedState {
+                    last_good: last_good.clone(),
+                });
             }
             _ => {}
         }
@@ -148,7 +168,10 @@ impl World {
         for hook in self.hooks(&name) {
             let parsed = HookConfig::parse(&hook.config_text(), HookKind::from(owner));
             let config = parsed.map_err(|error| Failure::new(Class::Invalid, error.to_string()))?;
-            configs.push((HookName::parse(&hook.name).expect("names of simulated hooks are sound"), config));
+            configs.push((
+                HookName::parse(&hook.name).expect("names of simulated hooks are sound"),
+                config,
+            ));
         }
         Ok(Done::HooksConfigured(configs))
     }
@@ -159,7 +182,10 @@ impl World {
             return Err(Failure::new(Class::Invalid, "the chart is not there"));
         };
         if !spec.chart {
-            return Ok(Synced { action: SyncAction::Unchanged, revision: 0 });
+            return Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision: 0,
+            });
         }
         let inputs = values.to_string();
         let rendered = match values.get(spec.key()) {
@@ -172,7 +198,10 @@ impl World {
         }
         let deployed = found.as_ref().filter(|release| release.status == Status::Deployed);
         if let Some(release) = deployed.filter(|release| release.inputs == inputs) {
-            return Ok(Synced { action: SyncAction::Unchanged, revision: release.revision });
+            return Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision: release.revision,
+            });
         }
         let before = found.as_ref().map_or(0, |release| release.revision);
         if self.fails(&format!("helm/{module}")) {
@@ -187,7 +216,13 @@ impl World {
             Some(release) if release.rendered == rendered => (SyncAction::Recorded, before),
             _ => (SyncAction::Upgraded, before + 1),
         };
-        let release = Release { ours: true, status: Status::Deployed, revision, inputs, rendered };
+        let release = Release {
+            ours: true,
+            status: Status::Deployed,
+            revision,
+            inputs,
+            rendered,
+        };
         self.releases.insert(module.to_owned(), release);
         Ok(Synced { action, revision })
     }
