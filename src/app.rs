@@ -141,7 +141,7 @@ async fn build(
     );
 
     let tools = Arc::new(Tools {
-        environment: start::hook_environment(environment, &cluster),
+        environment: start::hook_environment(settings, environment, &cluster),
         cluster,
         helm,
         spawner,

@@ -137,7 +137,7 @@ impl Cluster {
         if let Some(fresh) = known.as_ref().and_then(apis::Known::fresh) {
             return Ok(fresh);
         }
-        let apis = Arc::new(self.discover().await?);
+        let apis = Arc::new(Box::pin(self.discover()).await?);
         *known = Some(apis::Known::now(&apis));
         Ok(apis)
     }

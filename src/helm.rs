@@ -7,10 +7,10 @@
 pub mod chart;
 pub mod labels;
 mod outcry;
+mod version;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
 use crate::report::Chain;
+
+pub use version::Version;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
 const OLDEST: Version = Version {
@@ -387,36 +389,6 @@ fn joined<'a>(items: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         }
     }
     parts
-}
-
-/// A version of helm, without what stands behind the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    pub major: u32,
-    pub minor: u32,
-    pub patch: u32,
-}
-
-impl Version {
-    /// The first `v1.2.3` of a text.
-    fn find(text: &str) -> Option<Self> {
-        text.split_whitespace().find_map(|word| {
-            let numbers = word.strip_prefix('v')?;
-            let numbers = numbers.split(['-', '+']).next()?;
-            let mut parts = numbers.split('.').map(str::parse);
-            let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else {
-                return None;
-            };
-            let patch = parts.next().and_then(Result::ok).unwrap_or(0);
-            Some(Self { major, minor, patch })
-        })
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
 }
 
 #[cfg(test)]

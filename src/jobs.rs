@@ -67,7 +67,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(tools, &module, &values, &config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        Job::SyncRelease { module, values } => release::sync(tools, &module, &values, &cancel)
+        Job::SyncRelease { module, values } => Box::pin(release::sync(tools, &module, &values, &cancel))
             .await
             .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
@@ -123,3 +123,6 @@ fn tail(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

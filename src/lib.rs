@@ -18,7 +18,6 @@ pub mod jobs;
 pub mod notices;
 pub mod serve;
 
-
 pub mod driver;
 
 pub mod app;

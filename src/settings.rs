@@ -46,8 +46,8 @@ pub enum ConfigurationError {
     #[error("configuration error: {name} is no valid text in UTF-8")]
     NotUnicode { name: &'static str },
     #[error(
-        "configuration error: {variable} environment is found. Helm2 support is deprecated: \
-         move the releases to Helm 3 and unset the variable"
+        "configuration error: {variable} environment is found. Helm2 support is deprecated in \
+         Addon-operator v1.1+, please adopt Helm2 releases and use Helm3."
     )]
     Helm2 { variable: &'static str },
 }

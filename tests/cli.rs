@@ -3,6 +3,7 @@
 //! Each file in `tests/cli` is one command: its first line is what is typed, the rest what comes of it. With `UPDATE=1`
 //! the tests write that rest. A new file needs only its first line.
 #![expect(clippy::disallowed_methods, reason = "the program under test is a process")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -31,16 +32,15 @@ fn transcript(first_line: &str) -> String {
     let at = words.iter().position(|word| *word == "addon-operator").unwrap();
     let variables: Vec<(&str, &str)> = words[..at].iter().map(|word| word.split_once('=').unwrap()).collect();
     let Output { status, stdout, stderr } = program(&words[at + 1..], &variables).output().unwrap();
-    let mut shown = format!("{first_line}\n");
+    let mut shown = vec![first_line.to_owned()];
     for (stream, output) in [("stdout", text(&stdout)), ("stderr", text(&stderr))] {
         if !output.is_empty() {
-            shown += &format!(
-                "--- {stream}\n{}",
-                output.replace(env!("CARGO_PKG_VERSION"), "<version>")
-            );
+            let output = output.replace(env!("CARGO_PKG_VERSION"), "<version>");
+            shown.push(format!("--- {stream}\n{}", output.trim_end_matches('\n')));
         }
     }
-    shown + &format!("--- exit code {}\n", status.code().unwrap())
+    shown.push(format!("--- exit code {}\n", status.code().unwrap()));
+    shown.join("\n")
 }
 
 #[test]

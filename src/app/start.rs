@@ -197,12 +197,30 @@ pub(super) async fn check_helm(helm: &Helm) {
     }
 }
 
-/// Hooks talk to the same cluster as we do.
-pub(super) fn hook_environment(environment: &Environment, cluster: &Cluster) -> Vec<(OsString, OsString)> {
+/// The environment of hooks is ours. Where flags lead us to another cluster than it says, it is told so: hooks talk to
+/// the same cluster as we do.
+pub(super) fn hook_environment(
+    settings: &Settings,
+    environment: &Environment,
+    cluster: &Cluster,
+) -> Vec<(OsString, OsString)> {
     let mut variables = environment.inherited();
-    variables.retain(|(name, _)| name != "KUBECONFIG");
-    variables.push(("KUBECONFIG".into(), cluster.kubeconfig().into()));
+    if !leads_to_our_cluster(settings, environment) {
+        variables.retain(|(name, _)| name != "KUBECONFIG");
+        variables.push(("KUBECONFIG".into(), cluster.kubeconfig().into()));
+    }
     variables
+}
+
+/// A kubectl in this environment finds the cluster that we found.
+fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool {
+    let kube = &settings.kube;
+    let said = match (environment.get("KUBECONFIG"), environment.get("HOME")) {
+        (Some(list), _) => std::env::split_paths(list).filter(|path| path.is_file()).collect(),
+        (None, Some(home)) => vec![PathBuf::from(home).join(".kube/config")],
+        (None, None) => Vec::new(),
+    };
+    kube.context.is_none() && kube.server.is_none() && (kube.config.is_empty() || kube.config == said)
 }
 
 pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {

@@ -125,6 +125,14 @@ pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     }
 }
 
+/// The namespace that the chosen context names, for when nobody said one.
+pub fn namespace(address: &Address) -> Result<Option<String>, ConnectError> {
+    let found = find(address)?;
+    let name = found.context.as_ref().or(found.kubeconfig.current_context.as_ref());
+    let context = found.kubeconfig.contexts.iter().find(|named| Some(&named.name) == name);
+    Ok(context.and_then(|named| named.context.as_ref()?.namespace.clone()))
+}
+
 fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
     paths.iter().try_fold(Kubeconfig::default(), |merged, path| {
         // Certificates are read relative to the file, and so must the file be found from everywhere.
@@ -305,6 +313,18 @@ contexts:
         assert!(text.contains("https://two:6443") && text.contains("secret"), "{text}");
         assert!(!text.contains("https://one"), "{text}");
         private.write(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_context_may_know_the_namespace() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = two(dir.path());
+        assert_eq!(namespace(&address).unwrap(), None);
+        let address = Address {
+            context: Some("b".to_owned()),
+            ..address
+        };
+        assert_eq!(namespace(&address).unwrap().as_deref(), Some("elsewhere"));
     }
 
     #[tokio::test]

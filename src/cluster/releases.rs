@@ -22,17 +22,13 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::error::RequestError;
 
-/// The label that says that a release is ours.
-pub const OURS: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
-/// The checksum of the rendering, under the original's name, so that it recognises our releases as we do its.
+/// The checksum of the rendering, a label under the original's name, so that it recognises our releases as we do its.
 pub const CHECKSUM: &str = "moduleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
-/// The digest of everything that the revision was made of.
+/// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
+/// also when a person upgrades or rolls back by hand, but never annotations.
 pub const INPUTS: &str = "addon-operator/inputs";
-/// The revision that our other marks belong to: helm copies labels from revision to revision, also when a person
-/// upgrades or rolls back by hand.
-pub const MARKED: &str = "addon-operator/revision";
 /// The objects of the revision, an annotation.
 pub const OBJECTS: &str = "addon-operator/objects";
 
@@ -65,16 +61,9 @@ pub struct Marks {
     pub objects: Option<String>,
 }
 
-/// Our labels for a release Secret. The revision they belong to is among them.
-pub fn labels(revision: u32, inputs: &str, checksum: Option<&str>) -> BTreeMap<String, String> {
-    let mut labels: BTreeMap<_, _> = [
-        (OURS.0, OURS.1),
-        (MAINTENANCE, "false"),
-        (INPUTS, inputs),
-        (MARKED, &revision.to_string()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into();
+/// The labels of a release of ours.
+pub fn labels(checksum: Option<&str>) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), "false".to_owned())]);
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
@@ -105,7 +94,7 @@ impl Cluster {
     /// The newest revision of one release.
     pub async fn newest_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
         let revisions = self.revisions(&format!("owner=helm,name={release}")).await?;
-        Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
+        Ok(newest(revisions))
     }
 
     async fn revisions(&self, selector: &str) -> Result<Vec<Revision>, RequestError> {
@@ -144,8 +133,8 @@ impl Cluster {
             checksum,
             objects,
         } = marks;
-        let labels = labels(revision, inputs, Some(checksum));
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": {OBJECTS: objects}}}));
+        let annotations = json!({INPUTS: inputs, OBJECTS: objects});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels(Some(checksum)), "annotations": annotations}}));
         let (name, api) = (format!("sh.helm.release.v1.{release}.v{revision}"), self.secrets());
         let attempt = self.attempt("patch", "secrets", &name);
         self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
@@ -211,8 +200,8 @@ impl Revision {
         let label = |key: &str| labels.get(key).map(String::as_str);
         let release = label("name")?.to_owned();
         let number: u32 = label("version")?.parse().ok()?;
-        let marked = label(MARKED).map(|revision| revision.parse() == Ok(number));
-        let ours = label(OURS.0) == Some(OURS.1) || labels.contains_key(CHECKSUM) || labels.contains_key(MAINTENANCE);
+        let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
+        let ours = labels.contains_key(CHECKSUM) || labels.contains_key(MAINTENANCE);
         let created = metadata
             .creation_timestamp
             .as_ref()
@@ -221,18 +210,15 @@ impl Revision {
         let written = seconds("modifiedAt")
             .max(seconds("createdAt"))
             .max(u64::try_from(created).unwrap_or(0));
-        let trusted = |value: Option<&str>| value.map(str::to_owned);
         let newest = Newest {
             revision: number,
             status: Status::parse(label("status").unwrap_or_default()),
             ours,
-            inputs: trusted(label(INPUTS).filter(|_| marked == Some(true))),
-            // The original knows no mark of the revision; its checksum is as good as its own rules made it.
-            checksum: trusted(label(CHECKSUM).filter(|_| marked != Some(false))),
+            inputs: annotation(INPUTS),
+            checksum: label(CHECKSUM).map(str::to_owned),
             written,
         };
-        let annotation = metadata.annotations.as_ref().and_then(|all| all.get(OBJECTS));
-        let objects = annotation.filter(|_| marked == Some(true)).cloned();
+        let objects = annotation(OBJECTS);
         Some(Self {
             release,
             newest,
@@ -240,6 +226,18 @@ impl Revision {
             secret: metadata.name.clone()?,
         })
     }
+}
+
+/// The newest of all revisions of a release. Where others are marked and it is not, somebody made it by hand, and the
+/// checksum that helm copied to it does not count. Where none is marked the release comes from the original, and its
+/// checksum is as good as its own rules made it.
+fn newest(revisions: Vec<Revision>) -> Option<Revision> {
+    let marked = revisions.iter().any(|revision| revision.newest.inputs.is_some());
+    let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision)?;
+    if marked && newest.newest.inputs.is_none() {
+        newest.newest.checksum = None;
+    }
+    Some(newest)
 }
 
 /// Reads what helm wrote: base64 of gzip of JSON.
@@ -273,58 +271,60 @@ pub fn packed_size(values: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    fn secret(labels: &[(&str, &str)]) -> PartialObjectMeta<Secret> {
-        let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+    fn secret(revision: u32, labels: &[(&str, &str)], inputs: Option<&str>) -> PartialObjectMeta<Secret> {
+        let mut labels: BTreeMap<_, _> = labels.iter().copied().collect();
+        let revision = revision.to_string();
+        labels.extend([
+            ("owner", "helm"),
+            ("name", "one"),
+            ("version", &revision),
+            ("status", "deployed"),
+        ]);
+        let annotations = inputs.map(|inputs| json!({INPUTS: inputs, OBJECTS: "[]"}));
         serde_json::from_value(json!({
             "apiVersion": "meta.k8s.io/v1",
             "kind": "PartialObjectMetadata",
             "metadata": {
-                "name": "sh.helm.release.v1.one.v2",
+                "name": format!("sh.helm.release.v1.one.v{revision}"),
                 "creationTimestamp": "2026-01-01T00:00:00Z",
                 "labels": labels,
-                "annotations": {OBJECTS: "[]"},
+                "annotations": annotations,
             }
         }))
         .unwrap()
     }
 
-    const HELM: [(&str, &str); 4] = [
-        ("owner", "helm"),
-        ("name", "one"),
-        ("version", "2"),
-        ("status", "deployed"),
-    ];
-
-    fn read(more: &[(&str, &str)]) -> Revision {
-        let labels = [&HELM[..], more].concat();
-        Revision::read(&secret(&labels)).unwrap()
+    fn read(labels: &[(&str, &str)]) -> Revision {
+        Revision::read(&secret(2, labels, None)).unwrap()
     }
 
     #[test]
-    fn a_release_is_ours_by_our_label_or_by_those_of_the_original() {
+    fn a_release_is_ours_by_the_labels_that_the_original_gives_too() {
         assert!(!read(&[]).newest.ours);
         assert!(!read(&[("app.kubernetes.io/managed-by", "Helm")]).newest.ours);
-        for label in [OURS, (CHECKSUM, "x"), (MAINTENANCE, "false")] {
+        for label in [(CHECKSUM, "x"), (MAINTENANCE, "false")] {
             assert!(read(&[label]).newest.ours, "{label:?}");
         }
     }
 
     #[test]
-    fn marks_of_another_revision_do_not_count() {
-        let marked = read(&[(INPUTS, "i"), (CHECKSUM, "c"), (MARKED, "2")]);
-        assert_eq!(marked.newest.inputs.as_deref(), Some("i"));
-        assert_eq!(marked.newest.checksum.as_deref(), Some("c"));
-        assert_eq!(marked.objects.as_deref(), Some("[]"));
+    fn a_checksum_that_helm_copied_to_a_revision_made_by_hand_does_not_count() {
+        let labels = [(CHECKSUM, "c")];
+        let revision = |number, inputs| Revision::read(&secret(number, &labels, inputs)).unwrap();
+        let ours = newest(vec![revision(1, None), revision(2, Some("i"))]).unwrap();
+        assert_eq!(ours.newest.inputs.as_deref(), Some("i"));
+        assert_eq!(ours.newest.checksum.as_deref(), Some("c"));
+        assert_eq!(ours.objects.as_deref(), Some("[]"));
 
-        let copied = read(&[(INPUTS, "i"), (CHECKSUM, "c"), (MARKED, "1")]);
+        let by_hand = newest(vec![revision(2, Some("i")), revision(3, None)]).unwrap();
         assert_eq!(
-            (copied.newest.inputs, copied.newest.checksum, copied.objects),
+            (by_hand.newest.inputs, by_hand.newest.checksum, by_hand.objects),
             (None, None, None)
         );
 
-        let originals = read(&[(CHECKSUM, "c")]);
-        assert_eq!((originals.newest.inputs, originals.objects), (None, None));
+        let originals = newest(vec![revision(1, None), revision(2, None)]).unwrap();
         assert_eq!(originals.newest.checksum.as_deref(), Some("c"));
+        assert_eq!(originals.newest.revision, 2);
     }
 
     #[test]

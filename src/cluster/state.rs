@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Cluster {
 
     /// Makes these the last good entries.
     pub async fn save_last_good(&self, last_good: &BTreeMap<String, String>) -> Result<(), RequestError> {
-        self.patch_state(LAST_GOOD_KEY, Some(json!(last_good))).await
+        self.patch_state(LAST_GOOD_KEY, &json!(last_good)).await
     }
 
     /// The helm child of ours on this release that was not seen to end.
@@ -49,12 +49,41 @@ impl Cluster {
 
     /// Remembers that a helm child is about to work on the release.
     pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<(), RequestError> {
-        self.patch_state(&intent_key(release), Some(json!(intent))).await
+        self.patch_state(&intent_key(release), &json!(intent)).await
     }
 
-    /// Forgets it: the child has ended and told us how.
+    /// Forgets it: the child has ended and told us how. When nothing else is remembered, the Secret goes too.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
-        self.patch_state(&intent_key(release), None).await
+        let patch = Patch::Merge(json!({"data": {intent_key(release): Value::Null}}));
+        let secrets = self.secrets();
+        let patched = self
+            .ask(
+                self.attempt("patch", "secrets", NAME),
+                secrets.patch(NAME, &PatchParams::default(), &patch),
+            )
+            .await;
+        match patched {
+            Ok(secret) if remembers_nothing(&secret) => self.drop_state(secret.metadata).await,
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays.
+    async fn drop_state(&self, seen: ObjectMeta) -> Result<(), RequestError> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            resource_version: seen.resource_version,
+            uid: seen.uid,
+        });
+        let secrets = self.secrets();
+        let deleted = self
+            .ask(self.attempt("delete", "secrets", NAME), secrets.delete(NAME, &params))
+            .await;
+        match deleted {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     async fn state_data(&self) -> Result<BTreeMap<String, ByteString>, RequestError> {
@@ -64,9 +93,8 @@ impl Cluster {
         Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
     }
 
-    async fn patch_state(&self, key: &str, value: Option<Value>) -> Result<(), RequestError> {
-        let removal = value.is_none();
-        let value = value.map_or(Value::Null, |value| Value::String(STANDARD.encode(value.to_string())));
+    async fn patch_state(&self, key: &str, value: &Value) -> Result<(), RequestError> {
+        let value = STANDARD.encode(value.to_string());
         let patch = Patch::Merge(json!({"data": {key: value}}));
         let params = PatchParams::default();
         // The second round is for a Secret that somebody else created or deleted between two requests.
@@ -79,7 +107,6 @@ impl Cluster {
                 .await;
             match patched {
                 Ok(_) => return Ok(()),
-                Err(error) if error.is_not_found() && removal => return Ok(()),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -111,6 +138,12 @@ impl Cluster {
         .await?;
         Ok(())
     }
+}
+
+/// Nothing but our own version stands in it: what a newer version wrote is never dropped.
+fn remembers_nothing(secret: &Secret) -> bool {
+    let mut data = secret.data.iter().flatten();
+    data.all(|(key, value)| key == VERSION_KEY && value.0 == VERSION.as_bytes())
 }
 
 fn intent_key(release: &str) -> String {

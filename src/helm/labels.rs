@@ -2,7 +2,6 @@
 //! Must never change what a manifest means otherwise.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
 
 use addon_core::yaml::{self, YamlError};
 use serde_json::{Map, Value};
@@ -15,26 +14,6 @@ pub enum LabelError {
     Yaml { line: usize, source: YamlError },
     #[error("{object} has {field} that is no map")]
     NoMap { object: String, field: &'static str },
-    #[error("'{0}' is no label of the form key=value")]
-    NoLabel(String),
-    #[error("cannot pass manifests on")]
-    Pass(#[from] io::Error),
-}
-
-/// The whole program that helm calls: labels as arguments, manifests in, the same manifests with these labels out.
-pub fn post_render(
-    arguments: impl IntoIterator<Item = String>,
-    mut input: impl Read,
-    mut output: impl Write,
-) -> Result<(), LabelError> {
-    let labels = arguments.into_iter().map(|argument| match argument.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        Some(_) | None => Err(LabelError::NoLabel(argument)),
-    });
-    let labels = labels.collect::<Result<_, _>>()?;
-    let mut manifests = String::new();
-    input.read_to_string(&mut manifests)?;
-    Ok(output.write_all(add_labels(&manifests, &labels)?.as_bytes())?)
 }
 
 /// Sets the labels on every object of the manifests; a label that is already there is replaced.
@@ -288,18 +267,6 @@ items:
         assert!(error.to_string().contains("line 3"), "{error}");
         let error = add_labels("kind: ConfigMap\nmetadata: {name: x, labels: [a]}\n", &labels()).unwrap_err();
         assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is no map");
-    }
-
-    #[test]
-    fn as_a_program_it_takes_labels_as_arguments() {
-        let mut output = Vec::new();
-        post_render(["a=b=c".to_owned()], "kind: X\n".as_bytes(), &mut output).unwrap();
-        assert_eq!(
-            String::from_utf8(output).unwrap(),
-            "---\nkind: X\nmetadata:\n  labels:\n    a: b=c\n"
-        );
-        let error = post_render(["a".to_owned()], "".as_bytes(), Vec::new()).unwrap_err();
-        assert_eq!(error.to_string(), "'a' is no label of the form key=value");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Asks a module's enabled script. Only an answer is an answer: a script that fails or says something else than `true`
 //! or `false` is a failure, never a "no".
 
+use std::io;
+use std::path::Path;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::ScriptAnswer;
@@ -28,10 +31,25 @@ pub(super) async fn run(
             format!("module '{module}' has no enabled script any more"),
         ));
     };
-    let what = format!("failed to execute '{module}' module's enabled script: it");
-    let bad = |text: &str| Failure::new(Class::HookFailed, format!("{what} {text}"));
-    let io = |error: std::io::Error| Failure::new(Class::Unavailable, format!("{what} has no files: {error}"));
-    let file = |suffix: &str, content: &[u8]| tools.tmp.file(&format!("{module}."), suffix, content).map_err(io);
+    let what = format!("failed to execute '{module}' module's enabled script");
+    ask(tools, module, script, (values, config_values), cancel)
+        .await
+        .map_err(|failure| failure.within(&what))
+}
+
+async fn ask(
+    tools: &Tools,
+    module: &ModuleName,
+    script: &Path,
+    (values, config_values): (&Value, &HookDocument),
+    cancel: &CancellationToken,
+) -> Result<ScriptAnswer, Failure> {
+    let file = |suffix: &str, content: &[u8]| {
+        tools
+            .tmp
+            .file(&format!("{module}."), suffix, content)
+            .map_err(|error| no_files(&error))
+    };
     let values = file(".module-values.json", &json(values))?;
     let config_values = file(".module-config-values.json", &json(config_values))?;
     let result = file(".module-enabled-result", b"")?;
@@ -57,31 +75,35 @@ pub(super) async fn run(
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&error).within(&what))?;
+        .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        return Err(bad(&format!(
-            "ended with {}: {}",
-            finished.exit,
-            tail(&finished.stderr.text())
-        )));
+        let report = format!("it ended with {}: {}", finished.exit, tail(&finished.stderr.text()));
+        return Err(Failure::new(Class::HookFailed, report));
     }
-    let enabled = match result.read().map_err(io)?.trim() {
-        "true" => true,
-        "false" => false,
-        other => {
-            let failure = bad(&format!("wrote '{}' to MODULE_ENABLED_RESULT", tail(other)));
-            return Err(failure.hint("the file must hold `true` or `false`"));
-        }
-    };
+    let enabled = verdict(&result.read().map_err(|error| no_files(&error))?)?;
     let reason = if enabled {
-        None
+        String::new()
     } else {
-        Some(reason.read().map_err(io)?.trim().to_owned())
+        reason.read().map_err(|error| no_files(&error))?
     };
-    let reason = reason.filter(|text| !text.is_empty());
     Ok(ScriptAnswer {
         enabled,
-        reason,
+        reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
         usage: usage(finished.usage),
     })
+}
+
+fn verdict(answer: &str) -> Result<bool, Failure> {
+    match answer.trim() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => {
+            let report = format!("it wrote '{}' to MODULE_ENABLED_RESULT", tail(other));
+            Err(Failure::new(Class::HookFailed, report).hint("the file must hold `true` or `false`"))
+        }
+    }
+}
+
+fn no_files(error: &io::Error) -> Failure {
+    Failure::new(Class::Unavailable, format!("it has no files: {error}"))
 }

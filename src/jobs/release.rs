@@ -3,8 +3,10 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod removal;
+mod source;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,26 +18,23 @@ use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step
 use addon_core::values::HookDocument;
 use addon_core::yaml;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Tools;
-use super::tmp::TmpFile;
+use super::{Tools, unless};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::disk::{self, Chart};
-use crate::helm::{self, HelmError};
+use crate::helm;
 use crate::report::Chain;
+use source::Source;
+
+pub(super) use removal::delete;
 
 /// The kinds whose objects change what the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
-/// What one Secret can hold. The chart and the manifest need room beside the values.
-const SECRET_LIMIT: usize = 1 << 20;
-/// Values below this fit however badly they can be packed.
-const SURELY_FITS: usize = 700 << 10;
 /// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
 /// A repair changes the state; a second one means that somebody else works against us.
@@ -76,19 +75,14 @@ pub(super) async fn sync(
         });
     };
     let name = module.as_str();
-    let _hold = tools.holds.hold(name).await;
-    let apis = tools.cluster.apis().await?;
+    let _hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
+    let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
     let values = &values.to_value();
     let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
     let mut sync = Sync {
         tools,
         cancel,
-        chart: Source {
-            kind: chart,
-            dir: &files.dir,
-            values,
-            ready: None,
-        },
+        chart: Source::new(chart, &files.dir, values),
         apis,
         revision: None,
         objects: None,
@@ -152,15 +146,17 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     async fn run(&mut self) -> Result<Synced, Failure> {
-        self.observe().await?;
+        // A request may take half a minute when the API server is gone; a shutdown need not wait for that.
+        let cancel = self.cancel;
+        unless(cancel, self.observe()).await?;
         let mut repairs = 0;
         loop {
             match release::decide(&self.facts) {
-                Step::LookAtObjects => self.look_at_objects().await?,
+                Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 Step::Render => self.render().await?,
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
-                    self.repair(revision, left).await?;
+                    unless(cancel, self.repair(revision, left)).await?;
                 }
                 Step::Repair { .. } => {
                     let report = format!("release '{}' becomes unfinished again and again", self.facts.release);
@@ -173,7 +169,7 @@ impl Sync<'_> {
                     });
                 }
                 Step::Record { revision } => {
-                    self.record().await?;
+                    unless(cancel, self.record()).await?;
                     return Ok(Synced {
                         action: SyncAction::Recorded,
                         revision,
@@ -274,7 +270,7 @@ impl Sync<'_> {
             dir: chart,
             values,
         };
-        let labels = releases::labels(revision_before + 1, &self.facts.inputs, self.facts.rendered.as_deref());
+        let labels = releases::labels(self.facts.rendered.as_deref());
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
@@ -330,46 +326,6 @@ impl Sync<'_> {
     }
 }
 
-/// Removes a release of ours; one that is absent is a success.
-pub(super) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
-    let _hold = tools.holds.hold(release).await;
-    let mut facts = Facts {
-        release: release.to_owned(),
-        inputs: String::new(),
-        newest: None,
-        objects: Objects::Unknown,
-        rendered: None,
-        intent: None,
-        now: 0,
-        helm_timeout: tools.helm.options().timeout,
-    };
-    let Some(revision) = observe(tools, &mut facts).await? else {
-        return Ok(());
-    };
-    if let Some(failure) = release::delay_of_removal(&facts) {
-        return Err(failure);
-    }
-    let intent = Intent {
-        kind: IntentKind::Uninstall,
-        revision_before: revision.newest.revision,
-        digest: String::new(),
-        started: now(),
-    };
-    tools.helm.version().await?;
-    info!(release, "uninstalling the release");
-    tools.cluster.record_intent(release, &intent).await?;
-    let uninstalled = tools.helm.uninstall(release, cancel).await;
-    tools.cluster.forget_apis().await;
-    if let Err(error) = uninstalled {
-        forget_unless_unfinished(tools, release).await;
-        return Err(error.into());
-    }
-    if let Err(error) = tools.cluster.clear_intent(release).await {
-        warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
-    }
-    Ok(())
-}
-
 /// Reads the newest revision, and what we meant to do if it is unfinished.
 async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
     let revision = tools.cluster.newest_revision(&facts.release).await?;
@@ -400,61 +356,6 @@ async fn forget_unless_unfinished(tools: &Tools, release: &str) {
     if let Err(error) = forgotten.await {
         warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
     }
-}
-
-/// The chart and its values in a form that helm takes, made when they are first needed.
-struct Source<'a> {
-    kind: Chart,
-    dir: &'a std::path::Path,
-    values: &'a Value,
-    ready: Option<(Option<TempDir>, TmpFile)>,
-}
-
-impl Source<'_> {
-    async fn ready(&mut self, tools: &Tools, release: &str) -> Result<(&std::path::Path, &std::path::Path), Failure> {
-        if self.ready.is_none() {
-            let text = yaml::to_string(self.values);
-            refuse_oversized(release, &text)?;
-            let prepare = |error: io::Error| Failure::from(HelmError::Prepare(error));
-            let values = tools
-                .tmp
-                .file(&format!("{release}.module-values.yaml-"), "", text.as_bytes())
-                .map_err(prepare)?;
-            let made = match self.kind {
-                Chart::Whole => None,
-                Chart::Made => Some(self.make(tools, release).await?),
-            };
-            self.ready = Some((made, values));
-        }
-        let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
-        Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
-    }
-
-    async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {
-        let (kind, dir, tmp) = (self.kind, self.dir.to_owned(), tools.tmp.dir().to_owned());
-        let release = release.to_owned();
-        tokio::task::spawn_blocking(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
-            .await
-            .map_err(|error| Failure::new(Class::Defect, format!("cannot make a chart: {error}")))?
-            .map_err(|error| HelmError::Prepare(error).into())
-    }
-}
-
-fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
-    if values.len() < SURELY_FITS {
-        return Ok(());
-    }
-    let size = releases::packed_size(values.as_bytes()).map_err(HelmError::Prepare)?;
-    if size < SECRET_LIMIT {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Class::Invalid,
-        format!(
-            "the values of release '{release}' take {size} bytes packed, and a release Secret holds {SECRET_LIMIT}"
-        ),
-    )
-    .hint("keep large data in a ConfigMap or Secret of its own and only its name in the values"))
 }
 
 /// The checksum of a manifest, whatever white space is around it.
@@ -488,24 +389,6 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_beyond_a_secret_are_refused_before_helm_is_started() {
-        // Digits of a digest chain: hardly packable, and the same in every run.
-        let mut text = String::new();
-        let mut digest = Digest::of_bytes(b"seed");
-        while text.len() < 3 << 20 {
-            digest = Digest::of_bytes(digest.to_string().as_bytes());
-            text.push_str(&digest.to_string());
-        }
-        let failure = refuse_oversized("one", &text).unwrap_err();
-        assert_eq!(failure.class, Class::Invalid);
-        assert!(
-            failure.report.contains("'one'") && failure.report.contains("1048576"),
-            "{failure}"
-        );
-        assert_eq!(refuse_oversized("one", &"a: b\n".repeat(1 << 20)), Ok(()));
-    }
 
     #[tokio::test]
     async fn a_release_is_held_by_one_at_a_time() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use addon_core::failure::Failure;
+use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::HookLabels;
 use addon_core::operator::event::{SyncAction, Usage};
@@ -35,7 +35,7 @@ pub(super) fn hook_started(hook: &HookId, labels: &HookLabels) {
         hook = hook.name.as_str(),
         module = module_of(hook),
         binding,
-        binding.name = filled(binding_name),
+        binding.name = own_name(binding, binding_name),
         queue = filled(queue),
         event = filled(activation),
         "Execute hook"
@@ -53,7 +53,7 @@ pub(super) fn hook_succeeded(hook: &HookId, labels: &HookLabels, usage: Usage) {
         hook = hook.name.as_str(),
         module = module_of(hook),
         binding,
-        binding.name = filled(binding_name),
+        binding.name = own_name(binding, binding_name),
         queue = filled(queue),
         event = filled(activation),
         seconds = seconds(usage.wall),
@@ -72,7 +72,7 @@ pub(super) fn hook_allowed_to_fail(hook: &HookId, labels: &HookLabels, failure: 
         hook = hook.name.as_str(),
         module = module_of(hook),
         binding,
-        binding.name = filled(binding_name),
+        binding.name = own_name(binding, binding_name),
         queue = filled(queue),
         event = filled(activation),
         error = failure.report,
@@ -94,11 +94,20 @@ pub(super) fn hook_failed(
         queue,
         activation,
     } = labels;
+    if failure.class == Class::Cancelled {
+        info!(
+            hook = hook.name.as_str(),
+            module = module_of(hook),
+            binding,
+            "Hook is cancelled"
+        );
+        return;
+    }
     error!(
         hook = hook.name.as_str(),
         module = module_of(hook),
         binding,
-        binding.name = filled(binding_name),
+        binding.name = own_name(binding, binding_name),
         queue = filled(queue),
         event = filled(activation),
         error = failure.report,
@@ -133,6 +142,10 @@ pub(super) fn module_ready(module: &ModuleName, action: Option<SyncAction>, took
 }
 
 pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, failures: u32, retry_in: Duration) {
+    if failure.class == Class::Cancelled {
+        info!(module = module.as_str(), step, "ModuleRun is cancelled");
+        return;
+    }
     error!(
         module = module.as_str(),
         step,
@@ -231,6 +244,11 @@ fn module_of(hook: &HookId) -> Option<&str> {
 /// Nothing for an empty text, so that the record has no empty field.
 fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
+}
+
+/// The name that the binding has besides its kind.
+fn own_name<'a>(binding: &str, name: &'a str) -> Option<&'a str> {
+    filled(name).filter(|name| *name != binding)
 }
 
 fn hint(failure: &Failure) -> Option<String> {

@@ -204,3 +204,37 @@ fn a_failed_module_is_told_in_the_words_that_alerts_know() {
         "{metrics}"
     );
 }
+
+#[test]
+fn what_we_cancelled_ourselves_is_no_error() {
+    let cancelled = Failure::new(Class::Cancelled, "it was cancelled");
+    let (records, _) = told(&[
+        Notice::HookFailed {
+            hook: hook(Owner::Global),
+            labels: labels(),
+            failure: cancelled.clone(),
+            allowed: false,
+            attempts: 1,
+            retry_in: None,
+        },
+        Notice::ModuleFailed {
+            module: module("one"),
+            step: "helm",
+            failure: cancelled,
+            attempts: 1,
+            retry_in: Duration::from_secs(5),
+        },
+    ]);
+    let shown: Vec<_> = records
+        .iter()
+        .map(|record| (&record["level"], &record["message"]))
+        .collect();
+    let info = Value::from("INFO");
+    assert_eq!(
+        shown,
+        [
+            (&info, &"Hook is cancelled".into()),
+            (&info, &"ModuleRun is cancelled".into())
+        ]
+    );
+}

@@ -50,7 +50,7 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
         let text = text.to_owned();
         async move {
             cluster
-                .save_config(NAME, key, text, base)
+                .save_config(NAME, key, text, base, true)
                 .await
                 .expect("the API server is there")
         }
@@ -77,10 +77,23 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_is_gone_is_made_again_only_if_that_was_asked_for() {
+    let world = World::new("gone").await;
+    let cluster = &world.tools.cluster;
+    let saved = cluster.save_config(NAME, "one", "1".to_owned(), None, false).await;
+    assert_eq!(
+        saved.expect("the API server is there"),
+        Saved::Conflict(ConfigRead::Missing)
+    );
+    let read = cluster.read_config(NAME).await.expect("the API server is there");
+    assert_eq!(read, ConfigRead::Missing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
     let world = World::new("race").await;
     let cluster = &world.tools.cluster;
-    let writers = (0..8).map(|writer| cluster.save_config(NAME, "one", writer.to_string(), None));
+    let writers = (0..8).map(|writer| cluster.save_config(NAME, "one", writer.to_string(), None, true));
     let outcomes = futures::future::join_all(writers).await;
     let mut winners = Vec::new();
     for (writer, outcome) in outcomes.into_iter().enumerate() {

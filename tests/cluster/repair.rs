@@ -14,7 +14,7 @@ use testbed::wait::wait_until;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{CHART, PATIENCE, TEMPLATE, World};
+use super::world::{CHART, PATIENCE, TEMPLATE, World, document};
 
 /// A helm hook that never ends: there is no node for its pod.
 const ENDLESS: &str = "apiVersion: batch/v1
@@ -32,7 +32,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let module = ModuleName::parse("one").unwrap();
     let job = Job::SyncRelease {
         module,
-        values: Arc::new(values),
+        values: document(&values),
     };
     let mut sync = JoinSet::new();
     sync.spawn(jobs::run(job, Arc::clone(&world.tools), CancellationToken::new()));

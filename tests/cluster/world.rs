@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::name::ModuleName;
+use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
+use addon_core::values::{HookDocument, Store};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::disk::{self, Layout};
@@ -21,7 +22,7 @@ use addon_operator::jobs::{self, Tools};
 use addon_operator::process::Spawner;
 use addon_operator::settings::{MissingValues, TmpFiles};
 use fs_err as fs;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
@@ -90,7 +91,7 @@ impl World {
         let done = self
             .run(Job::SyncRelease {
                 module,
-                values: Arc::new(values),
+                values: document(&values),
             })
             .await?;
         let Done::ReleaseSynced(synced) = done else {
@@ -158,6 +159,15 @@ impl World {
     }
 }
 
+/// Values as a sync gets them.
+pub(crate) fn document(values: &Value) -> HookDocument {
+    let owner = Owner::Module(ModuleName::parse("one").unwrap());
+    let mut store = Store::new();
+    let section = values.get("one").cloned().unwrap_or_else(|| json!({}));
+    store.set_static(&owner, section).unwrap();
+    store.hook_values(&owner)
+}
+
 pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";
 pub(crate) const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
@@ -199,7 +209,6 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         config_map: "addon-operator".to_owned(),
         script_deadline: PATIENCE,
         holds: jobs::release::Holds::default(),
-        versions: jobs::HookVersions::default(),
     })
 }
 

@@ -25,7 +25,18 @@ struct LongFunction {
 }
 
 const LONG_FILES: &[LongFile] = &[];
-const LONG_FUNCTIONS: &[LongFunction] = &[];
+const LONG_FUNCTIONS: &[LongFunction] = &[
+    LongFunction {
+        path: "src/notices.rs",
+        name: "log",
+        reason: "one arm a notice: a single exhaustive match is what makes the compiler ask for the next one",
+    },
+    LongFunction {
+        path: "src/notices/metered.rs",
+        name: "count",
+        reason: "one arm a notice, likewise",
+    },
+];
 
 fn check_file(file: &TextFile, excused: &[LongFile]) -> Option<Finding> {
     let code = scan::blank(&file.text);

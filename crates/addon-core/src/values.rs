@@ -162,6 +162,13 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
+/// The global values and config values of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Globals {
+    values: Arc<Value>,
+    config: Arc<Value>,
+}
+
 /// The values of all owners.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
@@ -203,17 +210,35 @@ impl Store {
         self.owners.get(owner).map(|layers| layers.version).unwrap_or_default()
     }
 
+    /// What the global sections hold now, for those who must see one state of them for a while.
+    pub fn globals(&self) -> Globals {
+        Globals {
+            values: self.effective(&Owner::Global),
+            config: self.config_section(&Owner::Global).unwrap_or_default(),
+        }
+    }
+
     /// What a hook of the owner reads as values.
     pub fn hook_values(&self, owner: &Owner) -> HookDocument {
+        self.hook_values_under(&self.globals(), owner)
+    }
+
+    /// The same with global values of an earlier moment.
+    pub fn hook_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
         let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
-        HookDocument::new(self.effective(&Owner::Global), own)
+        HookDocument::new(Arc::clone(&globals.values), own)
     }
 
     /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
     pub fn config_values(&self, owner: &Owner) -> HookDocument {
+        self.config_values_under(&self.globals(), owner)
+    }
+
+    /// The same with global config values of an earlier moment.
+    pub fn config_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
         let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
         let own = owner.module().map(|name| (name.values_key(), section(owner)));
-        HookDocument::new(section(&Owner::Global), own)
+        HookDocument::new(Arc::clone(&globals.config), own)
     }
 
     /// Replaces the values of files. Says whether the effective values changed.

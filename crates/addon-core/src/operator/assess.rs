@@ -131,7 +131,8 @@ impl Operator {
         }
     }
 
-    fn opinions(&self, name: &ModuleName) -> Opinions {
+    /// What the ordinary sources say about a module.
+    pub(super) fn opinions(&self, name: &ModuleName) -> Opinions {
         let Some(unit) = self.modules.get(name) else {
             return Opinions::default();
         };

@@ -84,6 +84,10 @@ impl Operator {
     }
 
     fn commit(&mut self, owner: &Owner, ran: Ran) {
+        if let Some(module) = owner.module().filter(|_| !ran.output.config.is_empty()) {
+            // A section is saved as a whole, so it must be made of what the ConfigMap holds now.
+            self.apply_deferred(module);
+        }
         let proposal = match self.values.propose(owner, &ran.output.values, &ran.output.config) {
             Ok(proposal) => proposal,
             Err(rejected) => {

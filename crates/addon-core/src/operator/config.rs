@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Operator;
 use super::effect::Notice;
 use super::event::{ConfigRead, SavedState};
-use super::task::Reason;
+use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
 use crate::values::section::{ConfigDocument, Entry, Section};
@@ -113,11 +113,15 @@ impl Config {
     }
 }
 
-/// The values of a section, where an absent one is as good as an empty one.
-fn values(section: Option<&Section>) -> Option<&Value> {
-    let values = section?.values.good()?;
+/// The values of an entry, where an absent one is as good as an empty one.
+fn filled(entry: &Entry<Value>) -> Option<&Value> {
+    let values = entry.good()?;
     let empty = values.as_object().is_some_and(serde_json::Map::is_empty);
     (!empty).then_some(values)
+}
+
+fn values(section: Option<&Section>) -> Option<&Value> {
+    filled(&section?.values)
 }
 
 fn flag(section: Option<&Section>) -> Option<bool> {
@@ -213,7 +217,7 @@ impl Operator {
             saving.is_some() && saving == operator.config.good.get(&owner.values_key()).map(String::as_str)
         };
         let mut keys = Vec::new();
-        let global = old.global.good() != new.global.good() && !own(self, &Owner::Global);
+        let global = filled(&old.global) != filled(&new.global) && !own(self, &Owner::Global);
         if global {
             keys.push("global".to_owned());
         }
@@ -232,11 +236,18 @@ impl Operator {
             if own(self, &owner) {
                 continue;
             }
+            let entry = after.map(Section::layer).unwrap_or_default();
+            if self.must_wait(&name, &entry) {
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.deferred = Some(entry);
+                }
+            } else {
+                self.set_section(&owner, &entry);
+            }
             if values(before) != values(after) {
                 keys.push(name.values_key());
                 touched.insert(name);
             }
-            self.set_section(&owner, &after.map(Section::layer).unwrap_or_default());
         }
         self.tell_unknown(&old, &new);
         if !keys.is_empty() {
@@ -247,6 +258,24 @@ impl Operator {
         }
         if global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
+        }
+    }
+
+    /// A run sees its section in one state from start to end, and a module that is switched off because all that
+    /// spoke for it vanished is removed with the section that it ran with.
+    fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
+        let lane = Lane::Module(name.clone());
+        let runs = self.queues.head(&lane).is_some_and(|head| {
+            matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }) && head.is_active()
+        });
+        let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
+        runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
+    }
+
+    /// What the ConfigMap has to say about a module's section counts from now on.
+    pub(super) fn apply_deferred(&mut self, name: &ModuleName) {
+        if let Some(entry) = self.modules.get_mut(name).and_then(|unit| unit.deferred.take()) {
+            self.set_section(&Owner::Module(name.clone()), &entry);
         }
     }
 

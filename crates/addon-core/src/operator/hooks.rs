@@ -8,8 +8,8 @@ use crate::failure::{Class, Failure};
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, Owner};
-use crate::values::Change;
 use crate::values::patch::FlagOp;
+use crate::values::{Change, Globals};
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -99,11 +99,12 @@ impl Operator {
             labels: labels.clone(),
         });
         let version = self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version);
+        let globals = self.globals_for(lane, &hook.owner);
         let run = HookRun {
             version,
             contexts,
-            values: self.values.hook_values(&hook.owner),
-            config_values: self.values.config_values(&hook.owner),
+            values: self.values.hook_values_under(&globals, &hook.owner),
+            config_values: self.values.config_values_under(&globals, &hook.owner),
             deadline: self.policy.hook_deadline,
             labels: labels.clone(),
             hook: hook.clone(),
@@ -115,6 +116,19 @@ impl Operator {
         };
         self.doing.insert(lane.clone(), doing);
         self.start_lane_job(lane, Job::RunHook(run));
+    }
+
+    /// The global values that a hook sees: those of the run that it is a step of, else those of now.
+    fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
+        let in_run = self
+            .queues
+            .head(lane)
+            .is_some_and(|head| matches!(head.task, Task::ModuleRun { .. }));
+        let of_run = owner
+            .module()
+            .filter(|_| in_run)
+            .and_then(|name| self.modules.get(name)?.globals.clone());
+        of_run.unwrap_or_else(|| self.values.globals())
     }
 
     /// A hook ran and what it patched is in force.

@@ -1,5 +1,7 @@
 //! What the operator knows about each module beside its values: how far it has come, and in which order its hooks run.
 
+use serde_json::Value;
+
 use super::Operator;
 use super::event::SyncAction;
 use crate::hook::config::Stage;
@@ -8,7 +10,8 @@ use crate::module::enabling::Verdict;
 use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::Tick;
-use crate::values::Version;
+use crate::values::section::Entry;
+use crate::values::{Globals, Version};
 
 /// One module.
 #[derive(Debug)]
@@ -29,6 +32,10 @@ pub(super) struct Unit {
     pub(super) last_failure: Option<String>,
     /// The version of its values that the release job under way was given.
     pub(super) releasing: Version,
+    /// The global values as the run under way found them: a run sees one state of them from start to end.
+    pub(super) globals: Option<Globals>,
+    /// What the ConfigMap has to say about its section once the run under way, or its removal, has ended.
+    pub(super) deferred: Option<Entry<Value>>,
     /// What the release of the run under way needed.
     pub(super) last_action: Option<SyncAction>,
 }
@@ -80,6 +87,8 @@ impl Unit {
             run_began: Tick::ZERO,
             last_failure: None,
             releasing: Version::default(),
+            globals: None,
+            deferred: None,
             last_action: None,
         }
     }

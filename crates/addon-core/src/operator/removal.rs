@@ -121,6 +121,7 @@ impl Operator {
         self.queues.succeeded(lane);
         self.queues.finish(lane);
         let owner = Owner::Module(name.clone());
+        self.apply_deferred(name);
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.hooks.retain(|id, _| id.owner != owner);

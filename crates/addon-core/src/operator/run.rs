@@ -25,10 +25,12 @@ impl Operator {
                 // A removal that did not come to its end is followed by a new life all the same.
                 let _ = self.values.forget_patches(&Owner::Module(name.clone()));
             }
-            let began = self.now.tick;
+            self.apply_deferred(name);
+            let (began, globals) = (self.now.tick, self.values.globals());
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.life.begin_run();
                 unit.run_began = began;
+                unit.globals = Some(globals);
             }
         }
         loop {
@@ -98,11 +100,15 @@ impl Operator {
             return false;
         }
         let owner = Owner::Module(name.clone());
-        let values = self.values.hook_values(&owner);
         let version = self.values.version(&owner);
-        if let Some(unit) = self.modules.get_mut(name) {
-            unit.releasing = version;
-        }
+        let now = self.values.globals();
+        let Some(unit) = self.modules.get_mut(name) else {
+            return false;
+        };
+        unit.releasing = version;
+        let values = self
+            .values
+            .hook_values_under(unit.globals.as_ref().unwrap_or(&now), &owner);
         self.start_lane_job(
             lane,
             Job::SyncRelease {
@@ -151,14 +157,26 @@ impl Operator {
 
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.queues.succeeded(lane);
-        self.queues.finish(lane);
+        let task = self.queues.finish(lane);
+        self.apply_deferred(name);
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();
         let now = self.now.tick;
-        let Some(unit) = self.modules.get_mut(name) else { return };
-        unit.turn = Turn::Passed;
-        unit.last_failure = None;
+        let Some(unit) = self.modules.get_mut(name) else {
+            return;
+        };
         let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
+        // Those behind it wait for the run that its own hooks asked for, but not for one that such a run asks for.
+        let asked = matches!(
+            task,
+            Some(Task::ModuleRun {
+                reason: RunReason::AfterHelmChange,
+                ..
+            })
+        );
+        unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
+        unit.globals = None;
+        unit.last_failure = None;
         let action = unit.last_action.take();
         let took = now - unit.run_began;
         self.tell(Notice::ModuleReady {
@@ -182,8 +200,11 @@ impl Operator {
         }
         let step = step.describe();
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
+        self.apply_deferred(name);
+        let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life.begin_run();
+            unit.globals = Some(globals);
             unit.turn = Turn::Failed;
             unit.last_failure = Some(failure.report.clone());
         }

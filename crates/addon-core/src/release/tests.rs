@@ -1,7 +1,7 @@
 use super::*;
 
 const NOW: u64 = 1_000_000;
-const TIMEOUT: Duration = Duration::from_secs(1200);
+const TIMEOUT: Duration = Duration::from_mins(20);
 
 fn newest(status: Status) -> Newest {
     Newest {

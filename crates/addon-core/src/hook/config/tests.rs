@@ -333,7 +333,7 @@ mod anything {
             allow_failure: bool,
             order in 0_i64..100,
         ) {
-            let body = format!("onStartup: {order}\nschedule: [{{name: {name}s, crontab: '{minute} * * * *', allowFailure: {allow_failure}}}]");
+            let body = format!("onStartup: {order}\nschedule: [{{name: '{name}', crontab: '{minute} * * * *', allowFailure: {allow_failure}}}]");
             let v0 = global(&body).unwrap();
             let v1 = global(&format!("configVersion: v1\n{body}")).unwrap();
             prop_assert_eq!(HookConfig { version: ConfigVersion::V1, ..v0 }, v1);

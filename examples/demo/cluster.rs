@@ -1,0 +1,119 @@
+//! What there is to see in the operator's namespace, asked of the API server as its admin. Never asks the operator.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use testbed::audit::{Mark, Records};
+use testbed::namespace::Namespace;
+use testbed::plane::{ControlPlane, User};
+
+/// The operator's ConfigMap.
+pub(crate) const CONFIG: &str = "addon-operator";
+
+/// The newest revision of a release, as the labels of its Secret tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    pub(crate) revision: u32,
+    pub(crate) status: String,
+    /// Whether the operator says that it is its own.
+    pub(crate) ours: bool,
+}
+
+impl Release {
+    pub(crate) fn is_deployed(&self) -> bool {
+        self.status == "deployed"
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.status.starts_with("pending-")
+    }
+}
+
+impl std::fmt::Display for Release {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whose = if self.ours { "" } else { ", not ours" };
+        write!(out, "revision {} {}{whose}", self.revision, self.status)
+    }
+}
+
+/// The releases of the namespace by name.
+pub(crate) type Releases = BTreeMap<String, Release>;
+
+/// Reads the labels of all release Secrets.
+pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
+    const LABELS: [&str; 4] = ["name", "version", "status", r"app\.kubernetes\.io/managed-by"];
+    let columns = LABELS
+        .map(|label| format!("{{.metadata.labels.{label}}}"))
+        .join("{\"\\t\"}");
+    let output = format!("--output=jsonpath={{range .items[*]}}{columns}{{\"\\n\"}}{{end}}");
+    let lines = namespace.kubectl(["get", "secrets", "--field-selector=type=helm.sh/release.v1", &output])?;
+    let mut releases = Releases::new();
+    for line in lines.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, revision, status, owner] = columns[..] else {
+            bail!("a release Secret has unexpected labels: {line}");
+        };
+        let revision = revision
+            .parse()
+            .with_context(|| format!("the revision of a release is no number: {line}"))?;
+        let release = Release {
+            revision,
+            status: status.to_owned(),
+            ours: owner == "addon-operator",
+        };
+        match releases.get(name) {
+            Some(known) if known.revision >= revision => {}
+            _ => drop(releases.insert(name.to_owned(), release)),
+        }
+    }
+    Ok(releases)
+}
+
+/// All of them on one line.
+pub(crate) fn shown(releases: &Releases) -> String {
+    if releases.is_empty() {
+        return "no release".to_owned();
+    }
+    let each = releases.iter().map(|(name, release)| format!("{name} {release}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// An object, if it is there.
+pub(crate) fn object(namespace: &Namespace<'_>, kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    let text = namespace.kubectl(["get", kind, name, "--ignore-not-found", "--output=json"])?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(&text)?))
+}
+
+/// The objects with a label.
+pub(crate) fn objects(namespace: &Namespace<'_>, kind: &str, label: &str) -> anyhow::Result<Vec<Value>> {
+    let text = namespace.kubectl(["get", kind, "--selector", label, "--output=json"])?;
+    let mut list: Value = serde_json::from_str(&text)?;
+    match list["items"].take() {
+        Value::Array(items) => Ok(items),
+        _ => bail!("the list of {kind} has no items"),
+    }
+}
+
+/// Changes keys of the operator's ConfigMap, as a person would; `null` removes one.
+pub(crate) fn edit(namespace: &Namespace<'_>, data: &Value) -> anyhow::Result<()> {
+    let patch = json!({ "data": data }).to_string();
+    namespace.kubectl(["patch", "configmap", CONFIG, "--type=merge", "--patch", &patch])?;
+    Ok(())
+}
+
+/// What the operator, its hooks and its helm wrote since then; leases and events do not count, nor do questions that
+/// only look like writes.
+pub(crate) fn writes(plane: &ControlPlane, since: Mark) -> anyhow::Result<Records> {
+    const UNCOUNTED: [&str; 4] = [
+        "leases",
+        "events",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+    ];
+    let records = plane.audit().since(since)?.of(User::Operator).mutating();
+    Ok(records.that(|record| !UNCOUNTED.contains(&record.resource.as_str())))
+}

@@ -1,0 +1,136 @@
+//! `make demo`: the operator at work on a real control plane, with a narrator.
+//!
+//! Every claim is checked at the API server and in its audit log; what the operator says of itself is shown and never
+//! believed. Ends with 0 only if all claims came true. Leaves no process and no file behind, however it ends.
+
+mod cluster;
+mod life;
+mod metrics;
+mod modules;
+mod narrator;
+mod stage;
+mod tour;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Parser;
+use testbed::plane::{ControlPlane, Options, Pods};
+use testbed::{process, report};
+
+use life::Program;
+use narrator::{Interruption, Narrator, Stop, seconds};
+use tour::Tour;
+
+/// A tour of addon-operator on a control plane of its own.
+///
+/// On a terminal everything keeps running at the end, to look around, until Ctrl-C. Otherwise the exit code tells: 0 if
+/// everything was as it should be, 1 if not.
+#[derive(Debug, Parser)]
+#[command(name = "demo", max_term_width = 100)]
+struct Cli {
+    /// The operator to show [default: the one built beside this program]
+    #[arg(long, value_name = "PATH")]
+    operator: Option<PathBuf>,
+    /// How long to wait for any one thing
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+    /// Its arguments: all that follow
+    #[arg(long, value_name = "ARG", num_args = 1.., allow_hyphen_values = true, default_value = "start")]
+    operator_args: Vec<OsString>,
+}
+
+/// What the main thread waits for.
+enum Event {
+    Asked(i32),
+    Done(anyhow::Result<()>),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (tell, events) = mpsc::channel();
+    let told = tell.clone();
+    let listening = process::on_signal(move |asked| drop(told.send(Event::Asked(asked.signal))));
+    let interruption = Interruption::default();
+    let narrator = Narrator::new(Duration::from_secs(cli.patience), interruption.clone());
+    thread::spawn(move || {
+        // A panic must not leave the main thread waiting for ever.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            listening.context("cannot listen to signals")?;
+            show(&cli, &narrator)
+        }));
+        let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("the tour panicked")));
+        if let Err(error) = &outcome {
+            tell_failure(&narrator, error);
+        }
+        drop(tell.send(Event::Done(outcome)));
+    });
+    let mut asked = None;
+    loop {
+        match events.recv() {
+            Ok(Event::Asked(signal)) => {
+                asked.get_or_insert(signal);
+                interruption.raise();
+                process::interrupt();
+            }
+            Ok(Event::Done(Ok(()))) => return ExitCode::SUCCESS,
+            Ok(Event::Done(Err(_))) | Err(_) => {
+                let code = asked.and_then(|signal| u8::try_from(128 + signal).ok());
+                return code.map_or(ExitCode::FAILURE, ExitCode::from);
+            }
+        }
+    }
+}
+
+fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
+    let program = Program {
+        path: match &cli.operator {
+            Some(path) => path.clone(),
+            None => beside_us()?,
+        },
+        arguments: cli.operator_args.clone(),
+    };
+    narrator.chapter("addon-operator on a real control plane");
+    narrator.say("Only on loopback, and no cluster of yours is touched. Ctrl-C ends it and leaves nothing behind.");
+    narrator.say("Every \"ok\" was checked at the API server or in its audit log, not by asking the operator.");
+    let started = Instant::now();
+    let pods = Pods::Alive;
+    let plane = ControlPlane::start(&Options {
+        pods,
+        ..Options::default()
+    })?;
+    narrator.ok(format_args!(
+        "etcd, API server, controllers, scheduler and kwok are ready after {} at {}",
+        seconds(started.elapsed()),
+        plane.server()
+    ));
+    Tour::begin(narrator, &plane, program)?.run()
+}
+
+/// Examples are built into a folder of their own beside the programs.
+fn beside_us() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    let built = own.parent().and_then(|examples| examples.parent());
+    let operator = built
+        .map(|folder| folder.join("addon-operator"))
+        .filter(|path| path.is_file());
+    operator.context("there is no addon-operator beside this program: run `cargo build --release`, or say --operator")
+}
+
+fn tell_failure(narrator: &Narrator, error: &anyhow::Error) {
+    match error.downcast_ref::<Stop>() {
+        // Whoever pressed Ctrl-C knows.
+        Some(Stop::Interrupted) => {}
+        Some(Stop::Unproven { claim, seen }) => {
+            narrator.failed(claim);
+            narrator.say(seen);
+        }
+        None => narrator.failed(report::chain(error.as_ref())),
+    }
+}

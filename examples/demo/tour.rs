@@ -1,0 +1,300 @@
+//! The tour: what is shown in which order, and what must be true each time.
+//!
+//! Reads only the API server and the audit log, except where something is merely shown.
+
+mod config;
+mod lives;
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use serde_json::{Value, json};
+use testbed::audit::{Mark, Record, Records};
+use testbed::plane::ControlPlane;
+
+use crate::cluster::{self, Releases, shown};
+use crate::life::{Life, Program};
+use crate::metrics;
+use crate::modules;
+use crate::narrator::{Narrator, Stop, seconds};
+use crate::stage::Stage;
+
+/// All modules of the tour.
+const MODULES: [&str; 4] = ["crowd", "greeter", "sysctl-audit", "sysctl-tuner"];
+
+pub(crate) struct Tour<'a> {
+    narrator: &'a Narrator,
+    program: Program,
+    /// Ends before the stage it stands on.
+    life: Option<Life>,
+    stage: Stage<'a>,
+    started: Instant,
+}
+
+impl<'a> Tour<'a> {
+    pub(crate) fn begin(narrator: &'a Narrator, plane: &'a ControlPlane, program: Program) -> anyhow::Result<Self> {
+        let stage = Stage::build(plane, "demo", &modules::FILES)?;
+        Ok(Self {
+            narrator,
+            program,
+            life: None,
+            stage,
+            started: Instant::now(),
+        })
+    }
+
+    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+        let outcome = self.chapters();
+        if let Err(error) = &outcome
+            && !matches!(error.downcast_ref(), Some(Stop::Interrupted))
+        {
+            self.show_evidence();
+        }
+        outcome
+    }
+
+    fn chapters(&mut self) -> anyhow::Result<()> {
+        self.install()?;
+        self.edit()?;
+        self.switch_off_and_on()?;
+        self.break_and_mend()?;
+        self.kill_in_the_middle_of_helm()?;
+        self.restart_unchanged()?;
+        self.show_metrics();
+        let narrator = self.narrator;
+        narrator.chapter(&format!(
+            "All of it was as it should be, in {}.",
+            seconds(self.started.elapsed())
+        ));
+        if narrator.has_audience() {
+            self.show_around();
+            narrator.interruption().wait();
+        }
+        if let Some(life) = self.life.take() {
+            life.stop(narrator.patience())?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> anyhow::Result<()> {
+        self.life = Some(self.stage.start(&self.program)?);
+        Ok(())
+    }
+
+    /// Waits for a claim to come true; the error of `check` is what is seen instead.
+    fn wait<T>(&self, claim: &str, check: impl FnMut() -> anyhow::Result<T>) -> Result<T, Stop> {
+        let dead = || self.life.as_ref().is_some_and(Life::has_ended);
+        self.narrator.wait(claim, dead, check)
+    }
+
+    /// Waits until a release has a later revision than `before`, deployed.
+    fn wait_for_revision(&self, name: &str, before: &Releases) -> Result<u32, Stop> {
+        let old = before.get(name).map_or(0, |release| release.revision);
+        self.wait(&format!("{name} is deployed at a later revision than {old}"), || {
+            let releases = cluster::releases(self.stage.namespace())?;
+            match releases.get(name) {
+                Some(release) if release.is_deployed() && release.revision > old => Ok(release.revision),
+                Some(release) => bail!("{name} {release}"),
+                None => bail!("no release {name}"),
+            }
+        })
+    }
+
+    /// Waits until the operator has not written anything for a while, and returns what it has.
+    fn wait_for_quiet(&self, since: Mark) -> Result<Records, Stop> {
+        const WHILE: Duration = Duration::from_secs(1);
+        let mut last = (0, Instant::now());
+        self.wait("the operator has nothing more to write", || {
+            let writes = cluster::writes(self.stage.plane(), since)?;
+            if writes.len() != last.0 {
+                last = (writes.len(), Instant::now());
+            }
+            if last.1.elapsed() < WHILE {
+                bail!("{} writes so far, the last one just now", writes.len());
+            }
+            Ok(writes)
+        })
+    }
+
+    /// That no release but those named differs from before, and that the operator wrote about no other.
+    fn check_untouched(&self, before: &Releases, but: &[&str], writes: &Records) -> anyhow::Result<()> {
+        let mut wanted = before.clone();
+        let mut found = cluster::releases(self.stage.namespace())?;
+        for name in but {
+            wanted.remove(*name);
+            found.remove(*name);
+        }
+        let claim = format!("no release but {} is touched", but.join(" and "));
+        check(&claim, wanted == found, || {
+            format!("before: {}; now: {}", shown(&wanted), shown(&found))
+        })?;
+        let strange = writes.clone().that(|record| !is_about(record, but));
+        check(&claim, strange.is_empty(), || format!("the audit log says:\n{strange}"))
+    }
+
+    fn mark(&self) -> anyhow::Result<Mark> {
+        Ok(self.stage.plane().audit().mark()?)
+    }
+
+    fn install(&mut self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("1  Install");
+        narrator.say("The operator starts on the modules of this repository, and on greeter and crowd, made for this");
+        narrator.say("tour. Its ConfigMap wants the profile \"database\" for sysctl-tuner.");
+        let data = "--from-literal=sysctlTuner=profile: database";
+        self.stage
+            .namespace()
+            .kubectl(["create", "configmap", cluster::CONFIG, data])?;
+        self.start()?;
+        let releases = self.wait(
+            "all four releases are deployed and labelled as the operator's own",
+            || {
+                let releases = cluster::releases(self.stage.namespace())?;
+                let done = |name: &&str| {
+                    releases
+                        .get(*name)
+                        .is_some_and(|release| release.is_deployed() && release.ours)
+                };
+                if releases.len() == MODULES.len() && MODULES.iter().all(done) {
+                    Ok(releases)
+                } else {
+                    bail!(shown(&releases))
+                }
+            },
+        )?;
+        let age = self.life.as_ref().map(Life::age).unwrap_or_default();
+        narrator.ok(format_args!(
+            "four releases, labelled as ours, {} after the start:",
+            seconds(age)
+        ));
+        narrator.say(shown(&releases));
+        self.check_settings("database", "vm.swappiness = 1")?;
+        self.check_facts()?;
+        let audit = self.wait_for_pods("sysctl-audit")?;
+        narrator.ok(format_args!(
+            "its enabled script let sysctl-audit in, after the tuner it needs: {audit}"
+        ));
+        Ok(())
+    }
+
+    /// That the DaemonSet runs with settings that only the hook of its module knows.
+    fn check_settings(&self, profile: &str, setting: &str) -> anyhow::Result<()> {
+        self.wait(
+            &format!("sysctl-tuner has the settings of the profile {profile}"),
+            || {
+                let config = cluster::object(self.stage.namespace(), "configmap", "sysctl-tuner")?.unwrap_or_default();
+                let text = config["data"]["sysctl.conf"].as_str().unwrap_or("no settings");
+                if text.contains(setting) {
+                    Ok(())
+                } else {
+                    bail!(text.replace('\n', "; "))
+                }
+            },
+        )?;
+        let pods = self.wait_for_pods("sysctl-tuner")?;
+        self.narrator.ok(format_args!(
+            "the hook completed the profile {profile} ({setting}, …): {pods}"
+        ));
+        Ok(())
+    }
+
+    /// That the chart was rendered with a fact that the global hook found out: its own default is an older image.
+    fn check_facts(&self) -> anyhow::Result<()> {
+        let image = self.wait("the pause image follows from the cluster's version", || {
+            let set = cluster::object(self.stage.namespace(), "daemonset", "sysctl-tuner")?.unwrap_or_default();
+            let image = set["spec"]["template"]["spec"]["containers"][0]["image"]
+                .as_str()
+                .unwrap_or("none")
+                .to_owned();
+            if image.ends_with("/pause:3.10.1") {
+                Ok(image)
+            } else {
+                bail!("image {image}")
+            }
+        })?;
+        let version = self.stage.namespace().kubectl(["version", "--output=json"])?;
+        let version: Value = serde_json::from_str(&version)?;
+        let version = version["serverVersion"]["gitVersion"].as_str().unwrap_or("?");
+        self.narrator.ok(format_args!(
+            "the global hook told the charts about Kubernetes {version}: {image}"
+        ));
+        Ok(())
+    }
+
+    fn wait_for_pods(&self, name: &str) -> Result<String, Stop> {
+        self.wait(&format!("the DaemonSet {name} has its pods"), || {
+            let set = cluster::object(self.stage.namespace(), "daemonset", name)?.unwrap_or_default();
+            let status = &set["status"];
+            let number = |key: &str| status[key].as_u64().unwrap_or(0);
+            let (wanted, ready) = (number("desiredNumberScheduled"), number("numberReady"));
+            let current = status["observedGeneration"] == set["metadata"]["generation"]
+                && number("updatedNumberScheduled") == wanted;
+            let text = format!("{ready} of {wanted} pods ready");
+            if current && wanted > 0 && ready == wanted {
+                Ok(text)
+            } else {
+                bail!(text)
+            }
+        })
+    }
+
+    fn show_evidence(&self) {
+        self.narrator.chapter("What there is to see");
+        self.narrator.say(self.stage.namespace().evidence());
+    }
+
+    fn show_metrics(&self) {
+        self.narrator.chapter("7  What the operator says of itself");
+        match metrics::excerpt(self.stage.port()) {
+            Ok(lines) => self.narrator.say(lines.join("\n")),
+            Err(error) => self.narrator.say(format_args!("no metrics: {error:#}")),
+        }
+    }
+
+    fn show_around(&self) {
+        let (narrator, stage) = (self.narrator, &self.stage);
+        let program = self.program.path.display();
+        narrator.chapter("Look around from another shell");
+        let kubeconfig = stage.namespace().kubeconfig(testbed::plane::User::Admin);
+        narrator.say(format_args!("export KUBECONFIG={}", kubeconfig.display()));
+        narrator.say(format_args!("export PATH={}:$PATH", stage.plane().programs().display()));
+        narrator.say(format_args!("export DEBUG_UNIX_SOCKET={}", stage.socket().display()));
+        narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
+        narrator.say("kubectl get daemonsets,configmaps,secrets");
+        for command in [
+            "module list --output wide",
+            "module values sysctl-tuner",
+            "global values",
+            "queue list",
+        ] {
+            narrator.say(format_args!("{program} {command}"));
+        }
+        narrator.say(format_args!("curl http://127.0.0.1:{}/metrics", stage.port()));
+        if let Some(life) = &self.life {
+            narrator.say(format_args!("tail -f {}", life.log().display()));
+        }
+        narrator.say("\nCtrl-C ends it and leaves nothing behind.");
+    }
+}
+
+/// Whether a request is about one of the modules, all of whose objects begin with its name, or about the operator's own
+/// notes.
+fn is_about(record: &Record, modules: &[&str]) -> bool {
+    const NOTES: &str = "addon-operator-state";
+    let name = record.name.strip_prefix("sh.helm.release.v1.").unwrap_or(&record.name);
+    record.name == NOTES || modules.iter().any(|module| name.starts_with(module))
+}
+
+/// A claim about what does not change any more.
+fn check(claim: &str, holds: bool, seen: impl FnOnce() -> String) -> anyhow::Result<()> {
+    if holds {
+        return Ok(());
+    }
+    let (claim, seen) = (claim.to_owned(), seen());
+    Err(Stop::Unproven { claim, seen }.into())
+}
+
+/// The text of a section, as it stands in the ConfigMap.
+fn section(value: &Value) -> Value {
+    json!(value.to_string())
+}

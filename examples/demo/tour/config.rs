@@ -1,0 +1,169 @@
+//! The part of the tour that only edits the ConfigMap: a value, a flag, a mistake.
+
+use std::time::Instant;
+
+use anyhow::bail;
+use serde_json::json;
+
+use super::{Tour, check, section};
+use crate::cluster::{self, Releases};
+use crate::life;
+use crate::narrator::seconds;
+
+impl Tour<'_> {
+    /// One section is edited; one release follows.
+    pub(super) fn edit(&mut self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("2  Edit the ConfigMap");
+        narrator.say("sysctlTuner: the profile becomes \"search\". Only that module is run again.");
+        let (mark, before) = (self.mark()?, self.releases()?);
+        cluster::edit(
+            self.stage.namespace(),
+            &json!({ "sysctlTuner": section(&json!({ "profile": "search" })) }),
+        )?;
+        let edited = Instant::now();
+        let revision = self.wait_for_revision("sysctl-tuner", &before)?;
+        narrator.ok(format_args!(
+            "sysctl-tuner is at revision {revision}, {} after the edit",
+            seconds(edited.elapsed())
+        ));
+        self.check_settings("search", "vm.max_map_count = 262144")?;
+        let writes = self.wait_for_quiet(mark)?;
+        self.check_untouched(&before, &["sysctl-tuner"], &writes)?;
+        let others = "the other releases have their old revisions";
+        narrator.ok(format_args!(
+            "{others}; the operator wrote {} times, all for sysctl-tuner",
+            writes.len()
+        ));
+        Ok(())
+    }
+
+    /// A flag off, and on again.
+    pub(super) fn switch_off_and_on(&mut self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("3  Switch a module off and on");
+        narrator.say("sysctlAuditEnabled: \"false\", and a moment later \"true\".");
+        let (mark, before) = (self.mark()?, self.releases()?);
+        let flag = |value: &str| cluster::edit(self.stage.namespace(), &json!({ "sysctlAuditEnabled": value }));
+        flag("false")?;
+        let edited = Instant::now();
+        self.wait("nothing is left of sysctl-audit", || {
+            match self.left_of("sysctl-audit")? {
+                left if left.is_empty() => Ok(()),
+                left => bail!("there is still {}", left.join(", ")),
+            }
+        })?;
+        narrator.ok(format_args!(
+            "release, DaemonSet and ConfigMap were gone {} after the edit",
+            seconds(edited.elapsed())
+        ));
+        let deletes = self.wait_for_quiet(mark)?.deleting();
+        let strange = deletes.that(|record| !record.name.contains("sysctl-audit"));
+        check("nothing else is deleted", strange.is_empty(), || {
+            format!("the audit log says:\n{strange}")
+        })?;
+
+        let off = self.releases()?;
+        flag("true")?;
+        let edited = Instant::now();
+        let revision = self.wait_for_revision("sysctl-audit", &off)?;
+        let pods = self.wait_for_pods("sysctl-audit")?;
+        let after = seconds(edited.elapsed());
+        narrator.ok(format_args!(
+            "it is back at revision {revision} {after} after the second edit: {pods}"
+        ));
+        let writes = self.wait_for_quiet(mark)?;
+        self.check_untouched(&before, &["sysctl-audit"], &writes)?;
+        narrator.ok("nothing else was deleted, and no other release has a new revision");
+        Ok(())
+    }
+
+    /// A mistake in one section, together with a change in another.
+    pub(super) fn break_and_mend(&mut self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("4  Break a module, and mend it");
+        narrator.say("One edit: greeter.text gets so long that its chart refuses it, and sysctl-tuner gets a setting.");
+        let (mark, before) = (self.mark()?, self.releases()?);
+        let long = "Welcome to everybody who came from near and far.";
+        let tuner = json!({ "profile": "search", "settings": { "vm.max_map_count": 524_288 } });
+        let data = json!({ "greeter": section(&json!({ "text": long })), "sysctlTuner": section(&tuner) });
+        cluster::edit(self.stage.namespace(), &data)?;
+        let edited = Instant::now();
+        let revision = self.wait_for_revision("sysctl-tuner", &before)?;
+        narrator.ok(format_args!(
+            "sysctl-tuner is at revision {revision}, {} after the edit",
+            seconds(edited.elapsed())
+        ));
+        self.check_settings("search", "vm.max_map_count = 524288")?;
+        let writes = self.wait_for_quiet(mark)?;
+        self.check_untouched(&before, &["sysctl-tuner"], &writes)?;
+        let text = self.greeting()?;
+        check("greeter keeps what it had", text == "Welcome.", || {
+            format!("it says \"{text}\"")
+        })?;
+        narrator.ok(format_args!("greeter stays at its {}: \"{text}\"", before["greeter"]));
+        self.show_complaint();
+
+        cluster::edit(
+            self.stage.namespace(),
+            &json!({ "greeter": section(&json!({ "text": "Welcome, all." })) }),
+        )?;
+        let edited = Instant::now();
+        let revision = self.wait_for_revision("greeter", &before)?;
+        let text = self.wait("greeter says what its section says", || match self.greeting()? {
+            text if text == "Welcome, all." => Ok(text),
+            text => bail!("it says \"{text}\""),
+        })?;
+        let after = seconds(edited.elapsed());
+        narrator.ok(format_args!(
+            "mended: greeter is at revision {revision}, {after} after the edit: \"{text}\""
+        ));
+        Ok(())
+    }
+
+    pub(super) fn releases(&self) -> anyhow::Result<Releases> {
+        cluster::releases(self.stage.namespace())
+    }
+
+    /// What there still is of a module that is named like its objects.
+    fn left_of(&self, name: &str) -> anyhow::Result<Vec<String>> {
+        let mut left = Vec::new();
+        if let Some(release) = self.releases()?.get(name) {
+            left.push(format!("a release: {release}"));
+        }
+        for kind in ["daemonset", "configmap"] {
+            if cluster::object(self.stage.namespace(), kind, name)?.is_some() {
+                left.push(format!("a {kind}"));
+            }
+        }
+        Ok(left)
+    }
+
+    fn greeting(&self) -> anyhow::Result<String> {
+        let config = cluster::object(self.stage.namespace(), "configmap", "greeter")?.unwrap_or_default();
+        Ok(config["data"]["text"].as_str().unwrap_or("nothing").to_owned())
+    }
+
+    /// What the log says about the mistake. For showing only.
+    fn show_complaint(&self) {
+        let log = self
+            .life
+            .as_ref()
+            .map(|life| life::tail(life.log(), 50))
+            .unwrap_or_default();
+        let error = log
+            .lines()
+            .rev()
+            .find(|line| line.contains("more than 40 characters"))
+            .and_then(error_of);
+        if let Some(error) = error {
+            self.narrator.say(format_args!("The operator's log: {error}"));
+        }
+    }
+}
+
+/// The error in a record of the log.
+fn error_of(record: &str) -> Option<&str> {
+    let (_, error) = record.split_once("error=\"")?;
+    error.split('"').next()
+}

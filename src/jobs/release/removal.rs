@@ -1,0 +1,50 @@
+//! Removes a release. Only an explicit job comes here, and a foreign release is refused whatever the job says.
+
+use addon_core::failure::Failure;
+use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{forget_unless_unfinished, now, observe};
+use crate::jobs::{Tools, unless};
+use crate::report::Chain;
+
+/// Removes a release of ours; one that is absent is a success.
+pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
+    let _hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
+    let mut facts = Facts {
+        release: release.to_owned(),
+        inputs: String::new(),
+        newest: None,
+        objects: Objects::Unknown,
+        rendered: None,
+        intent: None,
+        now: 0,
+        helm_timeout: tools.helm.options().timeout,
+    };
+    let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
+        return Ok(());
+    };
+    if let Some(failure) = release::delay_of_removal(&facts) {
+        return Err(failure);
+    }
+    let intent = Intent {
+        kind: IntentKind::Uninstall,
+        revision_before: revision.newest.revision,
+        digest: String::new(),
+        started: now(),
+    };
+    tools.helm.version().await?;
+    info!(release, "uninstalling the release");
+    tools.cluster.record_intent(release, &intent).await?;
+    let uninstalled = tools.helm.uninstall(release, cancel).await;
+    tools.cluster.forget_apis().await;
+    if let Err(error) = uninstalled {
+        forget_unless_unfinished(tools, release).await;
+        return Err(error.into());
+    }
+    if let Err(error) = tools.cluster.clear_intent(release).await {
+        warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
+    }
+    Ok(())
+}

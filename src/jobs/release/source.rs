@@ -1,0 +1,109 @@
+//! The chart and the values of a sync in the form that helm takes. Never starts helm.
+
+use std::io;
+use std::path::Path;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::yaml;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::cluster::releases;
+use crate::disk::Chart;
+use crate::helm::{self, HelmError};
+use crate::jobs::Tools;
+use crate::jobs::tmp::TmpFile;
+
+/// What one Secret can hold. The chart and the manifest need room beside the values.
+const SECRET_LIMIT: usize = 1 << 20;
+/// Values below this fit however badly they can be packed.
+const SURELY_FITS: usize = 700 << 10;
+
+/// They are made when they are first needed, and removed with this.
+pub(super) struct Source<'a> {
+    kind: Chart,
+    dir: &'a Path,
+    values: &'a Value,
+    ready: Option<(Option<TempDir>, TmpFile)>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(kind: Chart, dir: &'a Path, values: &'a Value) -> Self {
+        Self {
+            kind,
+            dir,
+            values,
+            ready: None,
+        }
+    }
+
+    pub(super) async fn ready(&mut self, tools: &Tools, release: &str) -> Result<(&Path, &Path), Failure> {
+        if self.ready.is_none() {
+            let text = yaml::to_string(self.values);
+            refuse_oversized(release, &text)?;
+            let prepare = |error: io::Error| Failure::from(HelmError::Prepare(error));
+            let values = tools
+                .tmp
+                .file(&format!("{release}.module-values.yaml-"), "", text.as_bytes())
+                .map_err(prepare)?;
+            let made = match self.kind {
+                Chart::Whole => None,
+                Chart::Made => Some(self.make(tools, release).await?),
+            };
+            self.ready = Some((made, values));
+        }
+        let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
+        Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
+    }
+
+    async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {
+        let (kind, dir, tmp) = (self.kind, self.dir.to_owned(), tools.tmp.dir().to_owned());
+        let release = release.to_owned();
+        tokio::task::spawn_blocking(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
+            .await
+            .map_err(|error| Failure::new(Class::Defect, format!("cannot make a chart: {error}")))?
+            .map_err(|error| HelmError::Prepare(error).into())
+    }
+}
+
+fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
+    if values.len() < SURELY_FITS {
+        return Ok(());
+    }
+    let size = releases::packed_size(values.as_bytes()).map_err(HelmError::Prepare)?;
+    if size < SECRET_LIMIT {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Class::Invalid,
+        format!(
+            "the values of release '{release}' take {size} bytes packed, and a release Secret holds {SECRET_LIMIT}"
+        ),
+    )
+    .hint("keep large data in a ConfigMap or Secret of its own and only its name in the values"))
+}
+
+#[cfg(test)]
+mod tests {
+    use addon_core::digest::Digest;
+
+    use super::*;
+
+    #[test]
+    fn values_beyond_a_secret_are_refused_before_helm_is_started() {
+        // Digits of a digest chain: hardly packable, and the same in every run.
+        let mut text = String::new();
+        let mut digest = Digest::of_bytes(b"seed");
+        while text.len() < 3 << 20 {
+            digest = Digest::of_bytes(digest.to_string().as_bytes());
+            text.push_str(&digest.to_string());
+        }
+        let failure = refuse_oversized("one", &text).unwrap_err();
+        assert_eq!(failure.class, Class::Invalid);
+        assert!(
+            failure.report.contains("'one'") && failure.report.contains("1048576"),
+            "{failure}"
+        );
+        assert_eq!(refuse_oversized("one", &"a: b\n".repeat(1 << 20)), Ok(()));
+    }
+}
