@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::operator::effect::{Effect, HookRun, Job};
 use addon_core::operator::event::{Done, Event};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{Step, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{document, job_name, owner_name};
 
-/// The end of a hook changes at most the values of its owner; one that trespassed changes none.
+/// The end of a hook changes at most the patches of its owner; one that trespassed changes none and saves nothing.
 pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
     let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else {
         return Ok(());
@@ -19,19 +19,22 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
         return Ok(());
     };
     let owner = owner_name(&hook.owner);
-    for (whose, before) in &step.before.values {
-        let after = step.after.values.get(whose);
-        // A removal that ends in the same step forgets what the module's hooks had set.
-        let deleted = step.effects.iter().any(|effect| match effect {
-            Effect::Tell(Notice::ModuleDeleted { module }) => module.as_str() == whose,
-            _ => false,
-        });
-        if (*whose == owner && !trespassed) || deleted {
+    let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
+    let saved = step.effects.iter().find(saves);
+    ensure(!trespassed || saved.is_none(), "V3", || {
+        format!("{hook} did what it may not, and still {saved:?}")
+    })?;
+    for (whose, before) in &step.before.patches {
+        let after = step.after.patches.get(whose);
+        // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.
+        let forgotten = after == Some(&Value::Null)
+            && (step.before.modules.get(whose)).is_some_and(|module| !module.enabled || module.state == "Deleting");
+        if (*whose == owner && !trespassed) || forgotten {
             continue;
         }
         let name = if trespassed { "V3" } else { "V5" };
         ensure(after == Some(before), name, || {
-            format!("{hook} changed the values of {whose} from {before} to {after:?}")
+            format!("{hook} changed the patches of {whose} from {before} to {after:?}")
         })?;
     }
     Ok(())
