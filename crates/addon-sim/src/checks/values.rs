@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::operator::effect::{Effect, HookRun, Job};
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
 use serde_json::Value;
 
@@ -27,8 +27,13 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
         // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.
-        let forgotten = after == Some(&Value::Null)
-            && (step.before.modules.get(whose)).is_some_and(|module| !module.enabled || module.state == "Deleting");
+        let deleted = |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose);
+        let given_up = step
+            .before
+            .modules
+            .get(whose)
+            .is_some_and(|module| module.state == "Deleting");
+        let forgotten = after == Some(&Value::Null) && (given_up || step.effects.iter().any(deleted));
         if (*whose == owner && !trespassed) || forgotten {
             continue;
         }
