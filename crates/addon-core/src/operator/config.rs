@@ -242,6 +242,10 @@ impl Operator {
                     unit.deferred = Some(entry);
                 }
             } else {
+                // What an earlier reading had left for later is out of date now.
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.deferred = None;
+                }
                 self.set_section(&owner, &entry);
             }
             if values(before) != values(after) {
