@@ -280,6 +280,10 @@ impl Operator {
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) {
         if let Some(entry) = self.modules.get_mut(name).and_then(|unit| unit.deferred.take()) {
             self.set_section(&Owner::Module(name.clone()), &entry);
+            if self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script) {
+                // The script was asked with the section as it was before.
+                self.reassess(Reason::ConfigChanged, BTreeSet::new());
+            }
         }
     }
 
