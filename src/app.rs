@@ -20,9 +20,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use crate::cluster::Cluster;
+use crate::cluster::config_map::watch::Trouble;
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
@@ -43,8 +44,6 @@ use start::StartError;
 const FAILED: u8 = 1;
 /// How long the whole stop may take; Kubernetes grants as much before it kills.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
-/// An API server that has not answered by then is worth a word in `/readyz`.
-const FIRST_WORD: Duration = Duration::from_secs(3);
 
 /// Runs the operator until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
@@ -125,8 +124,8 @@ async fn build(
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
     let meters = Arc::new(Meters::new(&settings.metrics_prefix));
-    let (unreachable, told_unreachable) = watch::channel(None);
-    let socket = listen(settings, levels, parts, &doors, &meters, told_unreachable).await?;
+    let (trouble, told_trouble) = watch::channel(None);
+    let socket = listen(settings, levels, parts, &doors, &meters, told_trouble).await?;
 
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
@@ -137,7 +136,7 @@ async fn build(
     let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone())?;
     parts.spawn(
         "the watch of the ConfigMap",
-        watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), unreachable),
+        watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), trouble),
     );
 
     let tools = Arc::new(Tools {
@@ -154,7 +153,8 @@ async fn build(
     start::check_helm(&tools.helm).await;
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let driver = Driver::new(operator, (doors, mail), Notices::new(meters), run);
+    let notices = Notices::new(meters, settings.config_map.clone());
+    let driver = Driver::new(operator, (doors, mail), notices, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
 }
@@ -166,7 +166,7 @@ async fn listen(
     parts: &mut Parts,
     doors: &Loop,
     meters: &Arc<Meters>,
-    unreachable: probe::Unreachable,
+    trouble: probe::Trouble,
 ) -> Result<debug::unix::SocketFile, StartError> {
     let address = settings.listen;
     let listener = TcpListener::bind(address)
@@ -175,7 +175,7 @@ async fn listen(
     let probe = Probe {
         doors: doors.clone(),
         meters: Arc::clone(meters),
-        unreachable,
+        trouble,
     };
     serve(
         parts,
@@ -210,31 +210,13 @@ where
     });
 }
 
-/// Tells the loop what the `ConfigMap` holds, and people when nothing was heard at first.
-async fn watch_config(cluster: Cluster, name: String, doors: Loop, unreachable: watch::Sender<Option<String>>) {
-    let mut readings = std::pin::pin!(cluster.watch_config(&name));
-    let silence = async {
-        sleep(FIRST_WORD).await;
-        let server = cluster.server();
-        warn!(
-            server,
-            config_map = name,
-            "API server has not answered yet, the start waits for it"
-        );
-        unreachable.send_replace(Some(format!("no answer from {server} yet")));
-        std::future::pending::<()>().await;
-    };
-    let first = tokio::select! {
-        first = readings.next() => first,
-        () = silence => None,
-    };
-    unreachable.send_replace(None);
-    let mut next = first;
-    while let Some(read) = next {
+/// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
+async fn watch_config(cluster: Cluster, name: String, doors: Loop, trouble: Trouble) {
+    let mut readings = std::pin::pin!(cluster.watch_config(&name, trouble));
+    while let Some(read) = readings.next().await {
         if doors.configure(Event::ConfigChanged(read)).await.is_err() {
             return;
         }
-        next = readings.next().await;
     }
 }
 

@@ -101,9 +101,14 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result
 /// How a hook or a script that did not run to its end failed.
 fn not_ended(error: &ProcessError) -> Failure {
     match error {
-        ProcessError::Start { hint, source, .. } => {
-            let failure = Failure::new(Class::HookFailed, format!("cmd start: {source}"));
-            hint.iter().fold(failure, Failure::hint)
+        ProcessError::Start { program, hint, source } => {
+            let report = format!("cmd start: {}: {source}", program.display());
+            let failure = Failure::new(Class::HookFailed, report);
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None if !program.exists() => failure.hint("its file was there at the start: put it back"),
+                None => failure,
+            }
         }
         ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
         ProcessError::TimedOut { deadline, .. } => Failure::new(

@@ -19,22 +19,24 @@ use records::seconds;
 #[derive(Debug, Clone)]
 pub struct Notices {
     meters: Arc<Meters>,
+    /// Its name, which the core has no need to know.
+    config_map: String,
 }
 
 impl Notices {
-    /// Notices that move these meters.
-    pub fn new(meters: Arc<Meters>) -> Self {
-        Self { meters }
+    /// Notices that move these meters, and name this `ConfigMap` when they are about it.
+    pub fn new(meters: Arc<Meters>, config_map: String) -> Self {
+        Self { meters, config_map }
     }
 
     /// Writes the notice to the log and counts it.
     pub fn tell(&self, notice: &Notice) {
         metered::count(notice, &self.meters);
-        log(notice);
+        log(notice, &self.config_map);
     }
 }
 
-fn log(notice: &Notice) {
+fn log(notice: &Notice, config_map: &str) {
     match notice {
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
         Notice::HookStarted { hook, labels } => records::hook_started(hook, labels),
@@ -117,7 +119,9 @@ fn log(notice: &Notice) {
         Notice::PurgeHeld { releases, reason } => {
             warn!(
                 releases = releases.join(","),
-                reason, "Releases without a module are kept"
+                reason,
+                hint = "put the modules back and start the operator again, or uninstall with helm what is not wanted",
+                "Releases without a module are kept"
             );
         }
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
@@ -135,21 +139,28 @@ fn log(notice: &Notice) {
         }
         Notice::ConfigRejected { key, message } => {
             error!(
+                config_map,
                 key,
                 error = message,
+                hint = "mend this key, it is taken over at once",
                 "ConfigMap key cannot be used, its last good value stays in force"
             );
         }
-        Notice::ConfigApplied { keys } => info!(keys = keys.join(","), "ConfigMap is applied"),
-        Notice::ConfigMissing => warn!("ConfigMap is not found, what was last good stays in force"),
+        Notice::ConfigApplied { keys } => info!(config_map, keys = keys.join(","), "ConfigMap is applied"),
+        Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),
         Notice::ConfigUnknown { keys } => {
-            warn!(keys = keys.join(","), "ConfigMap has values for unknown modules");
+            warn!(
+                config_map,
+                keys = keys.join(","),
+                "ConfigMap has values for unknown modules"
+            );
         }
         Notice::StepFailed {
             step,
             failure,
+            again,
             retry_in,
-        } => records::step_failed(step, failure, *retry_in),
+        } => records::step_failed(step, failure, *again, *retry_in),
         Notice::TasksDropped { queue, count, reason } => {
             info!(queue = queue.as_str(), count, reason, "Tasks are dropped from queue");
         }

@@ -30,6 +30,8 @@ pub const MEMBERS: &str = "record.members";
 const OURS: [&str; 2] = ["addon_operator", "addon_core"];
 /// Libraries whose talk is about requests to the API server.
 const CLIENT: [&str; 4] = ["kube", "kube_client", "kube_runtime", "hyper_util"];
+/// Has something to say of each request that failed. All of them come back to us, and we tell what follows from them.
+const EVERY_FAILURE: &str = "kube_client::client";
 
 #[derive(Debug, Error)]
 pub enum TelemetryError {
@@ -91,7 +93,7 @@ fn targets(level: LogLevel, client: ClientLog) -> Targets {
         .with_default(level.min(LevelFilter::WARN))
         .with_targets(OURS.map(|target| (target, level)));
     match client {
-        ClientLog::Quiet => targets,
+        ClientLog::Quiet => targets.with_target(EVERY_FAILURE, LevelFilter::OFF),
         ClientLog::Requests => targets.with_targets(CLIENT.map(|target| (target, LevelFilter::DEBUG))),
     }
 }

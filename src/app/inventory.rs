@@ -35,6 +35,9 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
     for problem in &found.problems {
         tell(problem);
     }
+    for module in &found.modules {
+        module.faults.iter().for_each(|fault| tell_broken(&module.name, fault));
+    }
     let catalogue = Catalogue::of(&found);
     Ok(Read {
         inventory: inventory(found),
@@ -56,6 +59,16 @@ fn tell(problem: &Problem) {
             warn!(%path, problem = %fault, "Not everything on disk could be read, so nothing is removed for being absent");
         }
     }
+}
+
+/// Also a module that is off should be heard of: as it is, it would not be removed.
+fn tell_broken(module: &ModuleName, fault: &Problem) {
+    warn!(
+        module = module.as_str(),
+        path = %fault.path.display(),
+        problem = %Chain(&fault.fault),
+        "Module cannot be read, so it is neither run nor removed"
+    );
 }
 
 fn inventory(found: Found) -> Inventory {

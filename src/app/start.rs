@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 use super::FAILED;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{Address, ConnectError};
-use crate::disk::Problem;
+use crate::disk::{Fault, Problem};
 use crate::helm::{self, Helm};
 use crate::jobs::tmp::TmpDir;
 use crate::process::Spawner;
@@ -68,10 +68,20 @@ impl StartError {
             Self::Socket(_) => vec!["choose another place with --debug-unix-socket or DEBUG_UNIX_SOCKET"],
             Self::TmpDir { .. } => vec!["choose another place with --tmp-dir or ADDON_OPERATOR_TMP_DIR"],
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
-            Self::Problem(_) => vec!["--modules-dir and --global-hooks-dir say where modules and hooks are"],
+            Self::Problem(problem) => vec![about_disk(&problem.fault)],
             Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster"],
             Self::Runtime(_) | Self::Spawner(_) | Self::Signals(_) | Self::Disk(_) | Self::OwnProgram(_) => Vec::new(),
         }
+    }
+}
+
+fn about_disk(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Missing | Fault::NoDirectory | Fault::Unreadable(_) | Fault::DanglingLink => {
+            "is its volume mounted? --modules-dir and --global-hooks-dir say where modules and hooks are"
+        }
+        Fault::Name(_) | Fault::HookName(_) | Fault::NameNotUnicode => "rename it",
+        _ => "mend the file and start the operator again; nothing was changed in the cluster",
     }
 }
 

@@ -78,6 +78,24 @@ impl RequestError {
         self.code() == Some(409)
     }
 
+    /// Nobody answers at the server's address.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Silent { .. } => true,
+            Self::Failed { source, .. } => {
+                let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source.as_ref());
+                while let Some(error) = cause {
+                    if let Some(client) = error.downcast_ref::<hyper_util::client::legacy::Error>() {
+                        return client.is_connect();
+                    }
+                    cause = error.source();
+                }
+                false
+            }
+            Self::Unusable { .. } => false,
+        }
+    }
+
     fn class(&self) -> Class {
         match self {
             Self::Silent { .. } => Class::Unavailable,

@@ -190,7 +190,23 @@ pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
     );
 }
 
-pub(super) fn step_failed(step: &str, failure: &Failure, retry_in: Duration) {
+pub(super) fn step_failed(step: &str, failure: &Failure, again: bool, retry_in: Duration) {
+    // Time heals it, and nobody has to hear of it more than once.
+    if failure.class == Class::Unavailable {
+        if again {
+            debug!(step, error = failure.report, "Step waits on");
+        } else {
+            warn!(
+                step,
+                error = failure.report,
+                class = failure.class.label(),
+                hint = hint(failure),
+                retry_in_seconds = seconds(retry_in),
+                "Step waits, and is tried until it succeeds."
+            );
+        }
+        return;
+    }
     error!(
         step,
         error = failure.report,

@@ -37,7 +37,7 @@ fn told(notices: &[Notice]) -> (Vec<Value>, String) {
         .with_writer(move || sink.clone())
         .finish();
     let meters = Arc::new(Meters::new("own_"));
-    let told = Notices::new(Arc::clone(&meters));
+    let told = Notices::new(Arc::clone(&meters), "settings".to_owned());
     tracing::subscriber::with_default(subscriber, || {
         for notice in notices {
             told.tell(notice);

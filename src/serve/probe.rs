@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use super::{Loop, Unanswered, not_found, text};
 use crate::meters::{self, Meters, Sample};
 
-/// Why the API server cannot be reached, as long as that is so.
-pub type Unreachable = watch::Receiver<Option<String>>;
+/// What keeps us from hearing of the `ConfigMap`, as long as that is so.
+pub type Trouble = watch::Receiver<Option<String>>;
 
 /// What the routes answer from.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Probe {
     /// To render our own metrics.
     pub meters: Arc<Meters>,
     /// Told in `/readyz`.
-    pub unreachable: Unreachable,
+    pub trouble: Trouble,
 }
 
 /// Every route and what it is for, in the order of the index page.
@@ -122,8 +122,8 @@ async fn readyz(
         body.push_str("Startup converge in progress\n");
         StatusCode::INTERNAL_SERVER_ERROR
     };
-    if let Some(reason) = probe.unreachable.borrow().as_deref() {
-        let _ = writeln!(body, "API server cannot be reached: {reason}");
+    if let Some(trouble) = probe.trouble.borrow().as_deref() {
+        let _ = writeln!(body, "{trouble}");
     }
     if parameters.verbose.is_some() {
         body.push_str(&details(&status));

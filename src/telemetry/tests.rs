@@ -148,6 +148,7 @@ fn the_level_can_be_changed_while_it_runs() {
 fn libraries_speak_when_they_are_worried_or_asked() {
     let scene = |_: &LevelHandle| {
         debug!(target: "kube_client::client", "request");
+        error!(target: "kube_client::client::builder", "failed");
         info!(target: "rustls", "chatter");
         warn!(target: "rustls", "worry");
     };
@@ -170,7 +171,7 @@ fn libraries_speak_when_they_are_worried_or_asked() {
             },
             scene
         )),
-        ["request", "worry"]
+        ["request", "failed", "worry"]
     );
     assert!(
         lines_of(

@@ -7,6 +7,7 @@ use addon_core::operator::event::{ConfigRead, Saved};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kubeconfig::Address;
 use futures::{Stream, StreamExt as _};
+use tokio::sync::watch;
 
 use super::world::{PATIENCE, World};
 
@@ -29,7 +30,7 @@ fn entry(read: &ConfigRead, key: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_is_read_and_only_the_server_says_missing() {
     let world = World::new("watch").await;
-    let mut stream = pin!(world.tools.cluster.watch_config(NAME));
+    let mut stream = pin!(world.tools.cluster.watch_config(NAME, watch::channel(None).0));
     assert_eq!(next(&mut stream).await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("a"));
@@ -123,6 +124,6 @@ async fn an_unreachable_server_is_named_and_is_no_reading() {
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));
     assert_eq!(failure.class, Class::Unavailable);
     assert!(failure.hints[0].contains("https://127.0.0.1:1"), "{failure:?}");
-    let mut stream = pin!(cluster.watch_config(NAME));
+    let mut stream = pin!(cluster.watch_config(NAME, watch::channel(None).0));
     assert!(futures::poll!(stream.next()).is_pending());
 }

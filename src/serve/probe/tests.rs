@@ -3,12 +3,12 @@ use addon_core::operator::query::{Answer, Query};
 use super::super::stage;
 use super::*;
 
-fn probe(doors: Loop, unreachable: Option<&str>) -> Probe {
-    let (_, unreachable) = watch::channel(unreachable.map(str::to_owned));
+fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
+    let (_, trouble) = watch::channel(trouble.map(str::to_owned));
     Probe {
         doors,
         meters: Arc::new(Meters::new("own_")),
-        unreachable,
+        trouble,
     }
 }
 
@@ -104,7 +104,11 @@ async fn readiness_says_what_it_waits_for() {
         "Startup converge in progress\nwaiting: the releases have not been listed yet\nConfigMap key one: line 1: no YAML\n"
     );
     let (doors, _tasks) = stage::answering(move |_| Answer::Status(status.clone()));
-    let (code, kind, body) = stage::ask(router(probe(doors, Some("connection refused"))), "GET /readyz").await;
+    let (code, kind, body) = stage::ask(
+        router(probe(doors, Some("API server cannot be reached: connection refused"))),
+        "GET /readyz",
+    )
+    .await;
     assert_eq!((code, kind.as_str()), (500, "text/plain; charset=utf-8"));
     assert_eq!(
         body,

@@ -303,6 +303,8 @@ pub enum Notice {
         step: String,
         /// Why it failed.
         failure: Failure,
+        /// It failed for the same reason the time before.
+        again: bool,
         /// When it is tried again.
         retry_in: Duration,
     },

@@ -22,6 +22,14 @@ pub(super) enum Chore {
 }
 
 impl Chore {
+    /// It needs nobody but the API server.
+    pub(super) fn asks_api_server(self) -> bool {
+        match self {
+            Self::LoadState | Self::SaveState | Self::ListReleases => true,
+            Self::ConfigureGlobalHooks => false,
+        }
+    }
+
     /// What it does, in words for people.
     pub(super) fn describe(self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ pub(super) struct Startup {
 
 #[derive(Debug, Clone)]
 enum Progress {
-    Running { failures: u32 },
+    Running { failures: u32, error: Option<String> },
     Backoff { until: Tick, failures: u32, error: String },
     Done,
 }
@@ -43,6 +43,17 @@ enum Progress {
 impl Startup {
     pub(super) fn is_done(&self, chore: Chore) -> bool {
         matches!(self.chores.get(&chore), Some(Progress::Done))
+    }
+
+    /// The API server answers: what waits for it need not wait for its time.
+    fn wake(&mut self, now: Tick) {
+        for (chore, progress) in &mut self.chores {
+            if let Progress::Backoff { until, .. } = progress
+                && chore.asks_api_server()
+            {
+                *until = now.min(*until);
+            }
+        }
     }
 
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
@@ -93,6 +104,7 @@ impl Operator {
             self.tell(Notice::StepFailed {
                 step: "take over the global values of files".to_owned(),
                 failure,
+                again: false,
                 retry_in: Duration::MAX,
             });
         }
@@ -107,6 +119,7 @@ impl Operator {
 
     /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
+        self.startup.wake(self.now.tick);
         if self.startup.begun {
             self.config_changed(read);
         } else {
@@ -165,10 +178,12 @@ impl Operator {
 
     /// Starts a chore that has not been done, and one whose delay is over.
     fn run_chore(&mut self, chore: Chore) {
-        let failures = match self.startup.chores.get(&chore) {
-            None => 0,
-            Some(Progress::Backoff { until, failures, .. }) if *until <= self.now.tick => *failures,
-            Some(Progress::Done) if chore == Chore::SaveState => 0,
+        let (failures, error) = match self.startup.chores.get(&chore) {
+            None => (0, None),
+            Some(Progress::Backoff { until, failures, error }) if *until <= self.now.tick => {
+                (*failures, Some(error.clone()))
+            }
+            Some(Progress::Done) if chore == Chore::SaveState => (0, None),
             Some(Progress::Running { .. } | Progress::Backoff { .. } | Progress::Done) => return,
         };
         let job = match chore {
@@ -179,7 +194,7 @@ impl Operator {
             Chore::ListReleases => Job::ListReleases,
             Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
         };
-        self.startup.chores.insert(chore, Progress::Running { failures });
+        self.startup.chores.insert(chore, Progress::Running { failures, error });
         self.start_job(job, Purpose::Chore(chore));
     }
 
@@ -213,9 +228,9 @@ impl Operator {
     }
 
     fn chore_failed(&mut self, chore: Chore, failure: Failure) {
-        let failures = match self.startup.chores.get(&chore) {
-            Some(Progress::Running { failures }) => *failures,
-            Some(Progress::Backoff { .. } | Progress::Done) | None => 0,
+        let (failures, last) = match self.startup.chores.remove(&chore) {
+            Some(Progress::Running { failures, error }) => (failures, error),
+            Some(Progress::Backoff { .. } | Progress::Done) | None => (0, None),
         };
         let retry_in = Backoff::delay(failures, self.jitter.draw());
         let until = self.now.tick + retry_in;
@@ -230,6 +245,7 @@ impl Operator {
         );
         self.tell(Notice::StepFailed {
             step: chore.describe().to_owned(),
+            again: last.as_ref() == Some(&failure.report),
             failure,
             retry_in,
         });

@@ -471,3 +471,32 @@ fn a_failing_script_decides_nothing_and_is_asked_again() {
     world.sleep();
     assert_eq!(world.take_log(), ["one enabled?", "one sync", "two sync"]);
 }
+
+#[test]
+fn a_step_that_fails_again_for_the_same_reason_is_told_as_such() {
+    let mut world = World::new(vec![module(10, "one")]);
+    // Both steps of the start have no words.
+    world.failing.insert(String::new(), 4);
+    let mut world = world.start();
+    world.sleep();
+    let again: Vec<bool> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::StepFailed { again, .. } => Some(*again),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(again, [false, false, true, true]);
+}
+
+#[test]
+fn a_reading_of_the_config_map_ends_the_waits_for_the_api_server() {
+    let mut world = World::new(vec![module(10, "one")]);
+    world.failing.insert(String::new(), 2);
+    let inventory = world.inventory.clone();
+    world.handle(Event::InventoryChanged(inventory));
+    assert_eq!(world.take_log(), [" fails", " fails"]);
+    world.edit(&[]);
+    assert_eq!(world.take_log(), ["one sync"], "no time has passed");
+}

@@ -1,0 +1,270 @@
+//! The watch of the `ConfigMap`: a list, then what changes, and a list again whenever the thread was lost.
+//!
+//! It never ends and recovers by itself. It says once what it waits for and once that it is over, and never hammers a
+//! server that answers badly: what ends as soon as it has begun is trouble like any other.
+
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::operator::event::ConfigRead;
+use futures::stream::{BoxStream, StreamExt as _};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::present;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Nobody should wait longer than this for an API server that is back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// A list that takes longer is worth a word.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+/// A watch that has lasted so long works.
+const TRIAL: Duration = Duration::from_secs(1);
+/// What the server says when our place in the history is gone; that is how watches end from time to time.
+const GONE: u16 = 410;
+
+/// What keeps us from hearing of the `ConfigMap`, in a sentence for people; `None` if nothing does.
+pub type Trouble = watch::Sender<Option<String>>;
+
+/// The stream's own state between two readings.
+pub(super) struct Watcher {
+    cluster: Cluster,
+    name: String,
+    place: Place,
+    pause: Duration,
+    told: Option<Told>,
+    trouble: Trouble,
+}
+
+/// How far we have read.
+#[derive(Default)]
+enum Place {
+    /// Nothing is known.
+    #[default]
+    Lost,
+    /// Everything up to this version.
+    At(String),
+    /// Everything up to this version, and more is on its way.
+    Following(Watch),
+}
+
+struct Watch {
+    events: BoxStream<'static, Result<WatchEvent<ConfigMap>, kube::Error>>,
+    version: String,
+    /// It has not shown yet that it works.
+    on_trial: bool,
+}
+
+/// What the log was last told that we wait for.
+#[derive(PartialEq, Eq)]
+enum Told {
+    Unreachable,
+    Other(String),
+}
+
+impl Watcher {
+    pub(super) fn new(cluster: Cluster, name: String, trouble: Trouble) -> Self {
+        Self {
+            cluster,
+            name,
+            place: Place::Lost,
+            pause: FIRST_PAUSE,
+            told: None,
+            trouble,
+        }
+    }
+
+    /// What the `ConfigMap` holds now, for the first time or because it changed.
+    pub(super) async fn next(&mut self) -> ConfigRead {
+        loop {
+            match self.step().await {
+                Ok(Some(read)) => return read,
+                Ok(None) => {}
+                Err(error) if error.code() == Some(GONE) => sleep(FIRST_PAUSE).await,
+                Err(error) => self.wait_after(error).await,
+            }
+        }
+    }
+
+    /// One request, or one event. After an error our place is lost.
+    async fn step(&mut self) -> Result<Option<ConfigRead>, RequestError> {
+        match std::mem::take(&mut self.place) {
+            Place::Lost => self.list().await.map(Some),
+            Place::At(version) => {
+                self.place = Place::Following(self.begin(version).await?);
+                Ok(None)
+            }
+            Place::Following(watch) => self.follow(watch).await,
+        }
+    }
+
+    async fn list(&mut self) -> Result<ConfigRead, RequestError> {
+        let cluster = self.cluster.clone();
+        let (api, params) = (cluster.config_maps(), ListParams::default().fields(&self.selector()));
+        let attempt = cluster.attempt("list", "configmaps", &self.name);
+        let mut listing = std::pin::pin!(cluster.ask(attempt.clone(), api.list(&params)));
+        let list = if let Ok(list) = timeout(FIRST_WORD, listing.as_mut()).await {
+            list?
+        } else {
+            self.tell_silence();
+            listing.await?
+        };
+        let Some(version) = list.metadata.resource_version.filter(|version| !version.is_empty()) else {
+            let problem = "it has no resourceVersion".to_owned();
+            return Err(RequestError::Unusable { attempt, problem });
+        };
+        self.place = Place::At(version);
+        Ok(list
+            .items
+            .iter()
+            .find(|found| self.is_ours(found))
+            .map_or(ConfigRead::Missing, present))
+    }
+
+    async fn begin(&mut self, version: String) -> Result<Watch, RequestError> {
+        let (api, params) = (
+            self.cluster.config_maps(),
+            WatchParams::default().fields(&self.selector()),
+        );
+        let attempt = self.cluster.attempt("watch", "configmaps", &self.name);
+        let events = self.cluster.ask(attempt, api.watch(&params, &version)).await?;
+        Ok(Watch {
+            events: events.boxed(),
+            version,
+            on_trial: true,
+        })
+    }
+
+    async fn follow(&mut self, mut watch: Watch) -> Result<Option<ConfigRead>, RequestError> {
+        let attempt = self.cluster.attempt("watch", "configmaps", &self.name);
+        let event = if watch.on_trial {
+            let Ok(event) = timeout(TRIAL, watch.events.next()).await else {
+                watch.on_trial = false;
+                self.recovered();
+                self.place = Place::Following(watch);
+                return Ok(None);
+            };
+            event
+        } else {
+            watch.events.next().await
+        };
+        let failed = |source| RequestError::Failed {
+            attempt: attempt.clone(),
+            source: Box::new(source),
+        };
+        let (read, version) = match event {
+            Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => self.news(found, present),
+            Some(Ok(WatchEvent::Deleted(found))) => self.news(found, |_| ConfigRead::Missing),
+            Some(Ok(WatchEvent::Bookmark(mark))) => (None, Some(mark.metadata.resource_version)),
+            Some(Ok(WatchEvent::Error(status))) => return Err(failed(kube::Error::Api(status))),
+            Some(Err(error @ kube::Error::SerdeError(_))) => return Err(failed(error)),
+            Some(Err(error)) if watch.on_trial => return Err(failed(error)),
+            None if watch.on_trial => {
+                let problem = "the watch ended as soon as it had begun".to_owned();
+                return Err(RequestError::Unusable { attempt, problem });
+            }
+            // That is how connections end; if there is more to it, the next one shows.
+            None | Some(Err(_)) => {
+                self.place = Place::At(watch.version);
+                return Ok(None);
+            }
+        };
+        watch.version = version.unwrap_or(watch.version);
+        watch.on_trial = false;
+        self.recovered();
+        self.place = Place::Following(watch);
+        Ok(read)
+    }
+
+    /// What a changed object means, and the version that it stands for.
+    fn news(
+        &self,
+        found: ConfigMap,
+        read: impl FnOnce(&ConfigMap) -> ConfigRead,
+    ) -> (Option<ConfigRead>, Option<String>) {
+        let read = self.is_ours(&found).then(|| read(&found));
+        (read, found.metadata.resource_version)
+    }
+
+    fn is_ours(&self, found: &ConfigMap) -> bool {
+        found.metadata.name.as_ref() == Some(&self.name)
+    }
+
+    fn selector(&self) -> String {
+        format!("metadata.name={}", self.name)
+    }
+
+    fn tell_silence(&mut self) {
+        if self.told.as_ref() != Some(&Told::Unreachable) {
+            let (config_map, server) = (&self.name, self.cluster.server());
+            warn!(config_map, server, "API server has not answered yet, waiting for it");
+            self.trouble.send_replace(Some(format!(
+                "API server cannot be reached: no answer from {server} yet"
+            )));
+            self.told = Some(Told::Unreachable);
+        }
+    }
+
+    async fn wait_after(&mut self, error: RequestError) {
+        let is_first = self.pause == FIRST_PAUSE;
+        if error.is_unreachable() {
+            self.tell_unreachable(error.into());
+        } else if !is_first {
+            // One alone may be how a server goes away; the next request tells what it was.
+            self.tell_other(error.into());
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    fn tell_unreachable(&mut self, failure: Failure) {
+        if self.told == Some(Told::Unreachable) {
+            return;
+        }
+        let Failure { report, hints, .. } = failure;
+        let (config_map, server, hint) = (&self.name, self.cluster.server(), hints.join("; "));
+        warn!(
+            config_map,
+            server,
+            error = report,
+            hint,
+            "API server cannot be reached, trying until it answers; what was last good stays in force"
+        );
+        let sentence = format!("API server at {server} cannot be reached: {report}");
+        self.trouble.send_replace(Some(sentence));
+        self.told = Some(Told::Unreachable);
+    }
+
+    fn tell_other(&mut self, failure: Failure) {
+        let Failure { report, hints, .. } = failure;
+        if matches!(&self.told, Some(Told::Other(told)) if *told == report) {
+            return;
+        }
+        let hint = (!hints.is_empty()).then(|| hints.join("; "));
+        warn!(
+            config_map = self.name,
+            error = report,
+            hint,
+            "cannot watch the ConfigMap, trying again; what was last good stays in force"
+        );
+        self.trouble
+            .send_replace(Some(format!("ConfigMap is not watched: {report}")));
+        self.told = Some(Told::Other(report));
+    }
+
+    fn recovered(&mut self) {
+        self.pause = FIRST_PAUSE;
+        let config_map = &self.name;
+        match self.told.take() {
+            None => return,
+            Some(Told::Unreachable) => info!(config_map, server = self.cluster.server(), "API server answers again"),
+            Some(Told::Other(_)) => info!(config_map, "watching the ConfigMap again"),
+        }
+        self.trouble.send_replace(None);
+    }
+}

@@ -1,0 +1,14 @@
+//! Bad input of every kind, given to the built operator on a real API server.
+//!
+//! Each test first installs two modules, then breaks something, and asks the same of each answer: the culprit is named
+//! with what to do about it, the others go on, and what was installed before is still there, object by object.
+
+mod bad_input {
+    mod api_server;
+    mod config;
+    mod disk;
+    mod helm;
+    mod hooks;
+    mod proxy;
+    mod stage;
+}

@@ -1,0 +1,180 @@
+//! An API server that is not there, goes away, or answers with nonsense.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+
+use std::net::SocketAddr;
+
+use fs_err as fs;
+use serde_json::json;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
+use testbed::wait::wait_until;
+
+use super::proxy::{Lie, Proxy};
+use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
+
+/// A proxy that nobody answers on yet, and a stage whose operators know no other way to the API server.
+fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
+    let mut stage = Stage::build(prefix);
+    let server = stage.namespace().plane().server().to_owned();
+    let proxy = Proxy::closed(server.trim_start_matches("https://").parse().unwrap());
+    let text = fs::read_to_string(stage.namespace().kubeconfig(User::Operator)).unwrap();
+    assert!(text.contains(&server));
+    let text = text.replace(&server, &format!("https://127.0.0.1:{}", proxy.port()));
+    stage.write("kubeconfig", &text);
+    let kubeconfig = stage.path("kubeconfig");
+    stage.set("KUBECONFIG", kubeconfig);
+    (stage, proxy)
+}
+
+#[test]
+fn an_api_server_that_cannot_be_reached_at_the_start() {
+    let (stage, mut proxy) = behind_proxy("unreachable");
+    let operator = stage.start();
+    let address = format!("https://127.0.0.1:{}", proxy.port());
+    operator.wait_for_answer("/readyz", 500, &["cannot be reached", &address]);
+    operator.wait_for_answer(
+        "/readyz?verbose",
+        500,
+        &["waiting: the ConfigMap", "waiting: read the state Secret"],
+    );
+    let told = operator.wait_for(&["API server cannot be reached", "\"level\":\"warn\""]);
+    assert_says(
+        &told,
+        &[&address, "Connection refused", "\"hint\":\"is the API server at"],
+    );
+    assert_eq!(operator.get("/healthz").0, 200);
+    // It tries several times meanwhile and says so once.
+    operator.wait_for_answer("/readyz?verbose", 500, &["failed 2 times"]);
+    proxy.open();
+    operator.wait_for(&[CONVERGED]);
+    operator.wait_for(&["API server answers again"]);
+    operator.wait_for_answer("/readyz", 200, &["Startup converge done"]);
+    assert!(!operator.get("/readyz").1.contains("cannot be reached"));
+    assert_one_word_per_change(&operator.said(), 1);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+#[test]
+fn an_api_server_that_goes_away_for_a_while() {
+    let (stage, mut proxy) = behind_proxy("away");
+    proxy.open();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    for (round, size) in [(1, "large"), (2, "huge")] {
+        proxy.close();
+        operator.wait_for_more(&["API server cannot be reached", "\"level\":\"warn\""], round);
+        operator.wait_for_answer("/readyz", 200, &["cannot be reached"]);
+        stage.configure(&json!({"victim": format!("size: {size}")}));
+        proxy.open();
+        operator.wait_for_more(&["API server answers again"], round);
+        stage.wait_for_sizes(&format!("good:small victim:{size}"));
+        assert!(!operator.get("/readyz").1.contains("cannot be reached"));
+    }
+    assert_one_word_per_change(&operator.said(), 2);
+    proxy.close();
+    operator.wait_for_more(&["API server cannot be reached"], 3);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// The log tells of the absence as often as there was one, and the client library never.
+#[track_caller]
+fn assert_one_word_per_change(said: &str, absences: usize) {
+    let count = |words: &[&str]| {
+        said.lines()
+            .filter(|line| words.iter().all(|word| line.contains(word)))
+            .count()
+    };
+    assert_eq!(count(&["API server cannot be reached"]), absences, "{said}");
+    assert_eq!(count(&["API server answers again"]), absences, "{said}");
+    assert_eq!(count(&["\"logger\":\"kube"]), 0, "{said}");
+    assert_eq!(count(&["\"level\":\"error\""]), 0, "{said}");
+}
+
+/// Speaks plain HTTP with the API server, so that a proxy before it can put words into its mouth.
+fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
+    let plane = stage.namespace().plane();
+    let log = stage.path("kubectl-proxy.log");
+    let mut command = process::command(plane.program(Part::Kubectl));
+    command
+        .args(["proxy", "--port=0"])
+        .env("KUBECONFIG", stage.namespace().kubeconfig(User::Operator));
+    command.stdout(fs::File::create(&log).unwrap().into_parts().0);
+    let bound = Bound::start(command, Bond::Group).unwrap();
+    let address = || {
+        let text = fs::read_to_string(&log).unwrap();
+        Ok::<_, String>(text.trim().strip_prefix("Starting to serve on ").map(ToOwned::to_owned))
+    };
+    let address = wait_until(PATIENCE, "the address of kubectl proxy", address).unwrap();
+    (bound, address.parse().unwrap())
+}
+
+/// Answers to the list and to the watch of the ConfigMap that are none, or that stop in the middle.
+fn is_about_config(request: &str) -> bool {
+    request.starts_with("GET ") && request.lines().next().is_some_and(|line| line.contains("/configmaps?"))
+}
+
+fn no_json(request: &str) -> Option<&'static str> {
+    is_about_config(request)
+        .then_some("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n<html/>")
+}
+
+fn half_a_list(request: &str) -> Option<&'static str> {
+    let half = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n\
+                {\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[";
+    is_about_config(request).then_some(half)
+}
+
+fn another_kind(request: &str) -> Option<&'static str> {
+    let nothing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    is_about_config(request).then_some(nothing)
+}
+
+/// Answers to every watch, and each is over before anything was said.
+fn nothing(request: &str) -> Option<&'static str> {
+    let is_watch = is_about_config(request) && request.contains("watch=true");
+    is_watch.then_some("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn unavailable(request: &str) -> Option<&'static str> {
+    is_about_config(request).then_some("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nnope")
+}
+
+#[test]
+fn a_config_map_that_is_answered_with_garbage_and_halves() {
+    let mut stage = Stage::build("lies");
+    let (_server, address) = plain_server(&stage);
+    let mut proxy = Proxy::closed(address);
+    proxy.open();
+    let kubeconfig = format!(
+        "{{apiVersion: v1, kind: Config, current-context: a, users: [{{name: a, user: {{}}}}], \
+         clusters: [{{name: a, cluster: {{server: 'http://127.0.0.1:{}'}}}}], \
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]}}",
+        proxy.port()
+    );
+    stage.write("kubeconfig", &kubeconfig);
+    let kubeconfig = stage.path("kubeconfig");
+    stage.set("KUBECONFIG", kubeconfig);
+    stage.write("modules/values.yaml", "goodEnabled: true\n");
+    stage.configure(&json!({"victimEnabled": "true", "victim": "size: large"}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    assert_eq!(stage.sizes(), "good:small victim:large");
+    let lies: [Lie; 5] = [no_json, half_a_list, another_kind, nothing, unavailable];
+    for (round, lie) in lies.into_iter().enumerate() {
+        proxy.lie(Some(lie));
+        // Cuts the watch, so that it has to begin anew.
+        proxy.close();
+        proxy.open();
+        operator.wait_for_more(&["cannot watch the ConfigMap"], round + 1);
+        proxy.lie(None);
+        operator.wait_for_more(&["watching the ConfigMap again"], round + 1);
+    }
+    stage.configure(&json!({"victimEnabled": "true", "victim": "size: huge"}));
+    stage.wait_for_sizes("good:small victim:huge");
+    assert!(operator.records(&["ConfigMap is not found"]).is_empty());
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}

@@ -1,0 +1,154 @@
+//! What lies on disk is not there, not readable, or not what it should be.
+
+use std::os::unix::fs::symlink;
+
+use fs_err as fs;
+use serde_json::json;
+
+use super::stage::{CONVERGED, Stage, assert_says, shown};
+
+#[test]
+fn a_modules_directory_that_does_not_exist() {
+    let mut stage = Stage::installed("no-directory");
+    let nowhere = stage.path("nowhere");
+    stage.set("ADDON_OPERATOR_MODULES_DIR", &nowhere);
+    let said = stage.refused();
+    assert_says(&said, &[shown(&nowhere), "does not exist", "--modules-dir"]);
+    stage.assert_installed(&["good", "victim"]);
+}
+
+#[test]
+fn an_empty_modules_directory_purges_nothing() {
+    let stage = Stage::installed("empty");
+    stage.rename("modules", "away");
+    fs::create_dir(stage.path("modules")).unwrap();
+    let operator = stage.start();
+    let told = operator.wait_for(&["holds no modules", "warn"]);
+    assert_says(&told, &[shown(&stage.path("modules"))]);
+    let kept = operator.wait_for(&["Releases without a module are kept"]);
+    assert_says(
+        &kept,
+        &["good,victim", "could not be read completely", "put the modules back"],
+    );
+    operator.wait_for_answer("/readyz?verbose", 200, &["removal held: good", "removal held: victim"]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+
+    fs::remove_dir(stage.path("modules")).unwrap();
+    stage.rename("away", "modules");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// Also root cannot read a link that leads to itself.
+#[test]
+fn a_modules_directory_that_became_unreadable() {
+    let stage = Stage::installed("unreadable");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.rename("modules", "away");
+    symlink(stage.path("modules"), stage.path("modules")).unwrap();
+    stage.configure(&json!({"victim": "size: large", "goodEnabled": "true"}));
+    let failed = operator.wait_for(&["ModuleRun failed", "victim"]);
+    assert_says(&failed, &[shown(&stage.path("modules/020-victim")), "hint"]);
+    stage.assert_installed(&["good", "victim"]);
+
+    let said = stage.path("modules");
+    operator.stop();
+    assert_says(&stage.refused(), &[shown(&said), "cannot be read", "symbolic links"]);
+    stage.assert_installed(&["good", "victim"]);
+
+    fs::remove_file(stage.path("modules")).unwrap();
+    stage.rename("away", "modules");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:small victim:large");
+    stage.assert_installed(&["good", "victim"]);
+}
+
+#[test]
+fn two_modules_of_one_name() {
+    let mut stage = Stage::installed("same-name");
+    stage.write(
+        "more/005-victim/Chart.yaml",
+        "apiVersion: v2\nname: other\nversion: 9.9.9\n",
+    );
+    stage.write("more/005-victim/values.yaml", "victim: {size: stolen}\n");
+    stage.add_module("030-late");
+    let mut dirs = stage.path("modules").into_os_string();
+    dirs.push(":");
+    dirs.push(stage.path("more"));
+    stage.set("ADDON_OPERATOR_MODULES_DIR", dirs);
+    let operator = stage.start();
+    let told = operator.wait_for(&["'victim' is taken from"]);
+    assert_says(
+        &told,
+        &[
+            "warn",
+            shown(&stage.path("modules/020-victim")),
+            shown(&stage.path("more/005-victim")),
+        ],
+    );
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:small late:small victim:small");
+    stage.assert_installed(&["good", "late", "victim"]);
+}
+
+#[test]
+fn a_values_file_of_a_module_that_is_no_yaml() {
+    let stage = Stage::installed("module-values");
+    stage.write("modules/020-victim/values.yaml", "victim:\n  size: [small\n");
+    stage.add_module("030-late");
+    let operator = stage.start();
+    let told = operator.wait_for(&["Module cannot be run as it is declared"]);
+    let path = stage.path("modules/020-victim/values.yaml");
+    assert_says(&told, &["victim", shown(&path), "is no YAML", "line", "mend the files"]);
+    operator.wait_for(&["first converge is finished"]);
+    let why = operator.ask("module why victim");
+    assert_says(&why, &["enabled: yes", shown(&path), "is no YAML"]);
+    assert_says(
+        &operator.get("/metrics").1,
+        &["failures_total{class=\"invalid\",step=\"declaration\"} 1"],
+    );
+    operator.stop();
+    stage.assert_installed(&["good", "late", "victim"]);
+}
+
+#[test]
+fn a_values_file_of_a_modules_directory_that_is_no_yaml() {
+    let stage = Stage::installed("common-values");
+    stage.write("modules/values.yaml", "goodEnabled: true\nvictimEnabled: {\n");
+    let said = stage.refused();
+    assert_says(
+        &said,
+        &[shown(&stage.path("modules/values.yaml")), "is no YAML", "line", "mend"],
+    );
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// An admin who switches off a broken module hears that it cannot be removed as it is.
+#[test]
+fn a_broken_module_that_is_switched_off_is_told_and_stays() {
+    let stage = Stage::installed("broken-off");
+    stage.write("modules/values.yaml", "goodEnabled: true\nvictimEnabled: false\n");
+    stage.write("modules/020-victim/module.yaml", "dependOn: [good]\n");
+    let operator = stage.start();
+    let path = stage.path("modules/020-victim/module.yaml");
+    let told = operator.wait_for(&[shown(&path)]);
+    assert_says(
+        &told,
+        &[
+            "\"level\":\"warn\"",
+            "\"module\":\"victim\"",
+            "unknown field dependOn",
+            "neither run nor removed",
+        ],
+    );
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
