@@ -31,8 +31,9 @@ pub(crate) struct File {
 
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
-    folder: TempDir,
+    /// Shows the logs when a test panics, so it goes before the folder that has them.
     namespace: Namespace<'a>,
+    folder: TempDir,
     port: u16,
     /// Variables on top of the usual ones, or instead of them.
     extra: BTreeMap<&'static str, OsString>,

@@ -3,6 +3,7 @@
 //! Twenty kills, at moments drawn from a seed: after some time, or at an event such as a release half made, a section
 //! half saved, a delete half done. `SURVIVAL_SEED=N` plays the kills of seed N again.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+#![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 #[path = "../../examples/demo/cluster.rs"]
 #[expect(dead_code, reason = "shared with the demo, which looks at other things")]
@@ -30,6 +31,7 @@ fn survive(number: usize) {
     for (round, kill) in seed.kills(number).into_iter().enumerate() {
         let told = format!("SURVIVAL_SEED={seed}, world {number}, round {round}: {kill}");
         let died = world.kill(&kill).map_err(|error| format!("{told}: {error:#}")).unwrap();
+        eprintln!("{told}; {died}");
         world
             .recover(&kill)
             .map_err(|error| format!("{told}; {died}: {error:#}"))
