@@ -141,14 +141,14 @@ impl Seed {
 }
 
 /// Milliseconds after an event, in which what it began still goes on.
-const AFTER_EVENT: usize = 120;
+const AFTER_EVENT: usize = 60;
 
 /// Milliseconds that an action takes, roughly, on a machine that does other things too.
 fn span(action: Action) -> usize {
     match action {
-        Action::Install => 2500,
-        Action::Sing => 1200,
-        Action::Restart | Action::Tune | Action::Switch | Action::Note | Action::Break => 700,
+        Action::Install => 1500,
+        Action::Sing => 800,
+        Action::Restart | Action::Tune | Action::Switch | Action::Note | Action::Break => 450,
     }
 }
 
