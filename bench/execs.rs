@@ -2,7 +2,7 @@
 //! lives. Needs root; where it cannot be, nothing is counted instead of something wrong.
 #![expect(unsafe_code, reason = "a netlink socket exists only in libc")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -42,21 +42,22 @@ impl Execs {
         Ok(Self { events })
     }
 
-    /// The programs that the descendants of a process have started, in order. To be asked when all is quiet.
+    /// The descendants of a process, each by the last program that it ran: a script is first `env` and then its shell.
+    /// To be asked when all is quiet.
     pub(crate) fn below(&self, root: u32) -> Vec<String> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let mut family = BTreeSet::from([root]);
-        let mut programs = Vec::new();
+        let mut programs = BTreeMap::new();
         for event in events.iter() {
             match event {
                 Event::Fork { parent, child } if family.contains(parent) => drop(family.insert(*child)),
                 Event::Exec { process, program } if *process != root && family.contains(process) => {
-                    programs.push(program.clone());
+                    programs.insert(*process, program.clone());
                 }
                 Event::Fork { .. } | Event::Exec { .. } => {}
             }
         }
-        programs
+        programs.into_values().collect()
     }
 
     /// Forgets what was heard.
