@@ -146,8 +146,8 @@ const AFTER_EVENT: usize = 60;
 /// Milliseconds that an action takes, roughly, on a machine that does other things too.
 fn span(action: Action) -> usize {
     match action {
-        Action::Install => 1500,
-        Action::Sing => 800,
+        Action::Install => 2000,
+        Action::Sing => 1200,
         Action::Restart | Action::Tune | Action::Switch | Action::Note | Action::Break => 450,
     }
 }

@@ -24,8 +24,8 @@ use crate::stage::{File, Stage};
 /// Longer than several back-offs of an operator that is refused at first.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// So many that helm is in the middle of it for some tenths of a second.
-const MEMBERS: usize = 60;
+/// So many that helm is in the middle of it for about a second, which is longer than a start takes.
+const MEMBERS: usize = 150;
 
 /// A module that writes into its own section of the ConfigMap, and leaves a note whenever it runs.
 const SCRIBE: [File; 4] = [
