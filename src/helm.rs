@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use addon_core::failure::{Class, Failure};
 use serde::Deserialize;
@@ -160,6 +160,19 @@ impl Helm {
     /// The binary's version, asked once; an unsuitable one is an error that says what to install.
     pub async fn version(&self) -> Result<Version, HelmError> {
         self.version.get_or_try_init(|| self.ask_version()).await.copied()
+    }
+
+    /// What tells this binary from another one, without starting it: nothing changed costs no child. Where even that
+    /// cannot be told, it is asked, which says what is wrong.
+    pub async fn identity(&self) -> Result<String, HelmError> {
+        let facts = fs_err::tokio::metadata(&self.options.binary).await;
+        match facts.and_then(|facts| Ok((facts.len(), facts.modified()?))) {
+            Ok((size, modified)) => {
+                let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+                Ok(format!("{size} {}", since.as_nanos()))
+            }
+            Err(_) => Ok(self.version().await?.to_string()),
+        }
     }
 
     async fn ask_version(&self) -> Result<Version, HelmError> {

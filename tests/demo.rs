@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -31,10 +32,15 @@ const INTERRUPTED: u8 = 128 + 2;
 struct Demo {
     bound: Bound,
     folder: TempDir,
+    /// One control plane at a time is enough for the memory of a small machine.
+    _turn: MutexGuard<'static, ()>,
 }
+
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Demo {
     fn start(patience: &str) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::Builder::new().prefix("demo-").tempdir().unwrap();
         let sleeper = folder.path().join("sleeper");
         fs::write(&sleeper, "#!/bin/sh\nexec sleep 600\n").unwrap();
@@ -47,7 +53,11 @@ impl Demo {
             .stdout(said.try_clone().unwrap())
             .stderr(said);
         let bound = Bound::start(command, Bond::PoliteGroup(libc::SIGTERM)).unwrap();
-        Self { bound, folder }
+        Self {
+            bound,
+            folder,
+            _turn: turn,
+        }
     }
 
     fn said(&self) -> String {

@@ -11,12 +11,15 @@ use testbed::plane::{ControlPlane, User};
 /// The operator's ConfigMap.
 pub(crate) const CONFIG: &str = "addon-operator";
 
+/// The Secret in which the operator remembers things between lives. It comes and goes with them.
+pub(crate) const STATE: &str = "addon-operator-state";
+
 /// The newest revision of a release, as the labels of its Secret tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
     pub(crate) revision: u32,
     pub(crate) status: String,
-    /// Whether the operator says that it is its own.
+    /// Whether it carries the label of a module's release, the same as with the original operator.
     pub(crate) ours: bool,
 }
 
@@ -42,7 +45,7 @@ pub(crate) type Releases = BTreeMap<String, Release>;
 
 /// Reads the labels of all release Secrets.
 pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
-    const LABELS: [&str; 4] = ["name", "version", "status", r"app\.kubernetes\.io/managed-by"];
+    const LABELS: [&str; 4] = ["name", "version", "status", "moduleChecksum"];
     let columns = LABELS
         .map(|label| format!("{{.metadata.labels.{label}}}"))
         .join("{\"\\t\"}");
@@ -51,7 +54,7 @@ pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
     let mut releases = Releases::new();
     for line in lines.lines() {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [name, revision, status, owner] = columns[..] else {
+        let [name, revision, status, checksum] = columns[..] else {
             bail!("a release Secret has unexpected labels: {line}");
         };
         let revision = revision
@@ -60,7 +63,7 @@ pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
         let release = Release {
             revision,
             status: status.to_owned(),
-            ours: owner == "addon-operator",
+            ours: !checksum.is_empty(),
         };
         match releases.get(name) {
             Some(known) if known.revision >= revision => {}

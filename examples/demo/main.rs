@@ -8,6 +8,7 @@ mod life;
 mod metrics;
 mod modules;
 mod narrator;
+#[expect(dead_code, reason = "shared with tests, which give the operator more variables")]
 mod stage;
 mod tour;
 

@@ -111,7 +111,7 @@ impl Narrator {
         mut check: impl FnMut() -> anyhow::Result<T>,
     ) -> Result<T, Stop> {
         let started = Instant::now();
-        let mut told = Duration::ZERO;
+        let mut told = None;
         loop {
             self.interruption.check()?;
             // Asked before the check: what was done just before the end counts.
@@ -136,14 +136,20 @@ impl Narrator {
         }
     }
 
-    fn progress(&self, claim: &str, waited: Duration, told: Duration) -> Duration {
+    /// Tells that it still waits: each second on a terminal, now and then in a log.
+    fn progress(&self, claim: &str, waited: Duration, told: Option<Duration>) -> Option<Duration> {
+        let pause = if self.terminal { Duration::from_secs(1) } else { NEWS };
+        // A log needs no line about a short wait; a terminal shows at once what is waited for.
+        let due = told.map_or(if self.terminal { Duration::ZERO } else { NEWS }, |told| told + pause);
+        if waited < due {
+            return told;
+        }
         if self.terminal {
             self.raw(&format!("\r\x1b[2K    … {claim} ({} s)", waited.as_secs()));
-        } else if waited >= told + NEWS {
+        } else {
             self.line(&format!("    … still waiting after {} s: {claim}", waited.as_secs()));
-            return waited;
         }
-        told
+        Some(waited)
     }
 
     fn clear(&self) {

@@ -31,8 +31,9 @@ pub(crate) struct File {
 
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
-    folder: TempDir,
+    /// Shows the logs when a test panics, so it goes before the folder that has them.
     namespace: Namespace<'a>,
+    folder: TempDir,
     port: u16,
     /// Variables on top of the usual ones, or instead of them.
     extra: BTreeMap<&'static str, OsString>,
@@ -44,9 +45,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn build(plane: &'a ControlPlane, prefix: &str, files: &[File]) -> anyhow::Result<Self> {
         // In the folder of the control plane, which is swept even after a kill.
         let folder = tempfile::Builder::new().prefix("stage-").tempdir_in(plane.folder())?;
-        for name in [HOME, MODULES] {
-            fs::create_dir(folder.path().join(name))?;
-        }
+        fs::create_dir(folder.path().join(HOME))?;
         for File { path, text } in files {
             let path = folder.path().join(MODULES).join(path);
             fs::create_dir_all(path.parent().unwrap_or(&path))?;
@@ -124,8 +123,10 @@ impl<'a> Stage<'a> {
         let own = |name: &str| self.folder().join(name).into_os_string();
         let path = plane.environment(User::Operator).remove("PATH").unwrap_or_default();
         let mut modules = Path::new(REPOSITORY).join("modules").into_os_string();
-        modules.push(":");
-        modules.push(own(MODULES));
+        if self.folder().join(MODULES).is_dir() {
+            modules.push(":");
+            modules.push(own(MODULES));
+        }
         let mut variables = BTreeMap::from([
             ("PATH", path),
             ("HOME", own(HOME)),

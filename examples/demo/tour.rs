@@ -262,7 +262,7 @@ impl<'a> Tour<'a> {
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
         for command in [
-            "module list --output wide",
+            "module list --output text",
             "module values sysctl-tuner",
             "global values",
             "queue list",
@@ -280,9 +280,8 @@ impl<'a> Tour<'a> {
 /// Whether a request is about one of the modules, all of whose objects begin with its name, or about the operator's own
 /// notes.
 fn is_about(record: &Record, modules: &[&str]) -> bool {
-    const NOTES: &str = "addon-operator-state";
     let name = record.name.strip_prefix("sh.helm.release.v1.").unwrap_or(&record.name);
-    record.name == NOTES || modules.iter().any(|module| name.starts_with(module))
+    record.name == cluster::STATE || modules.iter().any(|module| name.starts_with(module))
 }
 
 /// A claim about what does not change any more.

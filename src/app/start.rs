@@ -192,10 +192,11 @@ pub(super) fn helm(
     Ok(Helm::new(options, spawner))
 }
 
-/// A helm that cannot be used is told at once; modules without a chart go on all the same.
+/// A helm that is not there is told at once; modules without a chart go on all the same. Its version is asked by the
+/// first job that needs it, so that a start with nothing to do starts no child.
 pub(super) async fn check_helm(helm: &Helm) {
-    match helm.version().await {
-        Ok(version) => info!(%version, binary = %helm.options().binary.display(), "Helm is found"),
+    match helm.identity().await {
+        Ok(_) => info!(binary = %helm.options().binary.display(), "Helm is found"),
         Err(error) => {
             let failure = Failure::from(error);
             error!(

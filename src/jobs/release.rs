@@ -113,7 +113,7 @@ async fn inputs(
     values: &Value,
     apis: &Apis,
 ) -> Result<Digest, Failure> {
-    let version = tools.helm.version().await?;
+    let helm = tools.helm.identity().await?;
     let options = tools.helm.options();
     let dir = dir.to_owned();
     let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
@@ -123,7 +123,7 @@ async fn inputs(
     let mut digest = Digest::builder()
         .part(files.to_string())
         .value(values)
-        .part(version.to_string())
+        .part(helm)
         .part(apis.digest.to_string())
         .part(&options.namespace);
     for (key, value) in &options.labels {

@@ -53,7 +53,7 @@ impl TmpDir {
     pub fn prepare(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {
-            sweep(parent)?;
+            sweep(parent);
         }
         let dir = parent.join(format!("{RUN}{}", std::process::id()));
         fs::create_dir_all(&dir)?;
@@ -104,9 +104,14 @@ impl Drop for TmpDir {
 }
 
 /// Removes the directories of runs whose process is gone. One with our own number is from before a restart.
-fn sweep(parent: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(parent)? {
-        let entry = entry?;
+/// What cannot be removed is no reason not to start: a child of the dead run may still be dying and write, and the next
+/// start sweeps again.
+fn sweep(parent: &Path) {
+    let entries = match fs::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) => return tracing::warn!(%error, "cannot look for the temporary files of dead runs"),
+    };
+    for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
         let Some(pid) = name
             .to_str()
@@ -114,11 +119,12 @@ fn sweep(parent: &Path) -> io::Result<()> {
         else {
             continue;
         };
-        if pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists() {
-            fs::remove_dir_all(entry.path())?;
+        if (pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists())
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(%error, "cannot remove the temporary files of a dead run");
         }
     }
-    Ok(())
 }
 
 /// A name as it may stand in a file name.
@@ -137,6 +143,16 @@ pub fn safe(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_swept_does_not_keep_us_from_starting() {
+        let parent = tempfile::tempdir().unwrap();
+        // No process has this number, and it is no directory to be removed.
+        let stubborn = parent.path().join(format!("{RUN}{}", u32::MAX));
+        fs::write(&stubborn, b"").unwrap();
+        let tmp = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
+        assert!(tmp.dir().is_dir() && stubborn.exists());
+    }
 
     #[test]
     fn a_file_is_private_and_gone_after_use() {

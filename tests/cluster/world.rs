@@ -215,6 +215,10 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
 /// The real helm behind a script that writes down how it was called.
 fn logging_helm(namespace: &Namespace<'_>, dir: &Path) -> PathBuf {
     let (script, log) = (dir.join("helm"), dir.join("helm.log"));
+    if script.exists() {
+        // Another file of the same name would be another helm.
+        return script;
+    }
     let helm = namespace.plane().program(Part::Helm3);
     let text = format!(
         "#!/bin/sh\necho \"$$ $*\" >>{}\nexec {} \"$@\"\n",

@@ -82,6 +82,7 @@ pub struct Checks {
     pub trespassed: bool,
     /// The `ConfigMap` that is about to be told says nothing new.
     echo: bool,
+    globals: values::Globals,
     backoff: backoff::Backoffs,
     jobs: jobs::Jobs,
     order: order::Order,
@@ -122,13 +123,22 @@ impl Checks {
         self.removal.signs(step.world, &step.life.told);
         self.echo_causes_nothing(step)?;
         values::check(step, std::mem::take(&mut self.trespassed))?;
+        self.globals.note(step);
         let mut starts = Vec::new();
         for effect in step.effects {
             self.backoff.effect(step, effect)?;
             self.order.effect(step, effect)?;
             self.removal.effect(step, effect)?;
+            if let Effect::Tell(
+                Notice::ModuleReady { module, .. }
+                | Notice::ModuleFailed { module, .. }
+                | Notice::ModuleDeleted { module },
+            ) = effect
+            {
+                self.globals.run_ended(module.as_str());
+            }
             if let Effect::StartJob(_, job) = effect {
-                values::job(step, job)?;
+                self.globals.job(step, job)?;
                 starts.push(job);
             }
         }

@@ -28,7 +28,12 @@ pub fn write(flat: &Flat) -> String {
     if flat.is_empty() {
         return "{}\n".to_owned();
     }
-    flat.iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+    let lines: Vec<String> = flat.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    lines.join(
+        "
+",
+    ) + "
+"
 }
 
 /// Reads a flag; nothing if it is broken.

@@ -63,6 +63,8 @@ pub struct Seen {
     pub modules: BTreeMap<String, ModuleReport>,
     /// Effective values, of `global` and of each module.
     pub values: BTreeMap<String, Value>,
+    /// What hooks patched, of `global` and of each module.
+    pub patches: BTreeMap<String, Value>,
     /// When it wants to be woken, in microseconds of the world, and why.
     pub timeout: Option<(u64, Waiting)>,
 }
@@ -133,8 +135,10 @@ impl Life {
             unreachable!("a question for the modules is answered with them")
         };
         let mut values = BTreeMap::from([("global".to_owned(), self.values(None))]);
+        let mut patches = BTreeMap::from([("global".to_owned(), self.patches(None))]);
         for module in &modules {
             values.insert(module.name.clone(), self.values(Some(&module.name)));
+            patches.insert(module.name.clone(), self.patches(Some(&module.name)));
         }
         let modules = modules
             .into_iter()
@@ -145,17 +149,27 @@ impl Life {
             queues,
             modules,
             values,
+            patches,
             timeout: self.timeout(),
         }
     }
 
+    fn patches(&self, module: Option<&str>) -> Value {
+        self.document(&Query::Patches {
+            module: module.map(module_name),
+        })
+    }
+
     fn values(&self, module: Option<&str>) -> Value {
-        let query = Query::Values {
+        self.document(&Query::Values {
             module: module.map(module_name),
             with_global: false,
-        };
-        match self.operator.answer(&query) {
-            Answer::Document(values) => values,
+        })
+    }
+
+    fn document(&self, query: &Query) -> Value {
+        match self.operator.answer(query) {
+            Answer::Document(document) => document,
             Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::NoSuchModule => Value::Null,
         }
     }

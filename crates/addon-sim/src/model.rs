@@ -33,7 +33,7 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     let mut below = setup.global.clone();
     below.extend(section("global"));
     below.extend(written.clone());
-    let global = patched(below.clone(), &below, &setup.global_hooks);
+    let global = patched(&below, &below, &setup.global_hooks);
     let mut flags = BTreeMap::new();
     for deed in setup
         .global_hooks
@@ -72,7 +72,7 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
         below.extend(written.clone());
         end.written.insert(key, written);
         end.values
-            .insert(module.name.clone(), patched(below, &global, &module.hooks));
+            .insert(module.name.clone(), patched(&below, &global, &module.hooks));
     }
     end.values.insert("global".to_owned(), global);
     end.stuck = stuck(setup, &end.enabled);
@@ -105,7 +105,7 @@ fn writes(hooks: &[HookSpec]) -> Flat {
 }
 
 /// Values after all hooks of their owner ran. What hooks read, no hook writes.
-fn patched(own: Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
+fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
     let mut values = own.clone();
     for deed in hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does) {
         if let Deed::Set { key, to } = deed {

@@ -83,7 +83,7 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     for index in 0..setup.global_hooks.len() {
         propose(&|setup| drop(setup.global_hooks.remove(index)));
         fewer_deeds(&setup.global_hooks[index], &mut |hook| {
-            propose(&|setup| setup.global_hooks[index] = hook.clone())
+            propose(&|setup| setup.global_hooks[index] = hook.clone());
         });
     }
     for index in 0..setup.releases.len() {
@@ -101,7 +101,7 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
         for hook in 0..module.hooks.len() {
             propose(&|setup| drop(setup.modules[index].hooks.remove(hook)));
             fewer_deeds(&module.hooks[hook], &mut |spec| {
-                propose(&|setup| setup.modules[index].hooks[hook] = spec.clone())
+                propose(&|setup| setup.modules[index].hooks[hook] = spec.clone());
             });
         }
         propose(&|setup| setup.modules[index].needs.clear());

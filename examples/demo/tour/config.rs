@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::bail;
 use serde_json::json;
 
-use super::{Tour, check, section};
+use super::{Tour, check, is_about, section};
 use crate::cluster::{self, Releases};
 use crate::life;
 use crate::narrator::seconds;
@@ -58,7 +58,7 @@ impl Tour<'_> {
             seconds(edited.elapsed())
         ));
         let deletes = self.wait_for_quiet(mark)?.deleting();
-        let strange = deletes.that(|record| !record.name.contains("sysctl-audit"));
+        let strange = deletes.that(|record| !is_about(record, &["sysctl-audit"]));
         check("nothing else is deleted", strange.is_empty(), || {
             format!("the audit log says:\n{strange}")
         })?;

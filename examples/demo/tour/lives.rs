@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use testbed::plane::User;
 
 use super::{Tour, check, section};
-use crate::cluster;
-use crate::life;
+use crate::cluster::{self, Release};
+use crate::life::Life;
 use crate::metrics;
 use crate::modules::{FEW, MANY};
 use crate::narrator::seconds;
@@ -16,18 +16,41 @@ use crate::narrator::seconds;
 /// What the crowd sings after the edit.
 const SONG: &str = "a very long ballad";
 
+/// The members of the crowd, by name.
+type Members = BTreeMap<String, Value>;
+
 impl Tour<'_> {
     pub(super) fn kill_in_the_middle_of_helm(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("5  kill -9 in the middle of helm");
-        narrator.say(format_args!(
-            "The crowd grows from {FEW} ConfigMaps to {MANY}, which takes helm a while."
-        ));
+        let change = format!("The crowd grows from {FEW} ConfigMaps to {MANY}");
+        narrator.say(format_args!("{change}, which takes helm a while."));
         let (mark, before) = (self.mark()?, self.releases()?);
         let members = self.members()?;
-        check("the crowd is small at first", members.len() == FEW, || {
-            format!("{} members", members.len())
-        })?;
+        let seen = || format!("{} members", members.len());
+        check("the crowd is small at first", members.len() == FEW, seen)?;
+        let pending = self.strike()?;
+        let complete = self.recover(pending)?;
+
+        let writes = self.wait_for_quiet(mark)?;
+        let deletes = writes.clone().deleting().that(|record| record.name != cluster::STATE);
+        let seen = || format!("the audit log says:\n{deletes}");
+        check("nothing is deleted on the way", deletes.is_empty(), seen)?;
+        let replaced = members.iter().filter(|(name, old)| {
+            let now = complete.get(*name).map(|now| &now["metadata"]["uid"]);
+            now != Some(&old["metadata"]["uid"])
+        });
+        let replaced: Vec<&String> = replaced.map(|(name, _)| name).collect();
+        let seen = || format!("not so: {replaced:?}");
+        check("the old members are the same objects", replaced.is_empty(), seen)?;
+        self.check_untouched(&before, &["crowd"], &writes)?;
+        let same = format!("the {FEW} old ConfigMaps and the other releases are the same");
+        narrator.ok(format_args!("the audit log has no delete; {same}"));
+        Ok(())
+    }
+
+    /// Kills the operator while helm works on the crowd, and tells what that left.
+    fn strike(&mut self) -> anyhow::Result<Release> {
         let crowd = section(&json!({ "size": MANY, "song": SONG }));
         cluster::edit(self.stage.namespace(), &json!({ "crowd": crowd }))?;
         let pending = self.wait("helm is in the middle of the crowd's release", || {
@@ -42,59 +65,43 @@ impl Tour<'_> {
         life.kill()?;
         let left = self.releases()?.remove("crowd");
         let reached = self.members()?.len();
+        let seen = || format!("crowd: {left:?}");
         check(
             "the kill leaves a release unfinished",
             left.as_ref() == Some(&pending),
-            || format!("crowd: {left:?}"),
+            seen,
         )?;
-        narrator.ok(format_args!(
-            "killed process {id}: crowd {pending}, {reached} of {MANY} ConfigMaps"
-        ));
+        let state = format!("crowd {pending}, {reached} of {MANY} ConfigMaps");
+        self.narrator.ok(format_args!("killed process {id}: {state}"));
         self.wait("no hook and no helm of the dead operator is left", || {
             let left = self.stage.children();
             if left.is_empty() { Ok(()) } else { bail!("{left:?}") }
         })?;
-        narrator.ok("its helm ended with it");
+        self.narrator.ok("its helm ended with it");
+        Ok(pending)
+    }
 
+    /// Starts another operator, which has to finish what the dead one began.
+    fn recover(&mut self, pending: Release) -> anyhow::Result<Members> {
         self.start()?;
         let revision = self.wait_for_revision("crowd", &BTreeMap::from([("crowd".to_owned(), pending)]))?;
-        let age = self.life.as_ref().map(life::Life::age).unwrap_or_default();
+        let after = seconds(self.life.as_ref().map(Life::age).unwrap_or_default());
         let complete = self.wait(&format!("all {MANY} of the crowd sing {SONG}"), || {
             let now = self.members()?;
             let singing = now.values().filter(|member| member["data"]["song"] == SONG).count();
-            if singing == MANY && now.len() == MANY {
-                Ok(now)
-            } else {
-                bail!("{singing} of {} do", now.len())
+            if singing != MANY || now.len() != MANY {
+                bail!("{singing} of {} do", now.len());
             }
+            Ok(now)
         })?;
-        narrator.ok(format_args!(
-            "a new operator finished it alone, {} after its start: crowd is at revision {revision}, {} ConfigMaps",
-            seconds(age),
-            complete.len()
+        let state = format!("crowd is at revision {revision}, {} ConfigMaps", complete.len());
+        self.narrator.ok(format_args!(
+            "a new operator finished it alone, {after} after its start: {state}"
         ));
-        let writes = self.wait_for_quiet(mark)?;
-        let deletes = writes.clone().deleting();
-        check("nothing is deleted on the way", deletes.is_empty(), || {
-            format!("the audit log says:\n{deletes}")
-        })?;
-        let replaced = members.iter().filter(|(name, old)| {
-            let now = complete.get(*name).map(|now| &now["metadata"]["uid"]);
-            now != Some(&old["metadata"]["uid"])
-        });
-        let replaced: Vec<&String> = replaced.map(|(name, _)| name).collect();
-        check("the old members are the same objects", replaced.is_empty(), || {
-            format!("not so: {replaced:?}")
-        })?;
-        self.check_untouched(&before, &["crowd"], &writes)?;
-        narrator.ok(format_args!(
-            "the audit log has no delete; the {FEW} old ConfigMaps and the other releases are the same"
-        ));
-        Ok(())
+        Ok(complete)
     }
 
-    /// The members of the crowd, by name.
-    fn members(&self) -> anyhow::Result<BTreeMap<String, Value>> {
+    fn members(&self) -> anyhow::Result<Members> {
         let members = cluster::objects(self.stage.namespace(), "configmaps", "app=crowd")?;
         let named = |member: Value| {
             (

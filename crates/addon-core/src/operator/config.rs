@@ -242,6 +242,10 @@ impl Operator {
                     unit.deferred = Some(entry);
                 }
             } else {
+                // What an earlier reading had left for later is out of date now.
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.deferred = None;
+                }
                 self.set_section(&owner, &entry);
             }
             if values(before) != values(after) {
@@ -276,6 +280,10 @@ impl Operator {
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) {
         if let Some(entry) = self.modules.get_mut(name).and_then(|unit| unit.deferred.take()) {
             self.set_section(&Owner::Module(name.clone()), &entry);
+            if self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script) {
+                // The script was asked with the section as it was before.
+                self.reassess(Reason::ConfigChanged, BTreeSet::new());
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Operator;
 use super::effect::{Job, Notice};
@@ -19,6 +19,8 @@ const PURGE_UNASKED: usize = 2;
 pub(super) struct Removal {
     /// Name, and whether it is ours. `None` until they were listed.
     releases: Option<BTreeMap<String, bool>>,
+    /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
+    suspected: BTreeSet<String>,
     /// Releases whose purge is held.
     pub(super) held: Vec<String>,
 }
@@ -39,11 +41,8 @@ impl Removal {
 
     /// A release of that name exists and is ours.
     pub(super) fn is_ours(&self, name: &str) -> bool {
-        self.releases
-            .as_ref()
-            .and_then(|releases| releases.get(name))
-            .copied()
-            .unwrap_or(false)
+        let known = self.releases.as_ref().and_then(|releases| releases.get(name));
+        known.copied().unwrap_or_else(|| self.suspected.contains(name))
     }
 
     /// A release of ours exists now.
@@ -53,7 +52,13 @@ impl Removal {
         }
     }
 
+    /// A helm failed, and may have left a release of ours behind.
+    pub(super) fn may_exist(&mut self, name: &str) {
+        self.suspected.insert(name.to_owned());
+    }
+
     fn gone(&mut self, name: &str) {
+        self.suspected.remove(name);
         if let Some(releases) = &mut self.releases {
             releases.remove(name);
         }

@@ -20,6 +20,11 @@ impl Operator {
             return true;
         }
         if self.begin_head(lane) {
+            let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
+            if self.modules.get(name).is_some_and(given_up) {
+                // A removal that did not come to its end is followed by a new life all the same.
+                let _ = self.values.forget_patches(&Owner::Module(name.clone()));
+            }
             self.apply_deferred(name);
             let (began, globals) = (self.now.tick, self.values.globals());
             if let Some(unit) = self.modules.get_mut(name) {
@@ -189,7 +194,11 @@ impl Operator {
 
     /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let step = self.next_step(name).describe();
+        let step = self.next_step(name);
+        if step == Step::Release {
+            self.removal.may_exist(name.as_str());
+        }
+        let step = step.describe();
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
         self.apply_deferred(name);
         let globals = self.values.globals();

@@ -66,6 +66,10 @@ impl Operator {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
             return false;
         };
+        // A verdict from before its script failed is no verdict on what was said since.
+        if self.assessment.undecided().contains(name) {
+            return false;
+        }
         let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
         let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
             return false;
@@ -169,7 +173,7 @@ impl Operator {
         while let Some(group) = wave.groups.front() {
             // One that is held may hold others, and by name they may have been looked at before it.
             let group = group.clone();
-            while group.iter().fold(false, |moved, name| self.give_turn(name) || moved) {}
+            while group.iter().any(|name| self.give_turn(name)) {}
             let strict = self.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {

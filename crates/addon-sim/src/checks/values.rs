@@ -1,5 +1,7 @@
 //! V3 and V5: who may change which values, and that jobs are given the values that are in force.
 
+use std::collections::BTreeMap;
+
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
 use serde_json::Value;
@@ -8,7 +10,7 @@ use super::{Step, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{document, job_name, owner_name};
 
-/// The end of a hook changes at most the values of its owner; one that trespassed changes none.
+/// The end of a hook changes at most the patches of its owner; one that trespassed changes none and saves nothing.
 pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
     let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else {
         return Ok(());
@@ -17,47 +19,90 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
         return Ok(());
     };
     let owner = owner_name(&hook.owner);
-    for (whose, before) in &step.before.values {
-        let after = step.after.values.get(whose);
-        // A removal that ends in the same step forgets what the module's hooks had set.
-        let deleted = step.effects.iter().any(|effect| match effect {
-            Effect::Tell(Notice::ModuleDeleted { module }) => module.as_str() == whose,
-            _ => false,
-        });
-        if (*whose == owner && !trespassed) || deleted {
+    let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
+    let saved = step.effects.iter().find(saves);
+    ensure(!trespassed || saved.is_none(), "V3", || {
+        format!("{hook} did what it may not, and still {saved:?}")
+    })?;
+    for (whose, before) in &step.before.patches {
+        let after = step.after.patches.get(whose);
+        // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.
+        let deleted = |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose);
+        let given_up = step
+            .before
+            .modules
+            .get(whose)
+            .is_some_and(|module| module.state == "Deleting");
+        let forgotten = after == Some(&Value::Null) && (given_up || step.effects.iter().any(deleted));
+        if (*whose == owner && !trespassed) || forgotten {
             continue;
         }
         let name = if trespassed { "V3" } else { "V5" };
         ensure(after == Some(before), name, || {
-            format!("{hook} changed the values of {whose} from {before} to {after:?}")
+            format!("{hook} changed the patches of {whose} from {before} to {after:?}")
         })?;
     }
     Ok(())
 }
 
-/// A job that starts is given what is in force.
-pub(super) fn job(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
-    let (owner, given) = match job {
-        Job::RunHook(HookRun { hook, values, .. }) => (owner_name(&hook.owner), document(values)),
-        Job::SyncRelease { module, values } => (module.to_string(), document(values)),
-        _ => return Ok(()),
-    };
-    let key = if owner == "global" {
-        owner.clone()
-    } else {
-        key_of(&owner)
-    };
-    for (section, whose) in [("global", "global"), (key.as_str(), owner.as_str())] {
-        let (given, wanted) = (given.get(section), step.after.values.get(whose));
-        ensure(given.is_some() && given == wanted, "V6", || {
-            let shown = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
+/// The global values of a life, state after state, and since when each module's run may have seen them.
+#[derive(Debug, Default)]
+pub(super) struct Globals {
+    states: Vec<Value>,
+    since: BTreeMap<String, usize>,
+}
+
+impl Globals {
+    /// Takes note of the state after a step, and of runs that ended with it.
+    pub(super) fn note(&mut self, step: &Step<'_>) {
+        if let Some(now) = step.after.values.get("global")
+            && self.states.last() != Some(now)
+        {
+            self.states.push(now.clone());
+        }
+    }
+
+    /// The next run of the module begins later than now.
+    pub(super) fn run_ended(&mut self, module: &str) {
+        let last = self.states.len().saturating_sub(1);
+        self.since.insert(module.to_owned(), last);
+    }
+
+    /// A job that starts is given what is in force. A run of a module sees the global values in one state, the one
+    /// in which it began.
+    pub(super) fn job(&self, step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+        let (owner, given, in_run) = match job {
+            Job::RunHook(run) => {
+                let in_run = run.hook.owner.module().is_some() && run.labels.binding != "schedule";
+                (owner_name(&run.hook.owner), document(&run.values), in_run)
+            }
+            Job::SyncRelease { module, values } => (module.to_string(), document(values), true),
+            _ => return Ok(()),
+        };
+        let since = self.since.get(&owner).copied().unwrap_or_default();
+        let shown = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
+        let global = given.get("global");
+        let seen = in_run && self.states[since..].iter().any(|state| Some(state) == global);
+        let now = step.after.values.get("global");
+        ensure(seen || global == now, "V6", || {
             format!(
-                "{} is given {} as {section}, but in force is {}",
+                "{} is given {} as global, but in force is {}",
                 job_name(job),
-                shown(given),
-                shown(wanted)
+                shown(global),
+                shown(now)
             )
         })?;
+        if owner == "global" {
+            return Ok(());
+        }
+        let (own, wanted) = (given.get(key_of(&owner)), step.after.values.get(&owner));
+        ensure(own.is_some() && own == wanted, "V6", || {
+            format!(
+                "{} is given {}, but in force is {}",
+                job_name(job),
+                shown(own),
+                shown(wanted)
+            )
+        })
     }
-    Ok(())
 }

@@ -45,9 +45,9 @@ impl World {
         for deed in &spec.does {
             let (op, file) = operation(deed, &section, values);
             if file == PatchFile::Config {
-                config.push(op)
+                config.push(op);
             } else {
-                patch.push(op)
+                patch.push(op);
             }
         }
         if runs <= spec.fails + spec.trespasses {

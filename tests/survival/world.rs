@@ -1,0 +1,419 @@
+//! One operator's world: what it should come to, what is done in it, and what must be true after each death.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use fs_err as fs;
+use serde_json::{Value, json};
+use testbed::audit::{Mark, Record};
+use testbed::part::Part;
+use testbed::plane::{ControlPlane, User};
+use testbed::wait::wait_until;
+use testbed::{process, shared};
+
+use crate::cluster::{self, Release, Releases};
+use crate::life::{Life, Program};
+use crate::modules;
+use crate::moment::Watch;
+use crate::plan::{Action, Kill};
+use crate::stage::{File, Stage};
+
+/// Longer than several back-offs of an operator that is refused at first.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// So many that helm is in the middle of it for about a second, which is longer than a start takes.
+const MEMBERS: usize = 150;
+
+/// A module that writes into its own section of the ConfigMap, and leaves a note whenever it runs.
+const SCRIBE: [File; 4] = [
+    File {
+        path: "050-scribe/Chart.yaml",
+        text: "apiVersion: v2\nname: scribe\nversion: 0.1.0\n",
+    },
+    File {
+        path: "050-scribe/values.yaml",
+        text: "scribe: {word: none, seen: none}\n",
+    },
+    File {
+        path: "050-scribe/templates/page.yaml",
+        text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: scribe}\ndata: {{ pick .Values.scribe \"word\" \"seen\" | toJson }}\n",
+    },
+    File {
+        path: "050-scribe/hooks/note.sh",
+        text: r#"#!/usr/bin/env bash
+set -euo pipefail
+if [[ ${1-} == --config ]]; then
+  printf 'configVersion: v1\nbeforeHelm: 10\n'
+  exit 0
+fi
+[[ $(<"$VALUES_PATH") =~ \"word\"[[:space:]]*:[[:space:]]*\"([^\"]*)\" ]]
+printf '[{"op": "add", "path": "/scribe/seen", "value": "%s"}]' "${BASH_REMATCH[1]}" >"$CONFIG_VALUES_JSON_PATCH_PATH"
+echo ran >>"$SURVIVAL_NOTES/hooks"
+"#,
+    },
+];
+
+/// Helm with a lock per release: whoever finds it taken leaves a note.
+const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
+if [[ $1 == upgrade || $1 == uninstall ]]; then
+  exec 9>>"@NOTES@/$2.lock"
+  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
+fi
+exec "@HELM@" "$@"
+"#;
+
+const PROFILES: [(&str, &str); 3] = [
+    ("web", "net.core.somaxconn = 4096"),
+    ("database", "vm.dirty_ratio = 10"),
+    ("search", "net.ipv4.tcp_retries2 = 5"),
+];
+
+/// What the world should look like.
+#[derive(Debug)]
+struct Wanted {
+    profile: usize,
+    audit: bool,
+    /// What the greeter says: the last greeting that its chart took.
+    greeting: String,
+    broken: bool,
+    song: String,
+    word: String,
+}
+
+pub(crate) struct World {
+    /// Ends before the stage it stands on.
+    life: Option<Life>,
+    stage: Stage<'static>,
+    wanted: Wanted,
+    notes: PathBuf,
+    /// The foreign release and its object, as they were made.
+    stranger: (Release, String),
+    /// Everything before it has been looked at.
+    checked: Mark,
+    round: usize,
+}
+
+/// What a death left behind.
+#[derive(Debug)]
+struct Remains {
+    /// Path and time of the last change: a name comes again, and a file's number too.
+    files: BTreeSet<(PathBuf, (i64, i64))>,
+}
+
+impl World {
+    pub(crate) fn build() -> Self {
+        Self::try_build(shared::plane()).unwrap()
+    }
+
+    fn try_build(plane: &'static ControlPlane) -> anyhow::Result<Self> {
+        let files: Vec<File> = modules::FILES.into_iter().chain(SCRIBE).collect();
+        let stage = Stage::build(plane, "survival", &files)?;
+        let notes = stage.folder().join("notes");
+        fs::create_dir(&notes)?;
+        let helm = stage.folder().join("watched-helm");
+        let real = plane.program(Part::Helm3);
+        let text = WATCHED_HELM.replace("@NOTES@", &notes.display().to_string());
+        fs::write(&helm, text.replace("@HELM@", &real.display().to_string()))?;
+        fs::set_permissions(&helm, PermissionsExt::from_mode(0o755))?;
+        let stage = stage.with("HELM_BIN", helm).with("SURVIVAL_NOTES", &notes);
+        let stranger = install_stranger(&stage)?;
+        let wanted = Wanted {
+            profile: 0,
+            audit: true,
+            greeting: "Welcome.".to_owned(),
+            broken: false,
+            song: "hum".to_owned(),
+            word: "first".to_owned(),
+        };
+        let sections = json!({
+            "scribeEnabled": "true",
+            "scribe": json!({ "word": wanted.word }).to_string(),
+            "crowd": json!({ "size": MEMBERS, "song": wanted.song }).to_string(),
+        });
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": cluster::CONFIG }, "data": sections,
+        });
+        let kubectl = stage.namespace().kubectl_as(User::Admin);
+        kubectl.feed(["create", "-f", "-"], &config.to_string())?;
+        Ok(Self {
+            life: None,
+            checked: plane.audit().mark()?,
+            stage,
+            wanted,
+            notes,
+            stranger,
+            round: 0,
+        })
+    }
+
+    /// Does what the plan says, kills the operator at the moment it says, and tells what was there then.
+    pub(crate) fn kill(&mut self, kill: &Kill) -> anyhow::Result<String> {
+        self.round += 1;
+        if kill.action == Action::Restart
+            && let Some(life) = self.life.take()
+        {
+            life.stop(PATIENCE)?;
+        }
+        let mut watch = Watch::begin(self.stage.namespace(), &self.notes.join("hooks"))?;
+        match kill.action {
+            Action::Install | Action::Restart => self.start()?,
+            Action::Tune | Action::Switch | Action::Sing | Action::Note | Action::Break => self.edit(kill.action)?,
+        }
+        watch.wait(kill.event, kill.delay)?;
+        let life = self.life.take().context("there is a life in every round")?;
+        life.kill()?;
+        let releases = cluster::releases(self.stage.namespace())?;
+        Ok(format!("it died with {}", cluster::shown(&releases)))
+    }
+
+    fn start(&mut self) -> anyhow::Result<()> {
+        let program = Program {
+            path: env!("CARGO_BIN_EXE_addon-operator").into(),
+            arguments: vec!["start".into()],
+        };
+        self.life = Some(self.stage.start(&program)?);
+        Ok(())
+    }
+
+    fn edit(&mut self, action: Action) -> anyhow::Result<()> {
+        let (wanted, round) = (&mut self.wanted, self.round);
+        let tuner = |profile: usize| json!(json!({ "profile": PROFILES[profile].0 }).to_string());
+        let data = match action {
+            Action::Install | Action::Restart => json!({}),
+            Action::Tune => {
+                wanted.profile = (wanted.profile + 1) % PROFILES.len();
+                json!({ "sysctlTuner": tuner(wanted.profile) })
+            }
+            Action::Switch => {
+                wanted.audit = !wanted.audit;
+                json!({ "sysctlAuditEnabled": wanted.audit.to_string() })
+            }
+            Action::Sing => {
+                wanted.song = format!("song {round}");
+                json!({ "crowd": json!({ "size": MEMBERS, "song": wanted.song }).to_string() })
+            }
+            Action::Note => {
+                wanted.word = format!("word {round}");
+                json!({ "scribe": json!({ "word": wanted.word }).to_string() })
+            }
+            Action::Break if wanted.broken => {
+                wanted.broken = false;
+                wanted.greeting = format!("Greetings, {round}.");
+                json!({ "greeter": json!({ "text": wanted.greeting }).to_string() })
+            }
+            Action::Break => {
+                wanted.broken = true;
+                wanted.profile = (wanted.profile + 1) % PROFILES.len();
+                let text = "far too long ".repeat(5);
+                json!({ "greeter": json!({ "text": text }).to_string(), "sysctlTuner": tuner(wanted.profile) })
+            }
+        };
+        cluster::edit(self.stage.namespace(), &data)
+    }
+
+    /// Starts the next life, which has to finish alone, and checks what it did on the way.
+    pub(crate) fn recover(&mut self, kill: &Kill) -> anyhow::Result<()> {
+        let remains = self.remains()?;
+        self.start()?;
+        wait_until(PATIENCE, "all to be as it should be", || {
+            let is_dead = self.life.as_ref().is_none_or(Life::has_ended);
+            match self.look() {
+                Ok(()) => Ok(Some(Ok(()))),
+                Err(error) if is_dead => Ok(Some(Err(error.context("the new life has ended too")))),
+                Err(error) => Err(format!("{error:#}")),
+            }
+        })??;
+        self.check_writes(kill)?;
+        let left = self.remains()?;
+        let kept: Vec<_> = left.files.intersection(&remains.files).collect();
+        ensure!(
+            kept.is_empty(),
+            "temporary files of the dead life are still there: {kept:?}"
+        );
+        let overlaps = fs::read_to_string(self.notes.join("overlaps")).unwrap_or_default();
+        ensure!(overlaps.is_empty(), "a second helm on one release:\n{overlaps}");
+        Ok(())
+    }
+
+    /// Whether releases and objects are as they should be.
+    fn look(&self) -> anyhow::Result<()> {
+        let mut releases = cluster::releases(self.stage.namespace())?;
+        let stranger = releases.remove(STRANGER);
+        ensure!(
+            stranger.as_ref() == Some(&self.stranger.0),
+            "the foreign release is {stranger:?}"
+        );
+        self.check_releases(&releases)?;
+        let configs = self.named("configmaps")?;
+        let text = |name: &str, key: &str| {
+            let value = configs.get(name).map_or(&Value::Null, |config| &config["data"][key]);
+            value.as_str().unwrap_or("nothing").to_owned()
+        };
+        let equal = |what: &str, found: &str, wanted: &str| {
+            ensure!(found == wanted, "{what} is '{found}' and should be '{wanted}'");
+            Ok(())
+        };
+        equal("the greeting", &text("greeter", "text"), &self.wanted.greeting)?;
+        equal("the scribe's word", &text("scribe", "word"), &self.wanted.word)?;
+        equal("what the scribe has seen", &text("scribe", "seen"), &self.wanted.word)?;
+        let section = text(cluster::CONFIG, "scribe");
+        ensure!(section.contains("seen"), "nothing was noted in the section: {section}");
+        for member in 0..MEMBERS {
+            equal("the song", &text(&format!("crowd-{member}"), "song"), &self.wanted.song)?;
+        }
+        let setting = PROFILES[self.wanted.profile].1;
+        let settings = text("sysctl-tuner", "sysctl.conf");
+        ensure!(
+            settings.contains(setting),
+            "the settings are {settings} and should have {setting}"
+        );
+        let sets = self.named("daemonsets")?;
+        ensure!(sets.contains_key("sysctl-tuner"), "the tuner has no DaemonSet");
+        for (kind, objects) in [("DaemonSet", &sets), ("ConfigMap", &configs)] {
+            let is_there = objects.contains_key("sysctl-audit");
+            ensure!(
+                is_there == self.wanted.audit,
+                "that there is a {kind} of the audit is {is_there}"
+            );
+        }
+        let id = configs.get(STRANGER).map(id_of);
+        ensure!(
+            id.as_ref() == Some(&self.stranger.1),
+            "the foreign object is another: {id:?}"
+        );
+        Ok(())
+    }
+
+    fn check_releases(&self, releases: &Releases) -> anyhow::Result<()> {
+        let audit = self.wanted.audit.then_some("sysctl-audit");
+        let names: BTreeSet<&str> = ["crowd", "greeter", "scribe", "sysctl-tuner"]
+            .into_iter()
+            .chain(audit)
+            .collect();
+        let is_good = |release: &Release| release.is_deployed() && release.ours;
+        let found: BTreeSet<&str> = releases.keys().map(String::as_str).collect();
+        ensure!(
+            found == names && releases.values().all(is_good),
+            "there should be {names:?}, and there is {}",
+            cluster::shown(releases)
+        );
+        Ok(())
+    }
+
+    /// That nothing was deleted that should stay, since the last time this was asked.
+    fn check_writes(&mut self, kill: &Kill) -> anyhow::Result<()> {
+        let audit = self.stage.plane().audit();
+        let mark = audit.mark()?;
+        let records = audit
+            .since(self.checked)?
+            .of(User::Operator)
+            .within(self.stage.namespace().name());
+        self.checked = mark;
+        let newest = cluster::releases(self.stage.namespace())?;
+        let may_go = |record: &Record| {
+            let of_audit = kill.action == Action::Switch && record.name.contains("sysctl-audit");
+            of_audit || record.name == cluster::STATE || is_old_revision(record, &newest)
+        };
+        let deleted = records.clone().deleting().that(|record| !may_go(record));
+        ensure!(deleted.is_empty(), "the operator deleted:\n{deleted}");
+        let foreign = records.mutating().that(|record| record.name.contains(STRANGER));
+        ensure!(
+            foreign.is_empty(),
+            "the operator wrote to what is not its own:\n{foreign}"
+        );
+        Ok(())
+    }
+
+    /// The temporary files that are there now.
+    fn remains(&self) -> anyhow::Result<Remains> {
+        let mut files = BTreeSet::new();
+        gather(&self.stage.tmp(), &mut files)?;
+        Ok(Remains { files })
+    }
+
+    fn named(&self, kind: &str) -> anyhow::Result<BTreeMap<String, Value>> {
+        let list = self.stage.namespace().kubectl(["get", kind, "--output=json"])?;
+        let mut list: Value = serde_json::from_str(&list)?;
+        let Value::Array(items) = list["items"].take() else {
+            bail!("the list of {kind} has no items")
+        };
+        let named = |item: Value| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item);
+        Ok(items.into_iter().map(named).collect())
+    }
+
+    /// The last life ends as it should.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let life = self.life.take().context("a world ends alive")?;
+        life.stop(PATIENCE)?;
+        let left = self.stage.children();
+        ensure!(left.is_empty(), "what it started runs still: {left:?}");
+        Ok(())
+    }
+}
+
+const STRANGER: &str = "stranger";
+
+/// A release that somebody else made with helm.
+fn install_stranger(stage: &Stage<'_>) -> anyhow::Result<(Release, String)> {
+    let chart = stage.folder().join(STRANGER);
+    fs::create_dir_all(chart.join("templates"))?;
+    fs::write(
+        chart.join("Chart.yaml"),
+        "apiVersion: v2\nname: stranger\nversion: 0.1.0\n",
+    )?;
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stranger}\n";
+    fs::write(chart.join("templates/object.yaml"), template)?;
+    let mut helm = process::command(stage.plane().program(Part::Helm3));
+    helm.args(["install", STRANGER]).arg(&chart);
+    helm.env("KUBECONFIG", stage.namespace().kubeconfig(User::Admin))
+        .env("HOME", stage.folder().join("home"));
+    let output = process::run(helm, None)?;
+    ensure!(
+        output.status.success(),
+        "helm install: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let release = cluster::releases(stage.namespace())?
+        .remove(STRANGER)
+        .context("helm installed it")?;
+    let object = cluster::object(stage.namespace(), "configmap", STRANGER)?.context("helm made it")?;
+    Ok((release, id_of(&object)))
+}
+
+fn id_of(object: &Value) -> String {
+    object["metadata"]["uid"].to_string()
+}
+
+/// Helm keeps ten revisions and deletes the oldest; a release is lost only with its newest.
+fn is_old_revision(record: &Record, newest: &Releases) -> bool {
+    let name = record.name.strip_prefix("sh.helm.release.v1.");
+    let Some((release, Ok(revision))) = name
+        .and_then(|name| name.rsplit_once(".v"))
+        .map(|(release, revision)| (release, revision.parse::<u32>()))
+    else {
+        return false;
+    };
+    newest.get(release).is_some_and(|newest| revision < newest.revision)
+}
+
+fn gather(folder: &Path, files: &mut BTreeSet<(PathBuf, (i64, i64))>) -> anyhow::Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let path = entry?.path();
+        // It may be gone by now: somebody works there.
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if metadata.is_dir() {
+            gather(&path, files)?;
+        } else {
+            files.insert((path, (metadata.ctime(), metadata.ctime_nsec())));
+        }
+    }
+    Ok(())
+}
