@@ -22,8 +22,8 @@ use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::{Cluster, kubeconfig};
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
@@ -129,9 +129,12 @@ async fn build(
 
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
-    let namespace = settings.namespace.as_deref().ok_or(StartError::NoNamespace)?;
     let address = start::address(settings, environment);
-    let cluster = Cluster::connect(&address, namespace, tmp.dir()).await?;
+    let namespace = match &settings.namespace {
+        Some(namespace) => namespace.clone(),
+        None => kubeconfig::namespace(&address)?.ok_or(StartError::NoNamespace)?,
+    };
+    let cluster = Cluster::connect(&address, &namespace, tmp.dir()).await?;
     info!(server = cluster.server(), namespace, "Cluster is configured");
     let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone())?;
     parts.spawn(

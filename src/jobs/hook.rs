@@ -45,9 +45,23 @@ pub(super) async fn configure(
             name: file.name.clone(),
         };
         let config = ask(tools, &catalogue, &hook, cancel).await?;
+        warn_of_unserved(&hook, &config);
         configs.push((file.name.clone(), config));
     }
     Ok(configs)
+}
+
+/// Bindings that this version reads and does not serve: better told than waited for.
+fn warn_of_unserved(hook: &HookId, config: &HookConfig) {
+    let unserved = [
+        ("kubernetes", config.kubernetes.len()),
+        ("kubernetesValidating", config.validating.len()),
+        ("kubernetesMutating", config.mutating.len()),
+        ("kubernetesCustomResourceConversion", config.conversions.len()),
+    ];
+    for (binding, _) in unserved.into_iter().filter(|(_, count)| *count > 0) {
+        tracing::warn!(%hook, binding, "the hook is never run for this binding: this version does not serve it yet");
+    }
 }
 
 async fn ask(
