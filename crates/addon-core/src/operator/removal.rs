@@ -8,7 +8,7 @@ use super::effect::{Job, Notice};
 use super::event::ReleaseSummary;
 use super::task::{Lane, Task};
 use crate::failure::Failure;
-use crate::module::lifecycle::{Lifecycle, Step};
+use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
 
 /// A purge of more releases than this, and of more than half of ours, waits for a person.
@@ -82,37 +82,19 @@ impl Operator {
         {
             unit.life.begin_delete(unit.hooks_known);
         }
-        loop {
-            match self.next_step(name) {
-                Step::Configure if !self.has_hooks(name) => {
-                    self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
-                    self.step_succeeded(name);
-                }
-                Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
-                Step::Uninstall => {
-                    if !self.jobs.helm_slot(&self.policy) {
-                        return false;
-                    }
-                    self.start_lane_job(
-                        lane,
-                        Job::DeleteRelease {
-                            release: name.to_string(),
-                        },
-                    );
-                    return true;
-                }
-                Step::Release => {
-                    let failure = Failure::defect("a removal of a module came to a step of its run");
-                    self.delete_failed(lane, name, failure);
-                    return true;
-                }
-                Step::Done => {
-                    self.delete_succeeded(lane, name);
-                    return true;
-                }
-            }
+        self.take_steps(lane, name).unwrap_or_else(|| {
+            self.delete_succeeded(lane, name);
+            true
+        })
+    }
+
+    pub(super) fn start_uninstall(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.helm_slot(&self.policy) {
+            return false;
         }
+        let release = name.to_string();
+        self.start_lane_job(lane, Job::DeleteRelease { release });
+        true
     }
 
     fn delete_succeeded(&mut self, lane: &Lane, name: &ModuleName) {

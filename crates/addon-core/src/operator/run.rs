@@ -33,29 +33,31 @@ impl Operator {
                 unit.globals = Some(globals);
             }
         }
+        self.take_steps(lane, name).unwrap_or_else(|| {
+            self.run_succeeded(lane, name);
+            true
+        })
+    }
+
+    /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
+    /// `None` when the last step is behind the module, false if the job must wait for a slot.
+    pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
         loop {
             match self.next_step(name) {
                 Step::Configure if !self.has_hooks(name) => {
                     self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
                     self.step_succeeded(name);
                 }
-                Step::Configure => return self.start_configure(lane, name),
-                Step::Hook(stage, hook) => return self.start_step_hook(lane, name, stage, hook),
-                Step::Release => return self.start_release(lane, name),
-                Step::Uninstall => {
-                    let failure = Failure::defect("a run of a module came to a step of its removal");
-                    self.run_failed(lane, name, failure);
-                    return true;
-                }
-                Step::Done => {
-                    self.run_succeeded(lane, name);
-                    return true;
-                }
+                Step::Configure => return Some(self.start_configure(lane, name)),
+                Step::Hook(stage, hook) => return Some(self.start_step_hook(lane, name, stage, hook)),
+                Step::Release => return Some(self.start_release(lane, name)),
+                Step::Uninstall => return Some(self.start_uninstall(lane, name)),
+                Step::Done => return None,
             }
         }
     }
 
-    pub(super) fn has_hooks(&self, name: &ModuleName) -> bool {
+    fn has_hooks(&self, name: &ModuleName) -> bool {
         self.modules.get(name).is_some_and(|unit| unit.found.has_hooks)
     }
 
@@ -74,7 +76,7 @@ impl Operator {
         }
     }
 
-    pub(super) fn start_configure(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+    fn start_configure(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }
@@ -83,7 +85,7 @@ impl Operator {
     }
 
     /// Starts a hook that is a step of a run or of a removal.
-    pub(super) fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
+    fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }
