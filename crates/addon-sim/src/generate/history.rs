@@ -8,10 +8,12 @@ use crate::setup::{ModuleSpec, Setup};
 
 pub(super) fn actions(dice: &mut Dice, setup: &Setup, most: usize) -> Vec<Timed> {
     let count = dice.count(0, most as u64);
+    // Half of a history is about one module: what meets there finds more than what is spread thin.
+    let favourite = dice.pick(&setup.modules).clone();
     (0..count)
         .map(|_| Timed {
             after: pause(dice),
-            action: action(dice, setup),
+            action: action(dice, setup, &favourite),
         })
         .collect()
 }
@@ -26,8 +28,12 @@ fn pause(dice: &mut Dice) -> u64 {
     }
 }
 
-fn action(dice: &mut Dice, setup: &Setup) -> Action {
-    let module = dice.pick(&setup.modules).clone();
+fn action(dice: &mut Dice, setup: &Setup, favourite: &ModuleSpec) -> Action {
+    let module = if dice.chance(50) {
+        favourite.clone()
+    } else {
+        dice.pick(&setup.modules).clone()
+    };
     match dice.between(0, 100) {
         0..=33 => edit(dice, &module),
         34..=36 => Action::DeleteConfigMap,
