@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use serde::Deserialize;
@@ -155,47 +155,6 @@ impl Helm {
     /// The settings it was made with.
     pub fn options(&self) -> &Options {
         &self.options
-    }
-
-    /// The binary's version, asked once; an unsuitable one is an error that says what to install.
-    pub async fn version(&self) -> Result<Version, HelmError> {
-        self.version.get_or_try_init(|| self.ask_version()).await.copied()
-    }
-
-    /// What tells this binary from another one, without starting it: nothing changed costs no child. Where even that
-    /// cannot be told, it is asked, which says what is wrong.
-    pub async fn identity(&self) -> Result<String, HelmError> {
-        let facts = fs_err::tokio::metadata(&self.options.binary).await;
-        match facts.and_then(|facts| Ok((facts.len(), facts.modified()?))) {
-            Ok((size, modified)) => {
-                let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-                Ok(format!("{size} {}", since.as_nanos()))
-            }
-            Err(_) => Ok(self.version().await?.to_string()),
-        }
-    }
-
-    async fn ask_version(&self) -> Result<Version, HelmError> {
-        let args = ["version", "--short"].map(OsString::from).into();
-        let finished = self.run(args, VERSION_DEADLINE, &CancellationToken::new()).await?;
-        // Helm 2 prints its version and fails, because its server part does not answer.
-        let text = finished.stdout.text();
-        let unsuitable = |found| HelmError::Unsuitable {
-            binary: self.options.binary.clone(),
-            found,
-        };
-        let Some(version) = Version::find(&text) else {
-            let said = if text.trim().is_empty() {
-                finished.stderr.text()
-            } else {
-                text
-            };
-            return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
-        };
-        if version < OLDEST || version.major > OLDEST.major {
-            return Err(unsuitable(format!("helm {version}")));
-        }
-        Ok(version)
     }
 
     /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks.

@@ -1,6 +1,12 @@
-//! The version of a helm binary, as far as we tell versions apart.
+//! Which helm it is: what tells one binary from another without starting it, and its version where that matters.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::time::UNIX_EPOCH;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Helm, HelmError, OLDEST, VERSION_DEADLINE, outcry};
 
 /// A version of helm, without what stands behind the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +29,49 @@ impl Version {
             let patch = parts.next().and_then(Result::ok).unwrap_or(0);
             Some(Self { major, minor, patch })
         })
+    }
+}
+
+impl Helm {
+    /// The binary's version, asked once; an unsuitable one is an error that says what to install.
+    pub async fn version(&self) -> Result<Version, HelmError> {
+        self.version.get_or_try_init(|| self.ask_version()).await.copied()
+    }
+
+    /// What tells this binary from another one, without starting it: nothing changed costs no child. Where even that
+    /// cannot be told, it is asked, which says what is wrong.
+    pub async fn identity(&self) -> Result<String, HelmError> {
+        let facts = fs_err::tokio::metadata(&self.options.binary).await;
+        match facts.and_then(|facts| Ok((facts.len(), facts.modified()?))) {
+            Ok((size, modified)) => {
+                let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+                Ok(format!("{size} {}", since.as_nanos()))
+            }
+            Err(_) => Ok(self.version().await?.to_string()),
+        }
+    }
+
+    async fn ask_version(&self) -> Result<Version, HelmError> {
+        let args = ["version", "--short"].map(OsString::from).into();
+        let finished = self.run(args, VERSION_DEADLINE, &CancellationToken::new()).await?;
+        // Helm 2 prints its version and fails, because its server part does not answer.
+        let text = finished.stdout.text();
+        let unsuitable = |found| HelmError::Unsuitable {
+            binary: self.options.binary.clone(),
+            found,
+        };
+        let Some(version) = Version::find(&text) else {
+            let said = if text.trim().is_empty() {
+                finished.stderr.text()
+            } else {
+                text
+            };
+            return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
+        };
+        if version < OLDEST || version.major > OLDEST.major {
+            return Err(unsuitable(format!("helm {version}")));
+        }
+        Ok(version)
     }
 }
 

@@ -34,19 +34,7 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     below.extend(section("global"));
     below.extend(written.clone());
     let global = patched(&below, &below, &setup.global_hooks);
-    let mut flags = BTreeMap::new();
-    for deed in setup
-        .global_hooks
-        .iter()
-        .filter(|hook| hook.runs())
-        .flat_map(|hook| &hook.does)
-    {
-        match deed {
-            Deed::Flag { module, on } => drop(flags.insert(module.clone(), *on)),
-            Deed::FlagFrom { module, key } => drop(flags.insert(module.clone(), Some(is_even(&global, key)))),
-            Deed::Set { .. } | Deed::SetConfig { .. } => {}
-        }
-    }
+    let flags = flags(setup, &global);
     end.written.insert("global".to_owned(), written);
     for module in in_order(setup) {
         let key = module.key();
@@ -81,6 +69,24 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
         end.written.remove(&key_of(name));
     }
     end
+}
+
+/// What the global hooks say of modules' flags in the end.
+fn flags(setup: &Setup, global: &Flat) -> BTreeMap<String, Option<bool>> {
+    let mut flags = BTreeMap::new();
+    for deed in setup
+        .global_hooks
+        .iter()
+        .filter(|hook| hook.runs())
+        .flat_map(|hook| &hook.does)
+    {
+        match deed {
+            Deed::Flag { module, on } => drop(flags.insert(module.clone(), *on)),
+            Deed::FlagFrom { module, key } => drop(flags.insert(module.clone(), Some(is_even(global, key)))),
+            Deed::Set { .. } | Deed::SetConfig { .. } => {}
+        }
+    }
+    flags
 }
 
 /// Modules by order number and name.
