@@ -195,7 +195,10 @@ impl<'a> Run<'a> {
                 news.drain(..news.len().saturating_sub(1));
             }
             Action::Redeliver => self.plan(0, Due::Again),
-            Action::Reread(misreading) => self.plan(0, Due::Inventory(misreading.clone())),
+            // A second reading comes after the first.
+            Action::Reread(misreading) if self.life.told.modules.is_some() => {
+                self.plan(0, Due::Inventory(misreading.clone()));
+            }
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             _ => {}
