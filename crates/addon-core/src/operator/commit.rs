@@ -65,7 +65,7 @@ impl Operator {
         let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {
             return;
         };
-        if output.is_empty() {
+        if output.is_empty() || self.came_too_late(lane) {
             let nothing = Change {
                 values_changed: false,
                 config_section: None,

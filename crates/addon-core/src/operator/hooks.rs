@@ -35,6 +35,17 @@ impl Operator {
         true
     }
 
+    /// The hook that ran stood in line by itself, and its module was switched off meanwhile: what it asks for has no
+    /// place any more, and must not be found by the module's next life.
+    pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
+        let by_itself = self
+            .queues
+            .head(lane)
+            .is_some_and(|head| matches!(head.task, Task::Hook(_)));
+        let hook = self.doing.get(lane).map(|doing| &doing.hook);
+        by_itself && hook.is_some_and(|hook| !self.is_wanted(hook))
+    }
+
     /// Hooks of a module that is switched off, or not yet started, are not run.
     fn is_wanted(&self, hook: &HookId) -> bool {
         match &hook.owner {

@@ -451,6 +451,26 @@ fn a_schedule_fires_after_the_first_converge_and_its_change_of_values_runs_the_m
 }
 
 #[test]
+fn what_a_hook_asks_for_after_its_module_was_switched_off_is_not_found_by_the_next_life() {
+    let patch = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
+        .patching("one/h.sh schedule", &patch, &json!([]))
+        .start();
+    world.open.insert("one/h.sh schedule".to_owned());
+    world.sleep();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(world.state("one"), "Disabled");
+    world.close("one/h.sh schedule");
+    world.edit(&[("oneEnabled", None)]);
+    let query = Query::Values {
+        module: Some(name("one")),
+        with_global: false,
+    };
+    assert_eq!(world.operator.answer(&query), Answer::Document(json!({})));
+}
+
+#[test]
 fn nothing_starts_after_a_shutdown_was_asked_for() {
     let mut world = World::new(vec![module(10, "one"), module(20, "two")]);
     world.open.insert("one sync".to_owned());
