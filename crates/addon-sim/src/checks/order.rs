@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::failure::{Class, Failure};
+use addon_core::name::HookId;
+use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
 
 use super::{Step, Violation, ensure};
@@ -212,6 +214,26 @@ impl Order {
         })
     }
 
+    /// H4: a failure is let pass where the schedule says so, and nowhere else.
+    fn passing(&self, hook: &HookId, labels: &HookLabels, failure: &Failure, allowed: bool) -> Result<(), Violation> {
+        let specs = self.hooks(&owner_name(&hook.owner));
+        let index = labels
+            .binding_name
+            .strip_prefix('s')
+            .and_then(|index| index.parse::<usize>().ok());
+        let schedule = specs.iter().find(|spec| spec.name == hook.name.as_str()).zip(index);
+        let may = schedule
+            .and_then(|(spec, index)| spec.schedules.get(index))
+            .is_some_and(|one| one.allow_failure);
+        let wanted = may && labels.binding == "schedule" && failure.class != Class::Defect;
+        ensure(allowed == wanted, "H4", || {
+            format!(
+                "a failure of {hook} at {} is let pass: {allowed}, but should be: {wanted}",
+                labels.binding_name
+            )
+        })
+    }
+
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookSucceeded { hook, labels, .. } => {
@@ -221,6 +243,13 @@ impl Order {
                     .or_default();
                 passed.insert(hook.name.to_string());
             }
+            Notice::HookFailed {
+                hook,
+                labels,
+                failure,
+                allowed,
+                ..
+            } => self.passing(hook, labels, failure, *allowed)?,
             Notice::HelmFinished { module, .. } => {
                 self.synced.insert(module.to_string());
             }
