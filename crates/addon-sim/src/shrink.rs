@@ -95,7 +95,9 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
         });
     }
     for fault in setup.faults.keys() {
-        propose(&|setup| drop(setup.faults.remove(fault)));
+        propose(&|setup| {
+            setup.faults.remove(fault);
+        });
     }
     propose(&|setup| setup.strict = false);
     propose(&|setup| setup.ignore = None);
