@@ -167,6 +167,17 @@ impl Checks {
 
     /// L2: if nothing runs and nothing is awaited, nothing may be pending. Checked once the effects have begun.
     pub fn rest(&mut self, world: &World, life: &Life, seen: &Seen, no_future: bool) -> Result<(), Violation> {
+        let saves = life
+            .running
+            .values()
+            .any(|running| matches!(running.job, Job::SaveConfig { .. }));
+        let waits = seen
+            .queues
+            .iter()
+            .find(|queue| queue.status.starts_with("waits until the section"));
+        ensure(saves || waits.is_none(), "W1", || {
+            format!("nothing is being saved, but {waits:?}")
+        })?;
         if let Some(at) = life.stopping {
             let late = seen.timeout.is_none() && life.running.is_empty() && !life.exited;
             return ensure(!late, "L2", || {

@@ -35,6 +35,10 @@ fn setup(dice: &mut Dice) -> Setup {
             modules[index].needs.retain(|need| before.contains(need));
         }
     }
+    if dice.chance(15) {
+        let index = dice.count(0, modules.len() as u64 - 1);
+        twins(dice, &mut modules[index].hooks);
+    }
     let mut global_hooks: Vec<HookSpec> = (0..pick_count(dice, &[40, 30, 20, 10]))
         .map(|n| global_hook(dice, n))
         .collect();
@@ -48,7 +52,40 @@ fn setup(dice: &mut Dice) -> Setup {
         global_hooks,
         config: dice.chance(80).then(|| config(dice, &names)),
         releases: releases(dice, &names),
+        faults: faults(dice, &names),
         modules,
+    }
+}
+
+/// What fails at first, so that others already wait for it when it recovers.
+fn faults(dice: &mut Dice, names: &[&str]) -> BTreeMap<String, u32> {
+    let mut what: Vec<String> = names
+        .iter()
+        .filter(|_| dice.chance(12))
+        .map(|name| format!("helm/{name}"))
+        .collect();
+    if dice.chance(15) {
+        what.push("save-config".to_owned());
+    }
+    what.into_iter()
+        .map(|what| (what, u32::try_from(dice.between(1, 4)).unwrap_or(1)))
+        .collect()
+}
+
+/// Two hooks that save config values of one owner at the same time, each from a queue of its own.
+fn twins(dice: &mut Dice, hooks: &mut Vec<HookSpec>) {
+    for queue in ["q-one", "q-two"] {
+        let key = format!("c{}", hooks.len());
+        hooks.push(HookSpec {
+            name: format!("hooks/h{}.sh", hooks.len()),
+            schedules: vec![Schedule {
+                crontab: "*/3 * * * *".to_owned(),
+                queue: Some(queue.to_owned()),
+                allow_failure: false,
+            }],
+            does: vec![Deed::SetConfig { key, to: number(dice) }],
+            ..HookSpec::default()
+        });
     }
 }
 

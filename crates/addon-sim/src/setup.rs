@@ -31,6 +31,8 @@ pub struct Setup {
     pub config: Option<BTreeMap<String, String>>,
     /// Releases in the cluster.
     pub releases: Vec<ReleaseSpec>,
+    /// Work that fails this often from the beginning, by the names of `Action::Fault`.
+    pub faults: BTreeMap<String, u32>,
 }
 
 /// One module on disk.

@@ -94,6 +94,11 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
             setup.config.as_mut().map(|data| data.remove(key));
         });
     }
+    for fault in setup.faults.keys() {
+        propose(&|setup| {
+            setup.faults.remove(fault);
+        });
+    }
     propose(&|setup| setup.strict = false);
     propose(&|setup| setup.ignore = None);
     propose(&|setup| setup.global.clear());

@@ -64,7 +64,7 @@ impl World {
             secret: None,
             misread: None,
             disturbed: false,
-            faults: BTreeMap::new(),
+            faults: setup.faults.clone(),
             counts: BTreeMap::new(),
             runs: BTreeMap::new(),
         }

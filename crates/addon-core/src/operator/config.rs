@@ -234,6 +234,10 @@ impl Operator {
                 keys.push(name.enabled_key());
             }
             if own(self, &owner) {
+                // What we save replaces the section, and so whatever an earlier reading had left for later.
+                if let Some(unit) = self.modules.get_mut(&name) {
+                    unit.deferred = None;
+                }
                 continue;
             }
             let entry = after.map(Section::layer).unwrap_or_default();

@@ -26,6 +26,8 @@ struct Asleep {
     until: u64,
     /// Which hook is the head, if it is one.
     hook: Option<HookId>,
+    /// How many contexts the failed run had.
+    contexts: usize,
 }
 
 fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
@@ -112,12 +114,17 @@ impl Backoffs {
         hook: Option<HookId>,
     ) -> Result<(), Violation> {
         bounded(retry_in)?;
+        let contexts = match step.ended {
+            Some(Job::RunHook(run)) => run.contexts.len(),
+            _ => 0,
+        };
         let micros = u64::try_from(retry_in.as_micros()).unwrap_or(u64::MAX);
         self.asleep.insert(
             lane,
             Asleep {
                 until: step.clock + micros,
                 hook,
+                contexts,
             },
         );
         Ok(())
@@ -139,11 +146,15 @@ impl Backoffs {
                 job_name(job)
             )
         })?;
-        let (Some(failed), Job::RunHook(HookRun { hook, .. })) = (&asleep.hook, job) else {
+        let (Some(failed), Job::RunHook(HookRun { hook, contexts, .. })) = (&asleep.hook, job) else {
             return Ok(());
         };
         ensure(failed == hook || !lane.starts_with("queue "), "Q4", || {
             format!("{hook} runs in {lane}, whose head is {failed}, which failed")
+        })?;
+        let (before, now) = (asleep.contexts, contexts.len());
+        ensure(now >= before || !lane.starts_with("queue "), "Q3", || {
+            format!("{hook} failed with {before} contexts and is tried again with {now}")
         })
     }
 }

@@ -66,7 +66,8 @@ fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vio
         } else {
             continue;
         };
-        let good = module.state == wanted && module.failures == 0 && module.error.is_none();
+        let good =
+            module.state == wanted && module.failures == 0 && module.error.is_none() && module.waits_for.is_empty();
         ensure(good, "L1", || {
             format!("{} should be {wanted}, but is {module:?}", module.name)
         })?;
