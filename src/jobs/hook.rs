@@ -115,15 +115,9 @@ pub(super) async fn run(
     } = run;
     let catalogue = tools.catalogue.borrow().clone();
     let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
-    let contexts = context::to_file(contexts, *version, &Snapshots::new());
-    let files = Files::write(
-        &tools.tmp,
-        hook,
-        contexts.as_bytes(),
-        &json(values),
-        &json(config_values),
-    )
-    .map_err(no_files)?;
+    let mut file = Vec::new();
+    context::write_file(&mut file, contexts, *version, &Snapshots::new()).map_err(no_files)?;
+    let files = Files::write(&tools.tmp, hook, &file, &json(values), &json(config_values)).map_err(no_files)?;
     let lines = Labels::of_hook(hook, labels);
     let mut spawn = command(tools, &catalogue, hook, *deadline)?;
     spawn.env.extend(files.environment());

@@ -17,6 +17,8 @@ pub mod yaml;
 
 pub mod failure;
 
+pub mod object;
+
 pub mod values;
 
 pub mod queue;

@@ -19,6 +19,11 @@ pub const ENABLED_SUFFIX: &str = "Enabled";
 /// What follows a module's values key in the name of its maintenance state.
 pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
 
+/// One monitor of one binding. No two in one life of the operator are the same, so news of one that was stopped is
+/// never taken for news of its successor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MonitorId(pub u64);
+
 /// Why a text is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NameError {

@@ -3,43 +3,23 @@
 //! A context says which snapshots it wants, and not what is in them: they are read when the hook starts, once for all
 //! contexts of a run. Must never drop a context that is not told by another one.
 
+mod file;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
-use super::config::{ConfigVersion, HookConfig, KubernetesBinding, ScheduleBinding, Stage, WatchEvent};
+use super::config::{
+    AdmissionBinding, ConversionBinding, HookConfig, KubernetesBinding, ScheduleBinding, Stage, WatchEvent,
+};
 use crate::name::BindingName;
+use crate::object::json::Json;
+use crate::object::{ObjectName, ObjectView};
+
+pub use self::file::write_file;
 
 /// Snapshots by binding; their items are objects as contexts show them.
 pub type Snapshots = BTreeMap<BindingName, Vec<ObjectView>>;
-
-/// An object as a binding shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectView {
-    /// The object, unless the binding keeps none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<Value>,
-    /// What the filter found, if there is a filter.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
-    pub filter_result: Option<Value>,
-}
-
-/// Keeps a filter that found null apart from no filter.
-mod present {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
-    pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
-        value.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-        Value::deserialize(deserializer).map(Some)
-    }
-}
 
 /// Why a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +43,35 @@ pub enum BindingContext {
         /// What happened.
         event: WatchEvent,
         /// To what.
+        name: ObjectName,
+        /// How the binding shows it.
         object: ObjectView,
+    },
+    /// The API server asks.
+    Review {
+        /// Binding, group and snapshots.
+        told: Told,
+        /// What it asks for.
+        ask: Ask,
+        /// `{"request": …}` as the API server sent it.
+        review: Json,
+    },
+}
+
+/// What the API server asks a hook for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ask {
+    /// Whether a request is allowed.
+    Validating,
+    /// Whether it is allowed, and what to change in it.
+    Mutating,
+    /// Objects in another version.
+    Conversion {
+        /// They are in this one.
+        from: String,
+        /// The hook makes this one of them.
+        to: String,
     },
 }
 
@@ -98,6 +106,26 @@ impl From<&KubernetesBinding> for Told {
     }
 }
 
+impl From<&AdmissionBinding> for Told {
+    fn from(binding: &AdmissionBinding) -> Self {
+        Self {
+            binding: binding.name.clone(),
+            group: binding.group.clone(),
+            snapshots: binding.include_snapshots_from.clone(),
+        }
+    }
+}
+
+impl From<&ConversionBinding> for Told {
+    fn from(binding: &ConversionBinding) -> Self {
+        Self {
+            binding: binding.name.clone(),
+            group: binding.group.clone(),
+            snapshots: binding.include_snapshots_from.clone(),
+        }
+    }
+}
+
 impl BindingContext {
     /// The context of a stage for a hook.
     pub fn stage(stage: Stage, config: &HookConfig) -> Self {
@@ -122,14 +150,18 @@ impl BindingContext {
     pub fn binding(&self) -> &str {
         match self {
             Self::Stage { stage, .. } => stage.key(),
-            Self::Schedule(told) | Self::Synchronization(told) | Self::Event { told, .. } => told.binding.as_str(),
+            Self::Schedule(told)
+            | Self::Synchronization(told)
+            | Self::Event { told, .. }
+            | Self::Review { told, .. } => told.binding.as_str(),
         }
     }
 
     /// The group under which it is told.
     pub fn group(&self) -> Option<&str> {
         match self {
-            Self::Stage { .. } => None,
+            // A review is answered by itself, whatever group its snapshots come from.
+            Self::Stage { .. } | Self::Review { .. } => None,
             Self::Schedule(told) | Self::Synchronization(told) | Self::Event { told, .. } => told.group.as_deref(),
         }
     }
@@ -138,133 +170,11 @@ impl BindingContext {
     pub fn wanted_snapshots(&self) -> impl Iterator<Item = &BindingName> {
         let (snapshots, own) = match self {
             Self::Stage { snapshots, .. } => (snapshots, None),
-            Self::Schedule(told) | Self::Event { told, .. } => (&told.snapshots, None),
+            Self::Schedule(told) | Self::Event { told, .. } | Self::Review { told, .. } => (&told.snapshots, None),
             Self::Synchronization(told) => (&told.snapshots, Some(&told.binding)),
         };
         snapshots.iter().chain(own)
     }
-
-    /// The context as the hook reads it.
-    pub fn to_value(&self, version: ConfigVersion, snapshots: &Snapshots) -> Value {
-        let mut fields = Map::new();
-        fields.insert("binding".to_owned(), self.binding().into());
-        match version {
-            ConfigVersion::V0 => self.add_resource(&mut fields),
-            ConfigVersion::V1 => self.add_fields(&mut fields, snapshots),
-        }
-        Value::Object(fields)
-    }
-
-    fn add_fields(&self, fields: &mut Map<String, Value>, snapshots: &Snapshots) {
-        let told = match self {
-            Self::Stage {
-                stage: Stage::OnStartup,
-                ..
-            } => return,
-            Self::Stage { snapshots: names, .. } => {
-                fields.insert("snapshots".to_owned(), views(names, snapshots));
-                return;
-            }
-            Self::Schedule(told) | Self::Synchronization(told) | Self::Event { told, .. } => told,
-        };
-        if !told.snapshots.is_empty() {
-            fields.insert("snapshots".to_owned(), views(&told.snapshots, snapshots));
-        }
-        if let Some(group) = &told.group {
-            fields.insert("type".to_owned(), "Group".into());
-            fields.insert("groupName".to_owned(), group.as_str().into());
-            return;
-        }
-        match self {
-            Self::Stage { .. } => {}
-            Self::Schedule(_) => drop(fields.insert("type".to_owned(), "Schedule".into())),
-            Self::Synchronization(_) => {
-                fields.insert("type".to_owned(), "Synchronization".into());
-                fields.insert("objects".to_owned(), view_list(snapshots.get(&told.binding)));
-            }
-            Self::Event { event, object, .. } => {
-                fields.insert("type".to_owned(), "Event".into());
-                fields.insert("watchEvent".to_owned(), json!(event));
-                fields.extend(view_fields(object));
-            }
-        }
-    }
-
-    /// The form without a version knows one object by its names, and nothing else.
-    fn add_resource(&self, fields: &mut Map<String, Value>) {
-        let Self::Event { event, object, .. } = self else {
-            return;
-        };
-        let event = match event {
-            WatchEvent::Added => "add",
-            WatchEvent::Modified => "update",
-            WatchEvent::Deleted => "delete",
-        };
-        let text = |pointer| {
-            object
-                .object
-                .as_ref()
-                .and_then(|object| object.pointer(pointer))
-                .and_then(Value::as_str)
-        };
-        fields.insert("resourceEvent".to_owned(), event.into());
-        for (field, pointer) in [
-            ("resourceNamespace", "/metadata/namespace"),
-            ("resourceKind", "/kind"),
-            ("resourceName", "/metadata/name"),
-        ] {
-            fields.insert(field.to_owned(), text(pointer).unwrap_or_default().into());
-        }
-    }
-}
-
-/// Every named snapshot, an empty one too.
-fn views(names: &[BindingName], snapshots: &Snapshots) -> Value {
-    names
-        .iter()
-        .map(|name| (name.to_string(), view_list(snapshots.get(name))))
-        .collect::<Map<_, _>>()
-        .into()
-}
-
-fn view_list(views: Option<&Vec<ObjectView>>) -> Value {
-    views
-        .into_iter()
-        .flatten()
-        .map(|view| Value::Object(view_fields(view).collect()))
-        .collect()
-}
-
-fn view_fields(view: &ObjectView) -> impl Iterator<Item = (String, Value)> {
-    let object = view.object.iter().map(|object| ("object".to_owned(), object.clone()));
-    object.chain(
-        view.filter_result
-            .iter()
-            .map(|result| ("filterResult".to_owned(), result.clone())),
-    )
-}
-
-/// The content of the file that a hook reads: a list on one line.
-///
-/// Characters that mean something in HTML are escaped; they can only be inside of strings.
-pub fn to_file(contexts: &[BindingContext], version: ConfigVersion, snapshots: &Snapshots) -> String {
-    let list: Value = contexts
-        .iter()
-        .map(|context| context.to_value(version, snapshots))
-        .collect();
-    let mut text = String::new();
-    for c in list.to_string().chars() {
-        match c {
-            '<' => text.push_str("\\u003c"),
-            '>' => text.push_str("\\u003e"),
-            '&' => text.push_str("\\u0026"),
-            '\u{2028}' => text.push_str("\\u2028"),
-            '\u{2029}' => text.push_str("\\u2029"),
-            _ => text.push(c),
-        }
-    }
-    text.push('\n');
-    text
 }
 
 /// Contexts that one run is told at once: of neighbours in one group only the last is kept.

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::event::{SyncAction, Usage};
 use crate::failure::Failure;
-use crate::hook::config::ConfigVersion;
+use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, ModuleName, Owner, QueueName};
+use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
 use crate::values::HookDocument;
 
 /// The name of one running job, never used twice.
@@ -85,6 +85,15 @@ pub enum Job {
         /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
         create: bool,
     },
+}
+
+/// A monitor to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MonitorStart {
+    /// Its name from now on.
+    pub id: MonitorId,
+    /// What it watches, and how it shows objects.
+    pub binding: KubernetesBinding,
 }
 
 /// Everything needed to run one hook.

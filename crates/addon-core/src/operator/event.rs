@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::effect::JobId;
 use crate::failure::Failure;
-use crate::hook::config::HookConfig;
+use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
 use crate::module::Inventory;
-use crate::name::HookName;
+use crate::name::{HookName, MonitorId};
+use crate::object::{ObjectName, ObjectView};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -23,6 +24,21 @@ pub enum Event {
     TimerFired,
     /// The process was asked to stop.
     ShutdownRequested,
+}
+
+/// One change of one object, as the monitor of a binding tells it: what the binding does not look at is no change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectChange {
+    /// Which monitor.
+    pub monitor: MonitorId,
+    /// The monitor's count of changes, this one included; a snapshot says up to which one it holds them.
+    pub seq: u64,
+    /// What happened.
+    pub event: WatchEvent,
+    /// To what.
+    pub name: ObjectName,
+    /// How the binding shows it; for a deleted object, its last state.
+    pub view: ObjectView,
 }
 
 /// What a read of our ConfigMap said. An error is not a read and never becomes an event.

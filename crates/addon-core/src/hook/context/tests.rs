@@ -1,7 +1,16 @@
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
-use super::super::config::HookKind;
+use super::super::config::{ConfigVersion, HookKind};
 use super::*;
+
+fn read(context: &BindingContext, version: ConfigVersion, snapshots: &Snapshots) -> Value {
+    let mut file = Vec::new();
+    write_file(&mut file, std::slice::from_ref(context), version, snapshots).unwrap();
+    let mut list: Vec<Value> = serde_json::from_slice(&file).unwrap();
+    assert_eq!(list.len(), 1);
+    list.remove(0)
+}
 
 fn config(text: &str) -> HookConfig {
     HookConfig::parse(text, HookKind::Module).unwrap()
@@ -22,8 +31,16 @@ fn told(binding: &str, group: Option<&str>, snapshots: &[&str]) -> Told {
 fn pod() -> ObjectView {
     let object = json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}});
     ObjectView {
-        object: Some(object),
-        filter_result: Some(Value::Null),
+        object: Some(Json::from(&object)),
+        filter_result: Some(Json::from(&Value::Null)),
+    }
+}
+
+fn pod_name() -> ObjectName {
+    ObjectName {
+        namespace: "ns".to_owned(),
+        name: "p".to_owned(),
+        kind: "Pod".to_owned(),
     }
 }
 
@@ -36,7 +53,13 @@ fn contexts_have_the_shapes_that_hooks_know() {
     let event = |told, object| BindingContext::Event {
         told,
         event: WatchEvent::Modified,
+        name: pod_name(),
         object,
+    };
+    let review = |told, ask| BindingContext::Review {
+        told,
+        ask,
+        review: Json::from(&json!({"request": {}})),
     };
     let pod_value = json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}});
     let rows = [
@@ -81,15 +104,29 @@ fn contexts_have_the_shapes_that_hooks_know() {
             event(
                 told("pods", None, &[]),
                 ObjectView {
-                    filter_result: Some(json!(1)),
+                    filter_result: Some(Json::from(&json!(1))),
                     ..ObjectView::default()
                 },
             ),
             json!({"binding": "pods", "type": "Event", "watchEvent": "Modified", "filterResult": 1}),
         ),
+        (
+            review(told("a.b.c", Some("g"), &["jobs"]), Ask::Mutating),
+            json!({"binding": "a.b.c", "type": "Mutating", "review": {"request": {}}, "snapshots": {"jobs": []}}),
+        ),
+        (
+            review(
+                told("x", None, &[]),
+                Ask::Conversion {
+                    from: "v1".to_owned(),
+                    to: "v2".to_owned(),
+                },
+            ),
+            json!({"binding": "x", "type": "Conversion", "fromVersion": "v1", "toVersion": "v2", "review": {"request": {}}}),
+        ),
     ];
     for (context, expected) in rows {
-        assert_eq!(context.to_value(ConfigVersion::V1, &snapshots), expected);
+        assert_eq!(read(&context, ConfigVersion::V1, &snapshots), expected);
         let back: BindingContext = serde_json::from_value(serde_json::to_value(&context).unwrap()).unwrap();
         assert_eq!(back, context);
     }
@@ -100,30 +137,43 @@ fn contexts_without_a_version_tell_names_only() {
     let event = BindingContext::Event {
         told: told("p", None, &[]),
         event: WatchEvent::Deleted,
-        object: pod(),
+        name: pod_name(),
+        object: ObjectView::default(),
     };
     assert_eq!(
-        event.to_value(ConfigVersion::V0, &Snapshots::new()),
+        read(&event, ConfigVersion::V0, &Snapshots::new()),
         json!({"binding": "p", "resourceEvent": "delete", "resourceNamespace": "ns", "resourceKind": "Pod", "resourceName": "p"}),
     );
     let schedule = BindingContext::Schedule(told("s", None, &[]));
     assert_eq!(
-        schedule.to_value(ConfigVersion::V0, &Snapshots::new()),
+        read(&schedule, ConfigVersion::V0, &Snapshots::new()),
         json!({"binding": "s"})
     );
     let stage = BindingContext::stage(Stage::BeforeHelm, &config("beforeHelm: 1"));
     assert_eq!(
-        stage.to_value(ConfigVersion::V0, &Snapshots::new()),
+        read(&stage, ConfigVersion::V0, &Snapshots::new()),
         json!({"binding": "beforeHelm"})
     );
 }
 
 #[test]
 fn the_file_is_one_line_and_escaped() {
-    let contexts = [BindingContext::Schedule(told("a<b>&c", None, &[]))];
+    let contexts = [
+        BindingContext::Schedule(told("a<b>&c", None, &[])),
+        BindingContext::Synchronization(told("s", None, &[])),
+    ];
+    let view = ObjectView {
+        object: None,
+        filter_result: Some(Json::from(&json!({"z": "<\u{2028}>", "a": "\"&"}))),
+    };
+    let mut file = Vec::new();
+    let snapshots = Snapshots::from([(name("s"), vec![view])]);
+    write_file(&mut file, &contexts, ConfigVersion::V1, &snapshots).unwrap();
     assert_eq!(
-        to_file(&contexts, ConfigVersion::V1, &Snapshots::new()),
-        "[{\"binding\":\"a\\u003cb\\u003e\\u0026c\",\"type\":\"Schedule\"}]\n",
+        String::from_utf8(file).unwrap(),
+        "[{\"binding\":\"a\\u003cb\\u003e\\u0026c\",\"type\":\"Schedule\"},\
+         {\"binding\":\"s\",\"objects\":[{\"filterResult\":{\"a\":\"\\\"\\u0026\",\"z\":\"\\u003c\\u2028\\u003e\"}}],\
+         \"type\":\"Synchronization\"}]\n",
     );
 }
 

@@ -1,0 +1,69 @@
+//! Objects of the cluster, as far as hooks see them.
+//!
+//! Must never interpret an object beyond its names: what a hook cuts out of it is the filter's.
+
+pub mod json;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::json::Json;
+
+/// What an object is called. Ordered as snapshots are: by namespace, then by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectName {
+    /// Its namespace, empty for an object of the cluster.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// Its kind as the object itself says.
+    pub kind: String,
+}
+
+impl ObjectName {
+    /// The names inside of an object; what is missing there is empty.
+    pub fn of(object: &Value) -> Self {
+        let text = |pointer| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Self {
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            kind: text("/kind"),
+        }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name, kind } = self;
+        match namespace.as_str() {
+            "" => write!(f, "{kind} {name}"),
+            _ => write!(f, "{kind} {namespace}/{name}"),
+        }
+    }
+}
+
+/// An object as a binding shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectView {
+    /// The object, unless the binding keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Json>,
+    /// What the filter found, if there is a filter.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "found")]
+    pub filter_result: Option<Json>,
+}
+
+/// Keeps a filter that found null apart from no filter.
+fn found<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
