@@ -22,8 +22,8 @@ use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
-use crate::cluster::{Cluster, kubeconfig};
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
@@ -35,7 +35,7 @@ use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
 use crate::serve::{Loop, pulse};
-use crate::settings::{Environment, Machine, Settings, StartArgs};
+use crate::settings::{ConfigurationError, Environment, HooksArgs, Machine, Settings, StartArgs, Work};
 use crate::telemetry::{self, LevelHandle};
 use parts::Parts;
 use start::StartError;
@@ -45,9 +45,18 @@ const FAILED: u8 = 1;
 /// How long the whole stop may take; Kubernetes grants as much before it kills.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// Runs the operator until it is told to stop.
+/// Keeps modules as they should be until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
-    let settings = match Settings::check(args, environment, &Machine::this()) {
+    start_with(Settings::check(args, environment, &Machine::this()), environment)
+}
+
+/// Serves hooks alone until it is told to stop.
+pub fn serve_hooks(args: &HooksArgs, environment: &Environment) -> ExitCode {
+    start_with(Settings::check_hooks(args, environment, &Machine::this()), environment)
+}
+
+fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Environment) -> ExitCode {
+    let settings = match checked {
         Ok(settings) => settings,
         Err(error) => return start::refuse(&error),
     };
@@ -130,17 +139,18 @@ async fn build(
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
     let address = start::address(settings, environment);
-    let namespace = match &settings.namespace {
-        Some(namespace) => namespace.clone(),
-        None => kubeconfig::namespace(&address)?.ok_or(StartError::NoNamespace)?,
-    };
+    let namespace = start::namespace(settings, &address)?;
     let cluster = Cluster::connect(&address, &namespace, tmp.dir()).await?;
     info!(server = cluster.server(), namespace, "Cluster is configured");
-    let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone())?;
-    parts.spawn(
-        "the watch of the ConfigMap",
-        watch_config(cluster.clone(), settings.config_map.clone(), doors.clone(), trouble),
-    );
+    let (mut helm, mut config_map) = (None, String::new());
+    if let Work::Modules(modules) = &settings.work {
+        helm = Some(start::helm(modules, environment, &cluster, &tmp, spawner.clone())?);
+        config_map.clone_from(&modules.config_map);
+        parts.spawn(
+            "the watch of the ConfigMap",
+            watch_config(cluster.clone(), config_map.clone(), doors.clone(), trouble),
+        );
+    }
 
     let tools = Arc::new(Tools {
         environment: start::hook_environment(settings, environment, &cluster),
@@ -149,14 +159,16 @@ async fn build(
         spawner,
         catalogue: watch::channel(Arc::new(found.catalogue)).1,
         tmp,
-        config_map: settings.config_map.clone(),
+        config_map: config_map.clone(),
         script_deadline: settings.hooks.timeout,
         holds: jobs::release::Holds::default(),
     });
-    start::check_helm(&tools.helm).await;
+    if let Some(helm) = &tools.helm {
+        start::check_helm(helm).await;
+    }
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let notices = Notices::new(meters, settings.config_map.clone());
+    let notices = Notices::new(meters, config_map);
     let driver = Driver::new(operator, (doors, mail), notices, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)

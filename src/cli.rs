@@ -6,6 +6,8 @@
 
 mod config;
 mod global;
+mod hook;
+mod hooks;
 mod module;
 mod queue;
 mod socket;
@@ -18,7 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
 use crate::report::Report;
-use crate::settings::{ConfigurationError, Environment, StartArgs};
+use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
+pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 
 /// A command failed; its report says why.
@@ -50,6 +53,8 @@ enum Command {
     Start(Box<StartArgs>),
     /// Print name and version
     Version,
+    /// Serve a directory of hooks without modules, as shell-operator does
+    Hooks(hooks::Hooks),
     /// Show what is queued
     Queue(queue::Queue),
     /// Show modules, their values and what they wait for
@@ -58,6 +63,8 @@ enum Command {
     Global(global::Global),
     /// Show or change what can be changed while the operator runs
     Config(config::Config),
+    /// Show hooks and what they know of the cluster
+    Hook(hook::Hook),
     /// Print the answer of the debug socket to any path
     Raw(Raw),
     /// Add labels to the manifests on standard input; helm calls this
@@ -84,7 +91,7 @@ struct Raw {
 /// Where the running operator is.
 #[derive(Debug, Args)]
 struct Target {
-    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/addon-operator/debug.socket]
+    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/<program>/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
 }
@@ -149,23 +156,39 @@ impl CommandError {
 
 /// Runs what was typed.
 pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
+    let caller = Caller {
+        program: Program::AddonOperator,
+        environment,
+    };
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
+        Some(Command::Hooks(hooks)) => return hooks.run(environment),
         Some(Command::PostRenderer(PostRenderer { labels })) => return crate::app::post_renderer::post_render(&labels),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
-        Some(Command::Queue(queue)) => queue.run(environment),
-        Some(Command::Module(module)) => module.run(environment),
-        Some(Command::Global(global)) => global.run(environment),
-        Some(Command::Config(config)) => config.run(environment),
-        Some(Command::Raw(Raw { path, target })) => {
-            target.socket(environment).and_then(|socket| print(&socket.get(&path)?))
-        }
+        Some(Command::Queue(queue)) => queue.run(&caller),
+        Some(Command::Module(module)) => module.run(&caller),
+        Some(Command::Global(global)) => global.run(&caller),
+        Some(Command::Config(config)) => config.run(&caller),
+        Some(Command::Hook(hook)) => hook.run(&caller),
+        Some(Command::Raw(raw)) => raw.run(&caller),
     };
+    end(outcome)
+}
+
+/// The exit code of a command that has done its work or failed at it.
+fn end(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => fail(&Report::new(&error).with_hints(error.hints())),
+    }
+}
+
+impl Raw {
+    fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let Self { path, target } = self;
+        print(&target.socket(caller)?.get(&path)?)
     }
 }
 
@@ -176,12 +199,17 @@ pub fn fail(report: &Report) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// Who asks: which program was called, and in which environment.
+struct Caller<'a> {
+    program: Program,
+    environment: &'a Environment,
+}
+
 impl Target {
-    fn socket(&self, environment: &Environment) -> Result<Socket, CommandError> {
-        Ok(Socket::new(crate::settings::debug_socket(
-            self.debug_unix_socket.as_deref(),
-            environment,
-        )?))
+    fn socket(&self, caller: &Caller<'_>) -> Result<Socket, CommandError> {
+        let flag = self.debug_unix_socket.as_deref();
+        let path = crate::settings::debug_socket(caller.program, flag, caller.environment)?;
+        Ok(Socket::new(path))
     }
 }
 

@@ -125,6 +125,16 @@ pub fn read(layout: &Layout) -> Found {
     found
 }
 
+/// Reads a directory of hooks that belong to nothing else. It blocks, too.
+pub fn read_hooks(dir: &Path) -> Found {
+    let mut found = Found::default();
+    match hooks::find(&Root::alone(dir), &mut found.problems) {
+        Ok(hooks) => found.global_hooks = hooks,
+        Err(problem) => found.problems.push(problem),
+    }
+    found
+}
+
 fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &mut Vec<(ModuleName, Problem)>) {
     let entries = match entries_of(dir) {
         Ok(entries) => entries,

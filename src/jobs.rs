@@ -33,8 +33,8 @@ use tmp::TmpDir;
 pub struct Tools {
     /// The one cluster.
     pub cluster: Cluster,
-    /// The one helm.
-    pub helm: Helm,
+    /// The one helm; none where there are hooks alone.
+    pub helm: Option<Helm>,
     /// Starts hooks and scripts.
     pub spawner: Spawner,
     /// Where things lie, as the last reading of the directories found them.
@@ -49,6 +49,14 @@ pub struct Tools {
     pub script_deadline: Duration,
     /// Which release is worked on right now.
     pub holds: Holds,
+}
+
+impl Tools {
+    /// The helm that every job on a release needs.
+    fn helm(&self) -> Result<&Helm, Failure> {
+        let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
+        self.helm.as_ref().ok_or_else(missing)
+    }
 }
 
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.

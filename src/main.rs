@@ -1,22 +1,30 @@
 //! The program `addon-operator`: understands its command line, and ends with a code that says how it went.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
-use addon_operator::cli::{self, Cli};
+use addon_operator::cli::{self, Cli, HooksCli};
 use addon_operator::settings::Environment;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
-        Ok(cli) => cli::run(cli, &Environment::of_process()),
-        Err(error) => {
-            // Help goes to standard output, misuse to standard error; when that is gone, the code has to do.
-            drop(error.print());
-            if error.use_stderr() {
-                ExitCode::from(cli::USAGE)
-            } else {
-                ExitCode::SUCCESS
-            }
-        }
+    let environment = Environment::of_process();
+    let called = std::env::args_os().next();
+    let name = called.as_deref().and_then(|program| Path::new(program).file_name());
+    if name == Some(OsStr::new("shell-operator")) {
+        HooksCli::try_parse().map_or_else(misunderstood, |cli| cli.run(&environment))
+    } else {
+        Cli::try_parse().map_or_else(misunderstood, |cli| cli::run(cli, &environment))
+    }
+}
+
+/// Help goes to standard output, misuse to standard error; when that is gone, the code has to do.
+fn misunderstood(error: clap::Error) -> ExitCode {
+    drop(error.print());
+    if error.use_stderr() {
+        ExitCode::from(cli::USAGE)
+    } else {
+        ExitCode::SUCCESS
     }
 }

@@ -4,8 +4,10 @@
 mod arguments;
 pub mod duration;
 mod environment;
+mod hooks_arguments;
 mod labels;
 mod machine;
+mod program;
 mod said;
 mod unsupported;
 mod words;
@@ -20,12 +22,13 @@ use thiserror::Error;
 
 pub use arguments::StartArgs;
 pub use environment::Environment;
+pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
+pub use program::Program;
 
 use said::Setting;
 use words::Words;
 
-const DEBUG_SOCKET: &str = "/var/run/addon-operator/debug.socket";
 /// Set by installations for Helm 2, which must not be taken for ones of ours.
 const HELM2_VARIABLES: [&str; 5] = [
     "ADDON_OPERATOR_TILLER_LISTEN_PORT",
@@ -55,12 +58,7 @@ pub enum ConfigurationError {
 /// What the program needs to know, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    pub modules_dirs: Vec<PathBuf>,
-    pub global_hooks_dir: PathBuf,
-    /// The order of modules whose directory has no number.
-    pub unnumbered_order: u32,
-    pub missing_values: MissingValues,
-    pub order: Order,
+    pub work: Work,
     pub tmp_dir: PathBuf,
     pub tmp_files: TmpFiles,
     /// If nobody said it and we are in no pod, the kubeconfig's context may know it; otherwise see
@@ -68,13 +66,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The name of our own pod, in a cluster.
     pub pod_name: Option<String>,
-    pub config_map: String,
     pub kube: KubeSettings,
-    pub helm: HelmSettings,
     pub hooks: HookSettings,
-    pub drift: Drift,
-    /// On every object of a release; never empty.
-    pub extra_labels: BTreeMap<String, String>,
     /// Probes and metrics.
     pub listen: SocketAddr,
     pub metrics_prefix: String,
@@ -82,6 +75,31 @@ pub struct Settings {
     pub debug_socket: PathBuf,
     /// Said, without effect, and worth a warning at the start.
     pub remarks: Vec<String>,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// Modules, and hooks of all modules.
+    Modules(Box<ModuleSettings>),
+    /// The hooks of this directory, and nothing else.
+    Hooks(PathBuf),
+}
+
+/// What only a program with modules needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleSettings {
+    pub modules_dirs: Vec<PathBuf>,
+    pub global_hooks_dir: PathBuf,
+    /// The order of modules whose directory has no number.
+    pub unnumbered_order: u32,
+    pub missing_values: MissingValues,
+    pub order: Order,
+    pub config_map: String,
+    pub helm: HelmSettings,
+    pub drift: Drift,
+    /// On every object of a release; never empty.
+    pub extra_labels: BTreeMap<String, String>,
 }
 
 /// What to say when nobody knows the namespace.
@@ -216,40 +234,68 @@ impl Settings {
     pub fn check(args: &StartArgs, environment: &Environment, machine: &Machine) -> Result<Self, ConfigurationError> {
         refuse_helm2(environment)?;
         let words = Words {
+            program: Program::AddonOperator,
             args,
             environment,
             machine,
         };
         words.refuse_unsupported()?;
+        let work = Work::Modules(Box::new(words.modules()?));
+        Self::with(work, &words, words.remarks()?)
+    }
+
+    /// The same for a directory of hooks, whose program knows fewer settings, some of them by other names.
+    pub fn check_hooks(
+        args: &HooksArgs,
+        environment: &Environment,
+        machine: &Machine,
+    ) -> Result<Self, ConfigurationError> {
+        let words = Words {
+            program: Program::ShellOperator,
+            args: &args.as_start(),
+            environment,
+            machine,
+        };
+        let dir = words.said("--hooks-dir", args.hooks_dir.as_ref(), &["SHELL_OPERATOR_HOOKS_DIR"])?;
+        let work = Work::Hooks(dir.path().unwrap_or_else(|| "hooks".into()));
+        Self::with(work, &words, words.common_remarks()?)
+    }
+
+    fn with(work: Work, words: &Words<'_>, remarks: Vec<String>) -> Result<Self, ConfigurationError> {
+        let flag = words.args.debug_unix_socket.as_deref();
         Ok(Self {
-            modules_dirs: words.modules_dirs()?,
-            global_hooks_dir: words.global_hooks_dir()?,
-            unnumbered_order: words.unnumbered_order()?,
-            missing_values: words.missing_values()?,
-            order: words.order()?,
+            work,
             tmp_dir: words.tmp_dir()?,
             tmp_files: words.tmp_files()?,
             namespace: words.namespace()?,
             pod_name: words.pod_name()?,
-            config_map: words.config_map()?,
             kube: words.kube()?,
-            helm: words.helm()?,
             hooks: words.hooks()?,
-            drift: words.drift()?,
-            extra_labels: words.extra_labels()?,
             listen: words.listen()?,
             metrics_prefix: words.metrics_prefix()?,
             log: words.log()?,
-            debug_socket: debug_socket(args.debug_unix_socket.as_deref(), environment)?,
-            remarks: words.remarks()?,
+            debug_socket: debug_socket(words.program, flag, words.environment)?,
+            remarks,
         })
+    }
+
+    /// Which of the two programs this is.
+    pub fn program(&self) -> Program {
+        match self.work {
+            Work::Modules(_) => Program::AddonOperator,
+            Work::Hooks(_) => Program::ShellOperator,
+        }
     }
 }
 
 /// Where the debug commands find the operator.
-pub fn debug_socket(flag: Option<&str>, environment: &Environment) -> Result<PathBuf, ConfigurationError> {
+pub fn debug_socket(
+    program: Program,
+    flag: Option<&str>,
+    environment: &Environment,
+) -> Result<PathBuf, ConfigurationError> {
     let said = Setting::look_up(environment, "--debug-unix-socket", flag, &["DEBUG_UNIX_SOCKET"])?;
-    Ok(said.path().unwrap_or_else(|| DEBUG_SOCKET.into()))
+    Ok(said.path().unwrap_or_else(|| program.debug_socket().into()))
 }
 
 fn refuse_helm2(environment: &Environment) -> Result<(), ConfigurationError> {

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -26,12 +27,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…`, and shows all that came of it.
+/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…` or the same by the name of
+/// `shell-operator`, and shows all that came of it.
 fn transcript(first_line: &str) -> String {
     let words: Vec<&str> = first_line.strip_prefix("$ ").unwrap().split(' ').collect();
-    let at = words.iter().position(|word| *word == "addon-operator").unwrap();
+    let at = words.iter().position(|word| word.ends_with("-operator")).unwrap();
     let variables: Vec<(&str, &str)> = words[..at].iter().map(|word| word.split_once('=').unwrap()).collect();
-    let Output { status, stdout, stderr } = program(&words[at + 1..], &variables).output().unwrap();
+    let mut called = program(&words[at + 1..], &variables);
+    let Output { status, stdout, stderr } = called.arg0(words[at]).output().unwrap();
     let mut shown = vec![first_line.to_owned()];
     for (stream, output) in [("stdout", text(&stdout)), ("stderr", text(&stderr))] {
         if !output.is_empty() {

@@ -9,7 +9,7 @@ use super::start::StartError;
 use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::jobs::catalogue::Catalogue;
 use crate::report::Chain;
-use crate::settings::Settings;
+use crate::settings::{ModuleSettings, Settings, Work};
 
 /// One reading of the directories.
 #[derive(Debug)]
@@ -20,15 +20,13 @@ pub(super) struct Read {
 
 /// Reads the directories on a thread that may block.
 pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
-    let layout = Layout {
-        modules_dirs: settings.modules_dirs.clone(),
-        global_hooks_dir: settings.global_hooks_dir.clone(),
-        unnumbered_order: settings.unnumbered_order,
-        missing_values: settings.missing_values,
-    };
-    let mut found = tokio::task::spawn_blocking(move || disk::read(&layout))
-        .await
-        .map_err(StartError::Disk)?;
+    let work = settings.work.clone();
+    let mut found = tokio::task::spawn_blocking(move || match work {
+        Work::Modules(modules) => disk::read(&layout(*modules)),
+        Work::Hooks(dir) => disk::read_hooks(&dir),
+    })
+    .await
+    .map_err(StartError::Disk)?;
     if let Some(at) = found.problems.iter().position(forbids_start) {
         return Err(StartError::Problem(found.problems.swap_remove(at)));
     }
@@ -43,6 +41,15 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         inventory: inventory(found),
         catalogue,
     })
+}
+
+fn layout(modules: ModuleSettings) -> Layout {
+    Layout {
+        modules_dirs: modules.modules_dirs,
+        global_hooks_dir: modules.global_hooks_dir,
+        unnumbered_order: modules.unnumbered_order,
+        missing_values: modules.missing_values,
+    }
 }
 
 /// A directory that was named and is not there, or a module whose values nobody could address.

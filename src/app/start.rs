@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::operator::policy::Policy;
+use addon_core::operator::policy::{Mode, Policy};
 use jiff::tz::TimeZone;
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
@@ -20,14 +20,14 @@ use tracing::{error, info, warn};
 
 use super::FAILED;
 use crate::cluster::Cluster;
-use crate::cluster::kubeconfig::{Address, ConnectError};
+use crate::cluster::kubeconfig::{self, Address, ConnectError};
 use crate::disk::{Fault, Problem};
 use crate::helm::{self, Helm};
 use crate::jobs::tmp::TmpDir;
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
-use crate::settings::{Environment, Order, Settings};
+use crate::settings::{Environment, ModuleSettings, Order, Settings, Work};
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
@@ -101,25 +101,35 @@ pub(super) fn runtime() -> Result<Runtime, StartError> {
 
 /// Says who we are and what we were told, so that a log read later is enough.
 pub(super) fn announce(settings: &Settings) {
-    let dirs: Vec<String> = settings
-        .modules_dirs
-        .iter()
-        .map(|dir| dir.display().to_string())
-        .collect();
-    info!(
-        version = env!("CARGO_PKG_VERSION"),
-        modules_dir = dirs.join(":"),
-        global_hooks_dir = %settings.global_hooks_dir.display(),
-        namespace = settings.namespace,
-        config_map = settings.config_map,
-        strict_order = settings.order == Order::Strict,
-        hook_slots = settings.hooks.slots.get(),
-        helm = %settings.helm.binary.display(),
-        helm_slots = settings.helm.slots.get(),
-        listen = %settings.listen,
-        debug_socket = %settings.debug_socket.display(),
-        "addon-operator starts"
-    );
+    let (version, program) = (env!("CARGO_PKG_VERSION"), settings.program().name());
+    let (listen, debug_socket) = (settings.listen, settings.debug_socket.display());
+    let (namespace, hook_slots) = (&settings.namespace, settings.hooks.slots.get());
+    match &settings.work {
+        Work::Modules(modules) => {
+            let dirs: Vec<String> = modules
+                .modules_dirs
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
+            info!(
+                version,
+                modules_dir = dirs.join(":"),
+                global_hooks_dir = %modules.global_hooks_dir.display(),
+                namespace,
+                config_map = modules.config_map,
+                strict_order = modules.order == Order::Strict,
+                hook_slots,
+                helm = %modules.helm.binary.display(),
+                helm_slots = modules.helm.slots.get(),
+                %listen,
+                %debug_socket,
+                "{program} starts"
+            );
+        }
+        Work::Hooks(dir) => {
+            info!(version, hooks_dir = %dir.display(), namespace, hook_slots, %listen, %debug_socket, "{program} starts");
+        }
+    }
     for remark in &settings.remarks {
         warn!(remark, "A setting has no effect");
     }
@@ -162,8 +172,20 @@ pub(super) fn address(settings: &Settings, environment: &Environment) -> Address
     }
 }
 
+/// Where modules are released to; for hooks alone it matters to their webhooks only.
+pub(super) fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
+    let found = match &settings.namespace {
+        Some(namespace) => Some(namespace.clone()),
+        None => kubeconfig::namespace(address)?,
+    };
+    match settings.work {
+        Work::Modules(_) => found.ok_or(StartError::NoNamespace),
+        Work::Hooks(_) => Ok(found.unwrap_or_else(|| "default".to_owned())),
+    }
+}
+
 pub(super) fn helm(
-    settings: &Settings,
+    modules: &ModuleSettings,
     environment: &Environment,
     cluster: &Cluster,
     tmp: &TmpDir,
@@ -178,16 +200,16 @@ pub(super) fn helm(
         .filter(|_| cluster.uses_credential_plugin())
         .map(PathBuf::from);
     let options = helm::Options {
-        binary: settings.helm.binary.clone(),
+        binary: modules.helm.binary.clone(),
         dir,
         kubeconfig: cluster.kubeconfig().to_owned(),
         namespace: cluster.namespace().to_owned(),
         search_path: environment.get("PATH").unwrap_or_default().to_owned(),
         home,
         post_renderer: std::env::current_exe().map_err(StartError::OwnProgram)?,
-        labels: settings.extra_labels.clone(),
-        history_max: settings.helm.history_max,
-        timeout: settings.helm.timeout,
+        labels: modules.extra_labels.clone(),
+        history_max: modules.helm.history_max,
+        timeout: modules.helm.timeout,
     };
     Ok(Helm::new(options, spawner))
 }
@@ -235,13 +257,18 @@ fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool 
 }
 
 pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
+    let modules = match &settings.work {
+        Work::Modules(modules) => Some(modules),
+        Work::Hooks(_) => None,
+    };
     Policy {
-        strict_order: settings.order == Order::Strict,
+        mode: modules.map_or(Mode::Hooks, |_| Mode::Addons),
+        strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
         hook_slots: settings.hooks.slots.get(),
-        helm_slots: settings.helm.slots.get(),
+        helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
         hook_deadline: settings.hooks.timeout,
         shutdown_grace: GRACE,
-        ignore_release: settings.helm.ignore_release.clone(),
+        ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
         time_zone: time_zone(environment),
     }
 }

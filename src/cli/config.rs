@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{CommandError, Output, Target, print};
-use crate::settings::Environment;
+use super::{Caller, CommandError, Output, Target, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Config {
@@ -33,8 +32,8 @@ enum ConfigCommand {
 }
 
 impl Config {
-    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
-        let socket = self.target.socket(environment)?;
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let socket = self.target.socket(caller)?;
         match self.command {
             ConfigCommand::List { output } => print(&socket.get(&format!("/config/list.{}", output.extension()))?),
             ConfigCommand::Set { name, value, duration } => {

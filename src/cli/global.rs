@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{CommandError, Form, Target, print};
-use crate::settings::Environment;
+use super::{Caller, CommandError, Form, Target, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Global {
@@ -29,7 +28,7 @@ enum GlobalCommand {
 }
 
 impl Global {
-    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let document = match self.command {
             GlobalCommand::List => "list",
             GlobalCommand::Values => "values",
@@ -37,6 +36,6 @@ impl Global {
             GlobalCommand::Patches => "patches",
         };
         let path = format!("/global/{document}.{}", self.output.extension());
-        print(&self.target.socket(environment)?.get(&path)?)
+        print(&self.target.socket(caller)?.get(&path)?)
     }
 }

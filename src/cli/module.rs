@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 use super::socket::SocketError;
 use super::table::Table;
-use super::{CommandError, Form, Output, Target, print};
-use crate::settings::Environment;
+use super::{Caller, CommandError, Form, Output, Target, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -71,8 +70,8 @@ struct Status {
 }
 
 impl Module {
-    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
-        let socket = self.target.socket(environment)?;
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let socket = self.target.socket(caller)?;
         let answer = match self.command {
             ModuleCommand::List { output: Output::Text } => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;

@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{CommandError, Output, Target, print};
-use crate::settings::Environment;
+use super::{Caller, CommandError, Output, Target, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Queue {
@@ -29,13 +28,13 @@ enum QueueCommand {
 }
 
 impl Queue {
-    pub(super) fn run(self, environment: &Environment) -> Result<(), CommandError> {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let extension = self.output.extension();
         let path = match self.command {
             QueueCommand::List { show_empty: false } => format!("/queue/list.{extension}"),
             QueueCommand::List { show_empty: true } => format!("/queue/list.{extension}?showEmpty=true"),
             QueueCommand::Main => format!("/queue/main.{extension}"),
         };
-        print(&self.target.socket(environment)?.get(&path)?)
+        print(&self.target.socket(caller)?.get(&path)?)
     }
 }

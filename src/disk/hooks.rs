@@ -52,6 +52,16 @@ impl Root {
         }
     }
 
+    /// Hooks that belong to nothing else; their names begin in the directory itself.
+    pub(super) fn alone(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            prefix: "",
+            skipped: &[LIB],
+            if_missing: Missing::Refused,
+        }
+    }
+
     pub(super) fn module(module: &Path) -> Self {
         Self {
             dir: module.join(DIR),

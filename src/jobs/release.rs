@@ -94,7 +94,7 @@ pub(super) async fn sync(
             rendered: None,
             intent: None,
             now: 0,
-            helm_timeout: tools.helm.options().timeout,
+            helm_timeout: tools.helm()?.options().timeout,
         },
     };
     let outcome = sync.run().await;
@@ -113,8 +113,8 @@ async fn inputs(
     values: &Value,
     apis: &Apis,
 ) -> Result<Digest, Failure> {
-    let helm = tools.helm.identity().await?;
-    let options = tools.helm.options();
+    let helm = tools.helm()?.identity().await?;
+    let options = tools.helm()?.options();
     let dir = dir.to_owned();
     let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
         .await
@@ -198,7 +198,7 @@ impl Sync<'_> {
 
     async fn look_at_objects(&mut self) -> Result<(), Failure> {
         let keys = self.objects_of_deployed().await?;
-        let labels = &self.tools.helm.options().labels;
+        let labels = &self.tools.helm()?.options().labels;
         self.facts.objects = self.tools.cluster.look_for(&keys, labels, &self.apis).await?;
         self.objects = Some(keys);
         Ok(())
@@ -226,7 +226,7 @@ impl Sync<'_> {
         let names = self.apis.names.iter().map(String::as_str);
         let manifest = self
             .tools
-            .helm
+            .helm()?
             .template(chart, &self.apis.version, names, self.cancel)
             .await?;
         self.facts.rendered = Some(checksum(&manifest));
@@ -277,10 +277,10 @@ impl Sync<'_> {
             digest: self.facts.inputs.clone(),
             started: now(),
         };
-        tools.helm.version().await?;
+        tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
         tools.cluster.record_intent(release, &intent).await?;
-        let upgraded = tools.helm.upgrade(chart, &labels, self.cancel).await;
+        let upgraded = tools.helm()?.upgrade(chart, &labels, self.cancel).await;
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
             Err(error) => {

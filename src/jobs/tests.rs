@@ -78,7 +78,7 @@ async fn tools(dir: &Path) -> Arc<Tools> {
     };
     let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
     Arc::new(Tools {
-        helm: Helm::new(options, spawner.clone()),
+        helm: Some(Helm::new(options, spawner.clone())),
         cluster,
         spawner,
         catalogue: watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1,

@@ -30,20 +30,72 @@ fn check(flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, String>
     check_on(&machine(), flags, variables)
 }
 
+fn modules(checked: Result<Settings, String>) -> ModuleSettings {
+    match checked.unwrap().work {
+        Work::Modules(modules) => *modules,
+        Work::Hooks(dir) => panic!("only the hooks of {}", dir.display()),
+    }
+}
+
+fn check_hooks(flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, String> {
+    let command = HooksArgs::augment_args(Command::new("start"));
+    let matches = command
+        .try_get_matches_from([&["start"], flags].concat())
+        .map_err(|error| error.to_string())?;
+    let args = HooksArgs::from_arg_matches(&matches).unwrap();
+    let environment: Environment = variables.iter().copied().collect();
+    Settings::check_hooks(&args, &environment, &machine()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn hooks_alone_have_names_and_defaults_of_their_own() {
+    let settings = check_hooks(&[], &[("ADDON_OPERATOR_LISTEN_PORT", "1"), ("HELM2", "1")]).unwrap();
+    assert_eq!(settings.work, Work::Hooks("hooks".into()));
+    assert_eq!(settings.listen, "0.0.0.0:9115".parse().unwrap());
+    assert_eq!(settings.metrics_prefix, "shell_operator_");
+    assert_eq!(settings.tmp_dir, PathBuf::from("/tmp/shell-operator"));
+    assert_eq!(
+        settings.debug_socket,
+        PathBuf::from("/var/run/shell-operator/debug.socket")
+    );
+    let variables = [
+        ("SHELL_OPERATOR_HOOKS_DIR", "/h"),
+        ("SHELL_OPERATOR_LISTEN_PORT", "80"),
+        ("LOG_LEVEL", "loud"),
+    ];
+    let settings = check_hooks(&["--listen-address=::1", "--hooks-dir=/there"], &variables).unwrap();
+    assert_eq!(settings.work, Work::Hooks("/there".into()));
+    assert_eq!(settings.listen, "[::1]:80".parse().unwrap());
+    assert_eq!(settings.remarks.len(), 1);
+    let refused = check_hooks(&["--listen-port=x"], &[]).unwrap_err();
+    assert!(refused.contains("--listen-port is 'x'"), "{refused}");
+}
+
 #[test]
 fn without_a_word_everything_has_its_default() {
     let settings = check(&[], &[]).unwrap();
     let expected = Settings {
-        modules_dirs: vec!["modules".into()],
-        global_hooks_dir: "global-hooks".into(),
-        unnumbered_order: 1,
-        missing_values: MissingValues::NoValues,
-        order: Order::Relaxed,
+        work: Work::Modules(Box::new(ModuleSettings {
+            modules_dirs: vec!["modules".into()],
+            global_hooks_dir: "global-hooks".into(),
+            unnumbered_order: 1,
+            missing_values: MissingValues::NoValues,
+            order: Order::Relaxed,
+            config_map: "addon-operator".into(),
+            helm: HelmSettings {
+                binary: "helm".into(),
+                history_max: 10,
+                timeout: Duration::from_mins(20),
+                ignore_release: None,
+                slots: NonZero::new(2).unwrap(),
+            },
+            drift: Drift::Absent,
+            extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
+        })),
         tmp_dir: "/tmp/addon-operator".into(),
         tmp_files: TmpFiles::Removed,
         namespace: None,
         pod_name: None,
-        config_map: "addon-operator".into(),
         kube: KubeSettings {
             config: Vec::new(),
             context: None,
@@ -52,20 +104,11 @@ fn without_a_word_everything_has_its_default() {
             patch_limit: RateLimit::default(),
             patch_timeout: Duration::from_secs(10),
         },
-        helm: HelmSettings {
-            binary: "helm".into(),
-            history_max: 10,
-            timeout: Duration::from_mins(20),
-            ignore_release: None,
-            slots: NonZero::new(2).unwrap(),
-        },
         hooks: HookSettings {
             timeout: Duration::from_hours(1),
             slots: NonZero::new(4).unwrap(),
             output: HookOutput::Lines,
         },
-        drift: Drift::Absent,
-        extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
         listen: "0.0.0.0:9650".parse().unwrap(),
         metrics_prefix: "addon_operator_".into(),
         log: LogSettings {
@@ -81,7 +124,7 @@ fn without_a_word_everything_has_its_default() {
 
 #[test]
 fn the_flag_wins_then_the_prefixed_variable() {
-    let modules = |flags, variables| check(flags, variables).unwrap().modules_dirs;
+    let modules = |flags, variables| modules(check(flags, variables)).modules_dirs;
     let both = [("MODULES_DIR", "c"), ("ADDON_OPERATOR_MODULES_DIR", "b")];
     assert_eq!(
         modules(&["--modules-dir", "a:/x:"], &both),
@@ -97,7 +140,7 @@ fn the_flag_wins_then_the_prefixed_variable() {
 
 #[test]
 fn variables_without_our_prefix_count_last() {
-    let hooks = |variables| check(&[], variables).unwrap().global_hooks_dir;
+    let hooks = |variables| modules(check(&[], variables)).global_hooks_dir;
     assert_eq!(
         hooks(&[("SHELL_OPERATOR_HOOKS_DIR", "a"), ("GLOBAL_HOOKS_DIR", "b")]),
         PathBuf::from("b")
@@ -122,8 +165,9 @@ fn variables_without_our_prefix_count_last() {
         (settings.metrics_prefix.as_str(), settings.namespace.as_deref()),
         ("p_", Some("n"))
     );
+    let modules = modules(Ok(settings));
     assert_eq!(
-        (settings.unnumbered_order, settings.missing_values),
+        (modules.unnumbered_order, modules.missing_values),
         (7, MissingValues::Refused)
     );
 }
@@ -289,11 +333,13 @@ fn what_is_allowed_is_understood() {
         ],
     )
     .unwrap();
-    assert_eq!((settings.order, settings.tmp_files), (Order::Strict, TmpFiles::Kept));
+    assert_eq!(settings.tmp_files, TmpFiles::Kept);
     assert_eq!(settings.log.level, LogLevel::Error);
     assert_eq!(settings.log.format, LogFormat::Text(Timestamps::Left));
-    assert_eq!(settings.helm.timeout, Duration::from_mins(90));
-    assert_eq!(settings.extra_labels["heritage"], "me");
+    let modules = modules(Ok(settings));
+    assert_eq!(modules.order, Order::Strict);
+    assert_eq!(modules.helm.timeout, Duration::from_mins(90));
+    assert_eq!(modules.extra_labels["heritage"], "me");
 }
 
 #[test]
@@ -352,7 +398,7 @@ fn helm_is_found_on_the_path_unless_it_is_named() {
     let helm = dir.path().join("helm");
     fs_err::write(&helm, "").unwrap();
     let path = format!("/no/such/dir:{}", dir.path().display());
-    let binary = |variables: &[(&str, &str)]| check(&[], variables).unwrap().helm.binary;
+    let binary = |variables: &[(&str, &str)]| modules(check(&[], variables)).helm.binary;
     assert_eq!(
         binary(&[("PATH", &path)]),
         PathBuf::from("helm"),

@@ -32,17 +32,18 @@ impl Words<'_> {
         Ok(())
     }
 
+    /// What both programs accept without following it.
+    pub(super) fn common_remarks(&self) -> Checked<Vec<String>> {
+        let level = self.said("--log-level", self.args.log_level.as_ref(), &["LOG_LEVEL"])?;
+        let unknown = level.0.filter(|said| LogLevel::parse(&said.text).is_none());
+        let remark = unknown.map(|said| format!("{} is '{}', which is no level: info is taken", said.name, said.text));
+        Ok(remark.into_iter().collect())
+    }
+
     /// What is accepted, so that an installation can be taken over, but has no effect.
     pub(super) fn remarks(&self) -> Checked<Vec<String>> {
         let args = self.args;
-        let mut remarks = Vec::new();
-        let level = self.said("--log-level", args.log_level.as_ref(), &["LOG_LEVEL"])?;
-        if let Some(said) = level.0.filter(|said| LogLevel::parse(&said.text).is_none()) {
-            remarks.push(format!(
-                "{} is '{}', which is no level: info is taken",
-                said.name, said.text
-            ));
-        }
+        let mut remarks = self.common_remarks()?;
         let enabled = &["ADDON_OPERATOR_ADMISSION_SERVER_ENABLED"];
         if self
             .said(

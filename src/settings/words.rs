@@ -6,10 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::program::Program;
 use super::said::{self, Setting};
 use super::{
     ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings, KubeSettings, LogFormat,
-    LogLevel, LogSettings, Machine, MissingValues, Order, RateLimit, StartArgs, Timestamps, TmpFiles, labels,
+    LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, RateLimit, StartArgs, Timestamps, TmpFiles,
+    labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -17,7 +19,6 @@ const HOOK_TIMEOUT: Duration = Duration::from_hours(1);
 const HELM_TIMEOUT: Duration = Duration::from_mins(20);
 const HELM_HISTORY_MAX: u32 = 10;
 const OBJECT_PATCH_TIMEOUT: Duration = Duration::from_secs(10);
-const LISTEN_PORT: u16 = 9650;
 /// Highest order number that a directory's name can give.
 const ORDER_MAX: u32 = i32::MAX.unsigned_abs();
 
@@ -25,6 +26,7 @@ pub(super) type Checked<T> = Result<T, ConfigurationError>;
 
 /// Everything that was said, by anyone.
 pub(super) struct Words<'a> {
+    pub(super) program: Program,
     pub(super) args: &'a StartArgs,
     pub(super) environment: &'a Environment,
     pub(super) machine: &'a Machine,
@@ -40,7 +42,22 @@ impl Words<'_> {
         Setting::look_up(self.environment, flag, value.map(String::as_str), variables)
     }
 
-    pub(super) fn modules_dirs(&self) -> Checked<Vec<PathBuf>> {
+    /// What only a program with modules is told.
+    pub(super) fn modules(&self) -> Checked<ModuleSettings> {
+        Ok(ModuleSettings {
+            modules_dirs: self.modules_dirs()?,
+            global_hooks_dir: self.global_hooks_dir()?,
+            unnumbered_order: self.unnumbered_order()?,
+            missing_values: self.missing_values()?,
+            order: self.order()?,
+            config_map: self.config_map()?,
+            helm: self.helm()?,
+            drift: self.drift()?,
+            extra_labels: self.extra_labels()?,
+        })
+    }
+
+    fn modules_dirs(&self) -> Checked<Vec<PathBuf>> {
         let variables = ["ADDON_OPERATOR_MODULES_DIR", "MODULES_DIR"];
         let said = self.said("--modules-dir", self.args.modules_dir.as_ref(), &variables)?;
         let split = |text: &str| {
@@ -55,7 +72,7 @@ impl Words<'_> {
         Ok(dirs.unwrap_or_else(|| vec!["modules".into()]))
     }
 
-    pub(super) fn global_hooks_dir(&self) -> Checked<PathBuf> {
+    fn global_hooks_dir(&self) -> Checked<PathBuf> {
         let variables = [
             "ADDON_OPERATOR_GLOBAL_HOOKS_DIR",
             "GLOBAL_HOOKS_DIR",
@@ -65,7 +82,7 @@ impl Words<'_> {
         Ok(said.path().unwrap_or_else(|| "global-hooks".into()))
     }
 
-    pub(super) fn unnumbered_order(&self) -> Checked<u32> {
+    fn unnumbered_order(&self) -> Checked<u32> {
         let variables = [
             "ADDON_OPERATOR_UNNUMBERED_MODULES_ORDER",
             "UNNUMBERED_MODULES_ORDER",
@@ -80,7 +97,7 @@ impl Words<'_> {
         Ok(said.parsed("a whole number from 0 to 2147483647", read)?.unwrap_or(1))
     }
 
-    pub(super) fn missing_values(&self) -> Checked<MissingValues> {
+    fn missing_values(&self) -> Checked<MissingValues> {
         let variables = [
             "ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED",
             "STRICT_CHECK_VALUES_MODE_ENABLED",
@@ -96,7 +113,7 @@ impl Words<'_> {
         })
     }
 
-    pub(super) fn order(&self) -> Checked<Order> {
+    fn order(&self) -> Checked<Order> {
         let said = self.said(
             "--strict-order",
             self.args.strict_order.as_ref(),
@@ -106,9 +123,12 @@ impl Words<'_> {
     }
 
     pub(super) fn tmp_dir(&self) -> Checked<PathBuf> {
-        let variables = ["ADDON_OPERATOR_TMP_DIR", "SHELL_OPERATOR_TMP_DIR"];
-        let said = self.said("--tmp-dir", self.args.tmp_dir.as_ref(), &variables)?;
-        Ok(said.path().unwrap_or_else(|| "/tmp/addon-operator".into()))
+        let said = self.said(
+            "--tmp-dir",
+            self.args.tmp_dir.as_ref(),
+            self.program.tmp_dir_variables(),
+        )?;
+        Ok(said.path().unwrap_or_else(|| self.program.tmp_dir().into()))
     }
 
     pub(super) fn tmp_files(&self) -> Checked<TmpFiles> {
@@ -120,8 +140,8 @@ impl Words<'_> {
     }
 
     pub(super) fn namespace(&self) -> Checked<Option<String>> {
-        let variables = ["ADDON_OPERATOR_NAMESPACE", "SHELL_OPERATOR_NAMESPACE"];
-        let said = self.said("--namespace", self.args.namespace.as_ref(), &variables)?;
+        let variables = self.program.namespace_variables();
+        let said = self.said("--namespace", self.args.namespace.as_ref(), variables)?;
         let read = |text: &str| said::is_dns_label(text).then(|| text.to_owned());
         let said = said.parsed("small letters, digits and dashes, 63 at most", read)?;
         Ok(said.or_else(|| self.machine.pod_namespace.clone()))
@@ -134,7 +154,7 @@ impl Words<'_> {
         Ok(said.filter(|_| in_pod))
     }
 
-    pub(super) fn config_map(&self) -> Checked<String> {
+    fn config_map(&self) -> Checked<String> {
         let said = self.said(
             "--config-map",
             self.args.config_map.as_ref(),
@@ -212,7 +232,7 @@ impl Words<'_> {
         Ok(custom.filter(|path| path.is_file()).into_iter().collect())
     }
 
-    pub(super) fn helm(&self) -> Checked<HelmSettings> {
+    fn helm(&self) -> Checked<HelmSettings> {
         let args = self.args;
         let binary = self.said("--helm-bin", args.helm_bin.as_ref(), &["HELM_BIN"])?.path();
         let path = self.environment.get("PATH");
@@ -265,7 +285,7 @@ impl Words<'_> {
         })
     }
 
-    pub(super) fn drift(&self) -> Checked<Drift> {
+    fn drift(&self) -> Checked<Drift> {
         let said = self.said("--drift", self.args.drift.as_ref(), &["ADDON_OPERATOR_DRIFT"])?;
         let read = |text: &str| match text {
             "off" => Some(Drift::Off),
@@ -278,7 +298,7 @@ impl Words<'_> {
             .unwrap_or(Drift::Absent))
     }
 
-    pub(super) fn extra_labels(&self) -> Checked<BTreeMap<String, String>> {
+    fn extra_labels(&self) -> Checked<BTreeMap<String, String>> {
         let variables = ["ADDON_OPERATOR_CRD_EXTRA_LABELS"];
         let said = self.said("--crd-extra-labels", self.args.crd_extra_labels.as_ref(), &variables)?;
         let labels = said.parsed("labels such as heritage=addon-operator,team=core", labels::parse)?;
@@ -286,30 +306,24 @@ impl Words<'_> {
     }
 
     pub(super) fn listen(&self) -> Checked<SocketAddr> {
-        let variables = ["ADDON_OPERATOR_LISTEN_ADDRESS", "SHELL_OPERATOR_LISTEN_ADDRESS"];
-        let value = self.args.prometheus_listen_address.as_ref();
-        let address = self.said("--prometheus-listen-address", value, &variables)?;
+        let (flag, variables) = self.program.listen_address();
+        let address = self.said(flag, self.args.prometheus_listen_address.as_ref(), variables)?;
         let address = address.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())?;
-        let variables = ["ADDON_OPERATOR_LISTEN_PORT", "SHELL_OPERATOR_LISTEN_PORT"];
-        let value = self.args.prometheus_listen_port.as_ref();
-        let port = self.said("--prometheus-listen-port", value, &variables)?;
+        let (flag, variables) = self.program.listen_port();
+        let port = self.said(flag, self.args.prometheus_listen_port.as_ref(), variables)?;
         // Port 0 lets the system choose; the choice is logged.
         let port = port.parsed("a port from 0 to 65535", |text| text.parse().ok())?;
         Ok(SocketAddr::new(
             address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            port.unwrap_or(LISTEN_PORT),
+            port.unwrap_or(self.program.port()),
         ))
     }
 
     pub(super) fn metrics_prefix(&self) -> Checked<String> {
-        let variables = [
-            "ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX",
-            "SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX",
-        ];
         let said = self.said(
             "--prometheus-metrics-prefix",
             self.args.prometheus_metrics_prefix.as_ref(),
-            &variables,
+            self.program.metrics_prefix_variables(),
         )?;
         let read = |text: &str| {
             let begins = text.chars().next().is_some_and(|c| !c.is_ascii_digit());
@@ -320,7 +334,7 @@ impl Words<'_> {
             "the beginning of a metric name: letters, digits, _ and :, no digit first",
             read,
         )?;
-        Ok(prefix.unwrap_or_else(|| "addon_operator_".to_owned()))
+        Ok(prefix.unwrap_or_else(|| self.program.metrics_prefix().to_owned()))
     }
 
     pub(super) fn log(&self) -> Checked<LogSettings> {

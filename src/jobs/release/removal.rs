@@ -20,7 +20,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         rendered: None,
         intent: None,
         now: 0,
-        helm_timeout: tools.helm.options().timeout,
+        helm_timeout: tools.helm()?.options().timeout,
     };
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         return Ok(());
@@ -34,10 +34,10 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         digest: String::new(),
         started: now(),
     };
-    tools.helm.version().await?;
+    tools.helm()?.version().await?;
     info!(release, "uninstalling the release");
     tools.cluster.record_intent(release, &intent).await?;
-    let uninstalled = tools.helm.uninstall(release, cancel).await;
+    let uninstalled = tools.helm()?.uninstall(release, cancel).await;
     tools.cluster.forget_apis().await;
     if let Err(error) = uninstalled {
         forget_unless_unfinished(tools, release).await;

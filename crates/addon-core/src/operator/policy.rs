@@ -4,9 +4,20 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+/// What the program is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Modules, and hooks of all modules.
+    Addons,
+    /// Hooks alone: no `ConfigMap`, no releases, no state of our own.
+    Hooks,
+}
+
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
+    /// What the program is there for.
+    pub mode: Mode,
     /// A failing module or enabled script holds back everything behind it, as in the original.
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
@@ -26,6 +37,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            mode: Mode::Addons,
             strict_order: false,
             hook_slots: 4,
             helm_slots: 2,

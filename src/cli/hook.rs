@@ -1,0 +1,38 @@
+//! `hook`: hooks by name, and what they know of the cluster.
+
+use clap::{Args, Subcommand};
+
+use super::{Caller, CommandError, Output, Target, print};
+
+#[derive(Debug, Args)]
+pub(super) struct Hook {
+    #[command(subcommand)]
+    command: HookCommand,
+    #[command(flatten)]
+    target: Target,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", global = true)]
+    output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+enum HookCommand {
+    /// List the hooks
+    List,
+    /// Show the snapshots that a hook would be told now
+    Snapshot {
+        /// Its name, as the list has it
+        name: String,
+    },
+}
+
+impl Hook {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let extension = self.output.extension();
+        let path = match self.command {
+            HookCommand::List => format!("/hook/list.{extension}"),
+            HookCommand::Snapshot { name } => format!("/hook/{name}/snapshots.{extension}"),
+        };
+        print(&self.target.socket(caller)?.get(&path)?)
+    }
+}

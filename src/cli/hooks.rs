@@ -1,0 +1,72 @@
+//! The same binary as a server of hooks alone: `addon-operator hooks …`, or called by the name `shell-operator`.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::{AFTER_HELP, Caller, Raw, config, end, hook, print, queue};
+use crate::settings::{Environment, HooksArgs, Program};
+
+/// Runs the hooks of a directory when something happens in a Kubernetes cluster.
+#[derive(Debug, Parser)]
+#[command(name = "shell-operator", after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub struct HooksCli {
+    #[command(subcommand)]
+    command: Option<HooksCommand>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Hooks {
+    #[command(subcommand)]
+    command: Option<HooksCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum HooksCommand {
+    /// Run the hooks of a directory until told to stop
+    Start(Box<HooksArgs>),
+    /// Print name and version
+    Version,
+    /// Show what is queued
+    Queue(queue::Queue),
+    /// Show hooks and what they know of the cluster
+    Hook(hook::Hook),
+    /// Show or change what can be changed while the operator runs
+    Config(config::Config),
+    /// Print the answer of the debug socket to any path
+    Raw(Raw),
+}
+
+impl Hooks {
+    pub(super) fn run(self, environment: &Environment) -> ExitCode {
+        run(self.command, environment)
+    }
+}
+
+impl HooksCli {
+    /// Runs what was typed.
+    pub fn run(self, environment: &Environment) -> ExitCode {
+        run(self.command, environment)
+    }
+}
+
+fn run(command: Option<HooksCommand>, environment: &Environment) -> ExitCode {
+    let caller = Caller {
+        program: Program::ShellOperator,
+        environment,
+    };
+    end(match command {
+        None => return crate::app::serve_hooks(&HooksArgs::default(), environment),
+        Some(HooksCommand::Start(args)) => return crate::app::serve_hooks(&args, environment),
+        Some(HooksCommand::Version) => print(concat!(
+            "shell-operator ",
+            env!("CARGO_PKG_VERSION"),
+            "\njqFilter implementation: using jaq\n"
+        )),
+        Some(HooksCommand::Queue(queue)) => queue.run(&caller),
+        Some(HooksCommand::Hook(hook)) => hook.run(&caller),
+        Some(HooksCommand::Config(config)) => config.run(&caller),
+        Some(HooksCommand::Raw(raw)) => raw.run(&caller),
+    })
+}

@@ -1,0 +1,94 @@
+//! The two programs that one binary is, as far as their settings go by different names.
+//! Never checks anything: it only knows how something is called, and what it is when nobody says anything.
+
+/// Which of the two was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// Modules, and hooks of all modules.
+    AddonOperator,
+    /// A directory of hooks, and nothing else.
+    ShellOperator,
+}
+
+type Names = &'static [&'static str];
+
+impl Program {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "addon-operator",
+            Self::ShellOperator => "shell-operator",
+        }
+    }
+
+    pub(super) fn tmp_dir(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "/tmp/addon-operator",
+            Self::ShellOperator => "/tmp/shell-operator",
+        }
+    }
+
+    pub(super) fn tmp_dir_variables(self) -> Names {
+        match self {
+            Self::AddonOperator => &["ADDON_OPERATOR_TMP_DIR", "SHELL_OPERATOR_TMP_DIR"],
+            Self::ShellOperator => &["SHELL_OPERATOR_TMP_DIR"],
+        }
+    }
+
+    pub(super) fn namespace_variables(self) -> Names {
+        match self {
+            Self::AddonOperator => &["ADDON_OPERATOR_NAMESPACE", "SHELL_OPERATOR_NAMESPACE"],
+            Self::ShellOperator => &["SHELL_OPERATOR_NAMESPACE"],
+        }
+    }
+
+    pub(super) fn listen_address(self) -> (&'static str, Names) {
+        match self {
+            Self::AddonOperator => (
+                "--prometheus-listen-address",
+                &["ADDON_OPERATOR_LISTEN_ADDRESS", "SHELL_OPERATOR_LISTEN_ADDRESS"],
+            ),
+            Self::ShellOperator => ("--listen-address", &["SHELL_OPERATOR_LISTEN_ADDRESS"]),
+        }
+    }
+
+    pub(super) fn listen_port(self) -> (&'static str, Names) {
+        match self {
+            Self::AddonOperator => (
+                "--prometheus-listen-port",
+                &["ADDON_OPERATOR_LISTEN_PORT", "SHELL_OPERATOR_LISTEN_PORT"],
+            ),
+            Self::ShellOperator => ("--listen-port", &["SHELL_OPERATOR_LISTEN_PORT"]),
+        }
+    }
+
+    pub(super) fn port(self) -> u16 {
+        match self {
+            Self::AddonOperator => 9650,
+            Self::ShellOperator => 9115,
+        }
+    }
+
+    pub(super) fn metrics_prefix(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "addon_operator_",
+            Self::ShellOperator => "shell_operator_",
+        }
+    }
+
+    pub(super) fn metrics_prefix_variables(self) -> Names {
+        match self {
+            Self::AddonOperator => &[
+                "ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX",
+                "SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX",
+            ],
+            Self::ShellOperator => &["SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX"],
+        }
+    }
+
+    pub(super) fn debug_socket(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "/var/run/addon-operator/debug.socket",
+            Self::ShellOperator => "/var/run/shell-operator/debug.socket",
+        }
+    }
+}
