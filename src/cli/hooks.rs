@@ -1,5 +1,4 @@
 //! The same binary as a server of hooks alone: `addon-operator hooks …`, or called by the name `shell-operator`.
-#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use std::process::ExitCode;
 
