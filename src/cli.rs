@@ -142,6 +142,8 @@ enum CommandError {
     NoSuchModule { name: String },
     #[error("cannot print the answer")]
     Print(#[source] io::Error),
+    #[error("cannot wait between two looks")]
+    Watch(#[source] io::Error),
 }
 
 impl CommandError {
@@ -149,7 +151,7 @@ impl CommandError {
         match self {
             Self::Socket(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules"],
-            Self::Settings(_) | Self::Print(_) => Vec::new(),
+            Self::Settings(_) | Self::Print(_) | Self::Watch(_) => Vec::new(),
         }
     }
 }
@@ -181,6 +183,14 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        // What the operator says of a question is its answer, for scripts that have always read it there.
+        Err(CommandError::Socket(refused @ SocketError::Refused { .. })) => {
+            refused
+                .hints()
+                .iter()
+                .for_each(|hint| drop(writeln!(io::stderr(), "hint: {hint}")));
+            end(print(&format!("{refused}\n")))
+        }
         Err(error) => fail(&Report::new(&error).with_hints(error.hints())),
     }
 }

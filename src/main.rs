@@ -13,14 +13,14 @@ fn main() -> ExitCode {
     let called = std::env::args_os().next();
     let name = called.as_deref().and_then(|program| Path::new(program).file_name());
     if name == Some(OsStr::new("shell-operator")) {
-        HooksCli::try_parse().map_or_else(misunderstood, |cli| cli.run(&environment))
+        HooksCli::try_parse().map_or_else(|error| misunderstood(&error), |cli| cli.run(&environment))
     } else {
-        Cli::try_parse().map_or_else(misunderstood, |cli| cli::run(cli, &environment))
+        Cli::try_parse().map_or_else(|error| misunderstood(&error), |cli| cli::run(cli, &environment))
     }
 }
 
 /// Help goes to standard output, misuse to standard error; when that is gone, the code has to do.
-fn misunderstood(error: clap::Error) -> ExitCode {
+fn misunderstood(error: &clap::Error) -> ExitCode {
     drop(error.print());
     if error.use_stderr() {
         ExitCode::from(cli::USAGE)

@@ -197,7 +197,8 @@ fn a_start_that_cannot_work_says_why() {
         ),
     ];
     for (args, expected) in rows {
-        let (code, said) = place.refused(&args);
+        // A port that was free a moment ago need not be free any more.
+        let (code, said) = place.refused(&[&args[..], &["--prometheus-listen-port", "0"]].concat());
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(expected), "{expected} is not in {said}");
     }
@@ -237,11 +238,8 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     let (_, values, _) = place.run(&["module", "values", "one"]);
     assert_eq!(values, "size: 1\n");
     let (code, out, err) = place.run(&["module", "values", "nowhere"]);
-    assert_eq!((code, out.as_str()), (1, ""));
-    assert_eq!(
-        err,
-        "error: module not found\nhint: `addon-operator module list -o wide` names all modules\n"
-    );
+    assert_eq!((code, out.as_str()), (0, "module not found\n"));
+    assert_eq!(err, "hint: `addon-operator module list -o wide` names all modules\n");
     assert_eq!(
         place.run(&["config", "set", "log.level", "error"]),
         (0, String::new(), String::new())
