@@ -16,7 +16,6 @@ use addon_core::operator::event::Event;
 use axum::Router;
 use futures::StreamExt;
 use jiff::Timestamp;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
@@ -183,10 +182,7 @@ async fn listen(
     meters: &Arc<Meters>,
     trouble: probe::Trouble,
 ) -> Result<debug::unix::SocketFile, StartError> {
-    let address = settings.listen;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| StartError::Listen { address, source })?;
+    let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {
         doors: doors.clone(),
         meters: Arc::clone(meters),
@@ -205,6 +201,10 @@ async fn listen(
         doors: doors.clone(),
         parameters: Arc::clone(&parameters),
     });
+    if let Some(address) = settings.debug_http {
+        let listener = start::bind(address, "the debug routes").await?;
+        serve(parts, "the server of the debug routes", listener, routes.clone());
+    }
     serve(parts, "the server of the debug socket", listener, routes);
 
     parts.spawn("the expiry of parameters", async move { parameters.expire().await });

@@ -73,6 +73,8 @@ pub struct Settings {
     pub metrics_prefix: String,
     pub log: LogSettings,
     pub debug_socket: PathBuf,
+    /// Where the same is served over TCP, for everybody who can reach it.
+    pub debug_http: Option<SocketAddr>,
     /// Said, without effect, and worth a warning at the start.
     pub remarks: Vec<String>,
 }
@@ -275,6 +277,7 @@ impl Settings {
             metrics_prefix: words.metrics_prefix()?,
             log: words.log()?,
             debug_socket: debug_socket(words.program, flag, words.environment)?,
+            debug_http: words.debug_http()?,
             remarks,
         })
     }

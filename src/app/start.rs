@@ -12,6 +12,7 @@ use addon_core::failure::Failure;
 use addon_core::operator::policy::{Mode, Policy};
 use jiff::tz::TimeZone;
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
@@ -41,8 +42,12 @@ pub(super) enum StartError {
     Spawner(#[source] io::Error),
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
-    #[error("cannot listen on {address} for probes and metrics")]
-    Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on {address} for {what}")]
+    Listen {
+        address: SocketAddr,
+        what: &'static str,
+        source: io::Error,
+    },
     #[error("cannot open the debug socket")]
     Socket(#[from] SocketError),
     #[error("cannot read modules and hooks")]
@@ -63,7 +68,7 @@ impl StartError {
     pub(super) fn hints(&self) -> Vec<&'static str> {
         match self {
             Self::Listen { .. } => {
-                vec!["another process may use it: choose with --prometheus-listen-address and --prometheus-listen-port"]
+                vec!["another process may use it: the flags and variables of `start --help` choose another"]
             }
             Self::Socket(_) => vec!["choose another place with --debug-unix-socket or DEBUG_UNIX_SOCKET"],
             Self::TmpDir { .. } => vec!["choose another place with --tmp-dir or ADDON_OPERATOR_TMP_DIR"],
@@ -133,6 +138,11 @@ pub(super) fn announce(settings: &Settings) {
     for remark in &settings.remarks {
         warn!(remark, "A setting has no effect");
     }
+}
+
+pub(super) async fn bind(address: SocketAddr, what: &'static str) -> Result<TcpListener, StartError> {
+    let cannot = |source| StartError::Listen { address, what, source };
+    TcpListener::bind(address).await.map_err(cannot)
 }
 
 /// The first SIGTERM or SIGINT asks for a stop; returns the number of the second.

@@ -177,8 +177,8 @@ pub struct StartArgs {
     #[arg(long, value_name = "FILE", help_heading = "Debugging")]
     pub debug_unix_socket: Option<String>,
 
-    /// Serve the debug routes over HTTP [env: DEBUG_HTTP_SERVER_ADDR]
-    #[arg(long, value_name = "ADDRESS", hide = true)]
+    /// Serve the debug routes over TCP too [env: DEBUG_HTTP_SERVER_ADDR]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Debugging")]
     pub debug_http_addr: Option<String>,
 
     /// Leave temporary files for inspection [env: DEBUG_KEEP_TMP_FILES] [default: false]

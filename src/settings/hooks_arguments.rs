@@ -97,6 +97,10 @@ pub struct HooksArgs {
     #[arg(long, value_name = "FILE", help_heading = "Debugging")]
     pub debug_unix_socket: Option<String>,
 
+    /// Serve the debug routes over TCP too [env: DEBUG_HTTP_SERVER_ADDR]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Debugging")]
+    pub debug_http_addr: Option<String>,
+
     /// Leave temporary files for inspection [env: DEBUG_KEEP_TMP_FILES] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(help_heading = "Debugging")]
@@ -133,6 +137,7 @@ impl HooksArgs {
             log_no_time: args.log_no_time,
             log_proxy_hook_json: args.log_proxy_hook_json,
             debug_unix_socket: args.debug_unix_socket,
+            debug_http_addr: args.debug_http_addr,
             debug_keep_tmp_files: args.debug_keep_tmp_files,
             debug_kubernetes_api: args.debug_kubernetes_api,
             ..StartArgs::default()

@@ -117,6 +117,7 @@ fn without_a_word_everything_has_its_default() {
             client: ClientLog::Quiet,
         },
         debug_socket: "/var/run/addon-operator/debug.socket".into(),
+        debug_http: None,
         remarks: Vec::new(),
     };
     assert_eq!(settings, expected);
@@ -343,6 +344,18 @@ fn what_is_allowed_is_understood() {
 }
 
 #[test]
+fn debug_routes_over_tcp_are_asked_for_as_go_does() {
+    let address = |said| check(&[], &[("DEBUG_HTTP_SERVER_ADDR", said)]).map(|settings| settings.debug_http);
+    assert_eq!(address(":80"), Ok(Some("0.0.0.0:80".parse().unwrap())));
+    assert_eq!(address("[::1]:80"), Ok(Some("[::1]:80".parse().unwrap())));
+    assert!(
+        address("here")
+            .unwrap_err()
+            .contains("DEBUG_HTTP_SERVER_ADDR is 'here'")
+    );
+}
+
+#[test]
 fn what_has_no_effect_is_said() {
     let remarks = |flags, variables| check(flags, variables).unwrap().remarks;
     assert_eq!(
@@ -350,8 +363,8 @@ fn what_has_no_effect_is_said() {
         ["--log-level is 'loud', which is no level: info is taken"]
     );
     assert_eq!(
-        remarks(&[], &[("DEBUG_HTTP_SERVER_ADDR", ":80")]),
-        ["DEBUG_HTTP_SERVER_ADDR has no effect"]
+        remarks(&[], &[("HELM_MONITOR_KUBE_CLIENT_QPS", "80")]),
+        ["HELM_MONITOR_KUBE_CLIENT_QPS has no effect"]
     );
     assert_eq!(remarks(&["--admission-server-enabled"], &[]).len(), 1);
 }

@@ -55,7 +55,7 @@ impl Words<'_> {
         {
             remarks.push("the admission server is asked for, but has nothing to serve".to_owned());
         }
-        let inert: [(&'static str, &Option<String>, &[&'static str]); 6] = [
+        let inert: [(&'static str, &Option<String>, &[&'static str]); 5] = [
             (
                 "--crd-filters",
                 &args.crd_filters,
@@ -81,7 +81,6 @@ impl Words<'_> {
                 &args.admission_server_certs_dir,
                 &["ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR"],
             ),
-            ("--debug-http-addr", &args.debug_http_addr, &["DEBUG_HTTP_SERVER_ADDR"]),
         ];
         for (flag, value, variables) in inert {
             if let Some(said) = self.said(flag, value.as_ref(), variables)?.0 {

@@ -319,6 +319,17 @@ impl Words<'_> {
         ))
     }
 
+    /// Where the debug routes are served over TCP too, if anywhere.
+    pub(super) fn debug_http(&self) -> Checked<Option<SocketAddr>> {
+        let value = self.args.debug_http_addr.as_ref();
+        let said = self.said("--debug-http-addr", value, &["DEBUG_HTTP_SERVER_ADDR"])?;
+        let read = |text: &str| match text.strip_prefix(':') {
+            Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port.parse().ok()?)),
+            None => text.parse().ok(),
+        };
+        said.parsed("an address such as 127.0.0.1:9652 or :9652", read)
+    }
+
     pub(super) fn metrics_prefix(&self) -> Checked<String> {
         let said = self.said(
             "--prometheus-metrics-prefix",
