@@ -155,6 +155,7 @@ async fn build(
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
         helm,
+        hooks_dir: start::hooks_dir(settings)?,
         spawner,
         catalogue: watch::channel(Arc::new(found.catalogue)).1,
         tmp,

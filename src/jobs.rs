@@ -12,6 +12,7 @@ pub mod state;
 pub mod tmp;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Tools {
     pub cluster: Cluster,
     /// The one helm; none where there are hooks alone.
     pub helm: Option<Helm>,
+    /// The directory of hooks that stand alone; none where there are modules.
+    pub hooks_dir: Option<PathBuf>,
     /// Starts hooks and scripts.
     pub spawner: Spawner,
     /// Where things lie, as the last reading of the directories found them.

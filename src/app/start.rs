@@ -56,6 +56,8 @@ pub(super) enum StartError {
     Problem(#[source] Problem),
     #[error("cannot prepare the directory for temporary files {}", path.display())]
     TmpDir { path: PathBuf, source: io::Error },
+    #[error("cannot find the directory of hooks")]
+    HooksDir { source: io::Error },
     #[error("nobody says in which namespace the operator works")]
     NoNamespace,
     #[error("cannot address the cluster")]
@@ -70,6 +72,7 @@ impl StartError {
             Self::Listen { .. } => {
                 vec!["another process may use it: the flags and variables of `start --help` choose another"]
             }
+            Self::HooksDir { .. } => vec!["--hooks-dir or SHELL_OPERATOR_HOOKS_DIR says where hooks are"],
             Self::Socket(_) => vec!["choose another place with --debug-unix-socket or DEBUG_UNIX_SOCKET"],
             Self::TmpDir { .. } => vec!["choose another place with --tmp-dir or ADDON_OPERATOR_TMP_DIR"],
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
@@ -171,6 +174,15 @@ pub(super) fn tmp_dir(settings: &Settings) -> Result<TmpDir, StartError> {
         path: settings.tmp_dir.clone(),
         source,
     })
+}
+
+/// The directory of hooks that stand alone, with links resolved: hooks run with it, or a part of it, as their own.
+pub(super) fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
+    let Work::Hooks(dir) = &settings.work else {
+        return Ok(None);
+    };
+    let resolved = fs_err::canonicalize(dir);
+    resolved.map(Some).map_err(|source| StartError::HooksDir { source })
 }
 
 pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {

@@ -1,28 +1,26 @@
 //! Runs hooks: asks for their configuration, and runs one with its files. A hook that fails changes nothing.
 
+mod files;
 pub mod relay;
 
-use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::hook::context::{self, Snapshots};
-use addon_core::hook::output::{HookOutput, Written};
+use addon_core::hook::output::HookOutput;
 use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::effect::HookRun;
 use addon_core::operator::event::Usage;
-use addon_core::values::patch::PatchFile;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalogue;
-use super::tmp::{TmpDir, TmpFile, safe};
 use super::{Tools, not_ended, tail};
 use crate::process::{self, Output, Spawn};
 use crate::report::Chain;
+use files::{Documents, Files};
 use relay::{Labels, Stream};
 
 /// A hook that has not told its configuration by then never will.
@@ -73,6 +71,7 @@ async fn ask(
     let what = format!("{hook}: getting its configuration with --config");
     let mut spawn = command(tools, catalogue, hook, CONFIG_DEADLINE)?;
     spawn.args.push("--config".into());
+    spawn.cwd.clone_from(&tools.hooks_dir);
     spawn.stdout = Output::captured(CONFIG_LIMIT);
     spawn.stderr = Output::captured(STDERR_LIMIT);
     let finished = tools
@@ -117,9 +116,20 @@ pub(super) async fn run(
     let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
     let mut file = Vec::new();
     context::write_file(&mut file, contexts, *version, &Snapshots::new()).map_err(no_files)?;
-    let files = Files::write(&tools.tmp, hook, &file, &json(values), &json(config_values)).map_err(no_files)?;
+    let documents = match tools.hooks_dir {
+        Some(_) => None,
+        None => Some(Documents {
+            values: json(values),
+            config_values: json(config_values),
+        }),
+    };
+    let files = Files::write(&tools.tmp, hook, &file, documents).map_err(no_files)?;
     let lines = Labels::of_hook(hook, labels);
     let mut spawn = command(tools, &catalogue, hook, *deadline)?;
+    if tools.hooks_dir.is_some() {
+        // A hook that stands alone finds its neighbours beside it.
+        spawn.cwd = spawn.program.parent().map(Into::into);
+    }
     spawn.env.extend(files.environment());
     spawn.stdout = Output::lines(lines.sink(Stream::Stdout));
     spawn.stderr = Output::lines(lines.sink(Stream::Stderr)).and_captured(STDERR_LIMIT);
@@ -162,81 +172,6 @@ fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Durati
         }
     }
     Ok(spawn)
-}
-
-/// What a hook reads and writes, under the names that hook authors know.
-struct Files {
-    contexts: TmpFile,
-    values: TmpFile,
-    config_values: TmpFile,
-    values_patch: TmpFile,
-    config_patch: TmpFile,
-    metrics: TmpFile,
-    object_patch: TmpFile,
-}
-
-impl Files {
-    fn write(tmp: &TmpDir, hook: &HookId, contexts: &[u8], values: &[u8], config_values: &[u8]) -> io::Result<Self> {
-        let name = safe(hook.name.as_str());
-        let (owner, kind) = match &hook.owner {
-            Owner::Global => ("global".to_owned(), "global-hook"),
-            Owner::Module(module) => (module.to_string(), "module-hook"),
-        };
-        let of_owner = hook
-            .owner
-            .module()
-            .map_or_else(|| "global-hook".to_owned(), |module| format!("{module}.module"));
-        Ok(Self {
-            contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", contexts)?,
-            values: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
-            config_values: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
-            values_patch: tmp.file(&format!("{name}.{kind}-values-"), ".json-patch", b"")?,
-            config_patch: tmp.file(&format!("{name}.{kind}-config-values-"), ".json-patch", b"")?,
-            metrics: tmp.file(&format!("{name}.{kind}-metrics-"), ".json", b"")?,
-            object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
-        })
-    }
-
-    fn environment(&self) -> [(OsString, OsString); 7] {
-        [
-            ("BINDING_CONTEXT_PATH", &self.contexts),
-            ("VALUES_PATH", &self.values),
-            ("CONFIG_VALUES_PATH", &self.config_values),
-            ("VALUES_JSON_PATCH_PATH", &self.values_patch),
-            ("CONFIG_VALUES_JSON_PATCH_PATH", &self.config_patch),
-            ("METRICS_PATH", &self.metrics),
-            ("KUBERNETES_PATCH_PATH", &self.object_patch),
-        ]
-        .map(|(name, file)| (name.into(), file.path().into()))
-    }
-
-    /// What the hook wrote, read in one go.
-    fn output(&self) -> Result<HookOutput, Failure> {
-        let read = |file: &TmpFile, kind: PatchFile| {
-            let failure = |error| Failure::new(Class::HookFailed, format!("got bad json patch for {kind}: {error}"));
-            file.read().map_err(failure)
-        };
-        let config_patch = read(&self.config_patch, PatchFile::Config)?;
-        let values_patch = read(&self.values_patch, PatchFile::Values)?;
-        let written = Written {
-            config_patch: &config_patch,
-            values_patch: &values_patch,
-        };
-        HookOutput::parse(written).map_err(|error| Failure::of(Class::HookFailed, &error))
-    }
-
-    /// Metrics and object patches are offered to every hook, but this version does not apply them.
-    fn warn_of_unread(&self, hook: &HookId) {
-        for (file, what) in [(&self.metrics, "metrics"), (&self.object_patch, "object patches")] {
-            if is_written(file.path()) {
-                tracing::warn!(%hook, what, "the hook wrote something that this version does not apply yet");
-            }
-        }
-    }
-}
-
-fn is_written(path: &Path) -> bool {
-    fs_err::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 /// A document as hooks read it.

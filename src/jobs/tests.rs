@@ -78,6 +78,7 @@ async fn tools(dir: &Path) -> Arc<Tools> {
     };
     let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
     Arc::new(Tools {
+        hooks_dir: None,
         helm: Some(Helm::new(options, spawner.clone())),
         cluster,
         spawner,

@@ -200,6 +200,7 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
     };
     let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
     Arc::new(Tools {
+        hooks_dir: None,
         helm: Some(Helm::new(options, spawner.clone())),
         cluster,
         spawner,

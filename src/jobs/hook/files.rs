@@ -1,0 +1,159 @@
+//! The files of one run: what a hook reads and writes, under the names that hook authors know.
+//!
+//! Hooks of modules and hooks that stand alone know different ones. Must never keep a file longer than the run.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::output::{HookOutput, Written};
+use addon_core::name::{HookId, Owner};
+use addon_core::values::patch::PatchFile;
+
+use crate::jobs::tmp::{TmpDir, TmpFile, safe};
+
+/// The values that a hook reads where there are modules.
+pub(super) struct Documents {
+    pub(super) values: Vec<u8>,
+    pub(super) config_values: Vec<u8>,
+}
+
+pub(super) struct Files {
+    contexts: TmpFile,
+    metrics: TmpFile,
+    object_patch: TmpFile,
+    with: With,
+}
+
+/// What else there is.
+enum With {
+    Values {
+        values: TmpFile,
+        config_values: TmpFile,
+        values_patch: TmpFile,
+        config_patch: TmpFile,
+    },
+    /// A hook that stands alone may be asked by the API server.
+    Responses { admission: TmpFile, conversion: TmpFile },
+}
+
+impl Files {
+    pub(super) fn write(
+        tmp: &TmpDir,
+        hook: &HookId,
+        contexts: &[u8],
+        documents: Option<Documents>,
+    ) -> io::Result<Self> {
+        match documents {
+            Some(documents) => Self::with_values(tmp, hook, contexts, &documents),
+            None => Self::alone(tmp, hook, contexts),
+        }
+    }
+
+    fn with_values(tmp: &TmpDir, hook: &HookId, contexts: &[u8], documents: &Documents) -> io::Result<Self> {
+        let name = safe(hook.name.as_str());
+        let (owner, kind) = match &hook.owner {
+            Owner::Global => ("global".to_owned(), "global-hook"),
+            Owner::Module(module) => (module.to_string(), "module-hook"),
+        };
+        let of_owner = hook
+            .owner
+            .module()
+            .map_or_else(|| "global-hook".to_owned(), |module| format!("{module}.module"));
+        let Documents { values, config_values } = documents;
+        Ok(Self {
+            contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", contexts)?,
+            with: With::Values {
+                values: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
+                config_values: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
+                values_patch: tmp.file(&format!("{name}.{kind}-values-"), ".json-patch", b"")?,
+                config_patch: tmp.file(&format!("{name}.{kind}-config-values-"), ".json-patch", b"")?,
+            },
+            metrics: tmp.file(&format!("{name}.{kind}-metrics-"), ".json", b"")?,
+            object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
+        })
+    }
+
+    fn alone(tmp: &TmpDir, hook: &HookId, contexts: &[u8]) -> io::Result<Self> {
+        let path = hook.name.as_str();
+        let name = safe(path.rsplit('/').next().unwrap_or(path));
+        let file = |what: &str, content| tmp.file(&format!("hook-{name}-{what}-"), ".json", content);
+        Ok(Self {
+            contexts: file("binding-context", contexts)?,
+            metrics: file("metrics", b"")?,
+            with: With::Responses {
+                admission: file("admission-response", b"")?,
+                conversion: file("conversion-response", b"")?,
+            },
+            object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
+        })
+    }
+
+    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut files = vec![
+            ("BINDING_CONTEXT_PATH", &self.contexts),
+            ("METRICS_PATH", &self.metrics),
+            ("KUBERNETES_PATCH_PATH", &self.object_patch),
+        ];
+        match &self.with {
+            With::Values {
+                values,
+                config_values,
+                values_patch,
+                config_patch,
+            } => files.extend([
+                ("VALUES_PATH", values),
+                ("CONFIG_VALUES_PATH", config_values),
+                ("VALUES_JSON_PATCH_PATH", values_patch),
+                ("CONFIG_VALUES_JSON_PATCH_PATH", config_patch),
+            ]),
+            With::Responses { admission, conversion } => files.extend([
+                ("ADMISSION_RESPONSE_PATH", admission),
+                // The same by its older name.
+                ("VALIDATING_RESPONSE_PATH", admission),
+                ("CONVERSION_RESPONSE_PATH", conversion),
+            ]),
+        }
+        files
+            .into_iter()
+            .map(|(name, file)| (name.into(), file.path().into()))
+            .collect()
+    }
+
+    /// What the hook wrote, read in one go.
+    pub(super) fn output(&self) -> Result<HookOutput, Failure> {
+        let With::Values {
+            values_patch,
+            config_patch,
+            ..
+        } = &self.with
+        else {
+            return Ok(HookOutput::default());
+        };
+        let read = |file: &TmpFile, kind: PatchFile| {
+            let failure = |error| Failure::new(Class::HookFailed, format!("got bad json patch for {kind}: {error}"));
+            file.read().map_err(failure)
+        };
+        let config_patch = read(config_patch, PatchFile::Config)?;
+        let values_patch = read(values_patch, PatchFile::Values)?;
+        let written = Written {
+            config_patch: &config_patch,
+            values_patch: &values_patch,
+        };
+        HookOutput::parse(written).map_err(|error| Failure::of(Class::HookFailed, &error))
+    }
+
+    /// Metrics and object patches are offered to every hook, but this version does not apply them.
+    pub(super) fn warn_of_unread(&self, hook: &HookId) {
+        for (file, what) in [(&self.metrics, "metrics"), (&self.object_patch, "object patches")] {
+            if is_written(file.path()) {
+                tracing::warn!(%hook, what, "the hook wrote something that this version does not apply yet");
+            }
+        }
+    }
+}
+
+fn is_written(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+}
