@@ -167,22 +167,24 @@ impl Operator {
     fn save_failed(&mut self, owner: &Owner, saving: &Saving, failure: Failure) {
         self.hook_failed(&saving.ran.lane, failure);
         if saving.held {
-            self.end_hold(owner);
+            let news = self.end_hold(owner);
+            self.follow(news);
         }
     }
 
     /// The ConfigMap holds something else than we knew when we began. If we know more by now, the hook's patches are
     /// put on that.
     fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
-        if saving.held {
-            self.end_hold(owner);
-        }
+        let news = saving.held.then(|| self.end_hold(owner));
         self.config_changed(read);
         if self.config.version() == saving.known && !self.config.is_missing() {
             let report = "the ConfigMap changed again while its section was being saved";
             self.hook_failed(&saving.ran.lane, Failure::new(Class::Unavailable, report));
         } else {
             self.commit(owner, saving.ran);
+        }
+        if let Some(news) = news {
+            self.follow(news);
         }
     }
 
@@ -199,14 +201,16 @@ impl Operator {
         if saving.proposal.is_current(&self.values) && !dropped {
             self.carry_out(saving.ran, saving.proposal);
             if saving.held && !newest {
-                self.end_hold(owner);
+                let news = self.end_hold(owner);
+                self.follow(news);
             }
             return;
         }
-        if dropped || !newest {
-            self.end_hold(owner);
-        }
+        let news = (dropped || !newest).then(|| self.end_hold(owner));
         self.commit(owner, saving.ran);
+        if let Some(news) = news {
+            self.follow(news);
+        }
     }
 
     /// Those that waited for the section go on, up to the next one that saves.

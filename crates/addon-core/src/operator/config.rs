@@ -112,10 +112,8 @@ impl Config {
         }
         self.written.insert(key.to_owned(), (version, text.clone()));
         // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
-        if created && !self.present {
-            self.made_by_us = true;
-            self.present = true;
-        }
+        self.made_by_us |= created && !self.present;
+        self.present |= created;
         if self.present {
             self.raw.insert(key.to_owned(), text.clone());
         }
@@ -131,7 +129,10 @@ impl Config {
 
 /// What differs from what was in force.
 #[derive(Debug, Default)]
-struct News {
+#[must_use]
+pub(super) struct News {
+    /// A section that had been left for later counts now.
+    late: bool,
     global: bool,
     flags: BTreeSet<ModuleName>,
     sections: BTreeSet<ModuleName>,
@@ -264,8 +265,11 @@ impl Operator {
             if self.commits.hold(&Owner::Module(name.clone())) {
                 continue;
             }
-            self.section_read(&name, after);
-            if values(before) != values(after) {
+            let differs = self.section_read(&name, after);
+            if values(before) == values(after) {
+                // What had been left for later counts now, and the script was asked without it.
+                news.late |= differs && self.has_script(&name);
+            } else {
                 news.sections.insert(name);
             }
         }
@@ -274,7 +278,7 @@ impl Operator {
     }
 
     /// The save of a section has ended. What was read of it meanwhile was held back, and counts from now on.
-    pub(super) fn end_hold(&mut self, owner: &Owner) {
+    pub(super) fn end_hold(&mut self, owner: &Owner) -> News {
         let mut news = News::default();
         match owner {
             Owner::Global => {
@@ -288,7 +292,7 @@ impl Operator {
                 }
             }
         }
-        self.follow(news);
+        news
     }
 
     /// What we saved replaces the section, and so whatever an earlier reading had left for later.
@@ -302,24 +306,25 @@ impl Operator {
     fn section_read(&mut self, name: &ModuleName, section: Option<&Section>) -> bool {
         let owner = Owner::Module(name.clone());
         let entry = section.map(Section::layer).unwrap_or_default();
-        let waits = self.must_wait(name, &entry);
+        let later = self.must_wait(name, &entry).then(|| entry.clone());
         // What an earlier reading had left for later is out of date now.
-        if let Some(unit) = self.modules.get_mut(name) {
-            unit.deferred = waits.then(|| entry.clone());
-        }
-        if waits {
-            return entry != Entry::Bad && entry.good() != self.values.config_section(&owner).as_deref();
+        let unit = self.modules.get_mut(name);
+        let earlier = unit.and_then(|unit| std::mem::replace(&mut unit.deferred, later.clone()));
+        if later.is_some() {
+            return earlier != later && entry.good() != self.values.config_section(&owner).as_deref();
         }
         self.set_section(&owner, &entry)
     }
 
     /// Tells what is new and sets off what it concerns.
-    fn follow(&mut self, news: News) {
+    pub(super) fn follow(&mut self, news: News) {
         let keys = news.keys();
-        if keys.is_empty() {
+        if keys.is_empty() && !news.late {
             return;
         }
-        self.tell(Notice::ConfigApplied { keys });
+        if !keys.is_empty() {
+            self.tell(Notice::ConfigApplied { keys });
+        }
         self.reassess(Reason::ConfigChanged, news.sections);
         if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
@@ -330,8 +335,10 @@ impl Operator {
     /// spoke for it vanished is removed with the section that it ran with.
     fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let lane = Lane::Module(name.clone());
-        let runs = self.queues.head(&lane).is_some_and(|head| {
-            matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }) && head.is_active()
+        let runs = self.queues.head(&lane).is_some_and(|head| match head.task {
+            Task::ModuleRun { .. } => head.is_active(),
+            Task::ModuleDelete { .. } => head.begun,
+            Task::Hook(_) | Task::Converge(_) | Task::Purge { .. } => false,
         });
         let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
         runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
@@ -339,19 +346,18 @@ impl Operator {
 
     /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
-        let Some(unit) = self.modules.get_mut(name) else {
-            return false;
-        };
-        let Some(entry) = unit.deferred.take() else {
-            return false;
-        };
-        let asked = unit.found.has_enabled_script;
-        if !self.set_section(&Owner::Module(name.clone()), &entry) || !asked {
-            return false;
+        let entry = self.modules.get_mut(name).and_then(|unit| unit.deferred.take());
+        let owner = Owner::Module(name.clone());
+        let late = entry.is_some_and(|entry| self.set_section(&owner, &entry)) && self.has_script(name);
+        if late {
+            // The script was asked with the section as it was before.
+            self.reassess(Reason::ConfigChanged, BTreeSet::new());
         }
-        // The script was asked with the section as it was before.
-        self.reassess(Reason::ConfigChanged, BTreeSet::new());
-        true
+        late
+    }
+
+    fn has_script(&self, name: &ModuleName) -> bool {
+        self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script)
     }
 
     /// True if the section is another one now.
