@@ -125,7 +125,7 @@ impl Checks {
         values::check(step, std::mem::take(&mut self.trespassed))?;
         self.globals.note(step);
         let mut starts = Vec::new();
-        for effect in step.effects {
+        for (index, effect) in step.effects.iter().enumerate() {
             self.backoff.effect(step, effect)?;
             self.order.effect(step, effect)?;
             self.removal.effect(step, effect)?;
@@ -138,7 +138,7 @@ impl Checks {
                 self.globals.run_ended(module.as_str());
             }
             if let Effect::StartJob(_, job) = effect {
-                self.globals.job(step, job)?;
+                self.globals.job(step, job, &step.effects[index + 1..])?;
                 starts.push(job);
             }
         }
@@ -167,17 +167,7 @@ impl Checks {
 
     /// L2: if nothing runs and nothing is awaited, nothing may be pending. Checked once the effects have begun.
     pub fn rest(&mut self, world: &World, life: &Life, seen: &Seen, no_future: bool) -> Result<(), Violation> {
-        let saves = life
-            .running
-            .values()
-            .any(|running| matches!(running.job, Job::SaveConfig { .. }));
-        let waits = seen
-            .queues
-            .iter()
-            .find(|queue| queue.status.starts_with("waits until the section"));
-        ensure(saves || waits.is_none(), "W1", || {
-            format!("nothing is being saved, but {waits:?}")
-        })?;
+        waits_are_true(life, seen)?;
         if let Some(at) = life.stopping {
             let late = seen.timeout.is_none() && life.running.is_empty() && !life.exited;
             return ensure(!late, "L2", || {
@@ -231,4 +221,19 @@ impl Checks {
             format!("a module is neither ready nor waits for anything: {lost:?}")
         })
     }
+}
+
+/// W1: who waits for a section to be saved waits for a save that is under way.
+fn waits_are_true(life: &Life, seen: &Seen) -> Result<(), Violation> {
+    let saves = life
+        .running
+        .values()
+        .any(|running| matches!(running.job, Job::SaveConfig { .. }));
+    let waits = seen
+        .queues
+        .iter()
+        .find(|queue| queue.status.starts_with("waits until the section"));
+    ensure(saves || waits.is_none(), "W1", || {
+        format!("nothing is being saved, but {waits:?}")
+    })
 }

@@ -61,10 +61,9 @@ impl Told {
         let ConfigRead::Present { version, data } = read else {
             self.silence_speaks = false;
             self.raw = None;
-            self.written.clear();
             return;
         };
-        if *version <= self.version {
+        if self.is_stale(read) {
             return;
         }
         self.version = *version;
@@ -90,19 +89,27 @@ impl Told {
         data
     }
 
-    /// A write of ours went through. It says nothing about other keys.
-    pub fn wrote(&mut self, key: &str, text: &str, version: u64) {
+    /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
+    pub fn wrote(&mut self, key: &str, text: &str, version: u64, created: bool) {
         if version > self.version {
             self.written.insert(key.to_owned(), (version, text.to_owned()));
             self.broken.remove(key);
             self.config.insert(key.to_owned(), text.to_owned());
-            self.raw.get_or_insert_default().insert(key.to_owned(), text.to_owned());
+            if created {
+                self.raw.get_or_insert_default();
+            }
+            if let Some(raw) = &mut self.raw {
+                raw.insert(key.to_owned(), text.to_owned());
+            }
         }
     }
 
-    /// This read is older than what is known.
+    /// This read is older than what is known. After the `ConfigMap` was missing, the last one is news again.
     pub fn is_stale(&self, read: &ConfigRead) -> bool {
-        matches!(read, ConfigRead::Present { version, .. } if *version <= self.version)
+        let ConfigRead::Present { version, .. } = read else {
+            return false;
+        };
+        *version < self.version || *version == self.version && self.raw.is_some()
     }
 
     /// The module was seen on disk.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
 use super::effect::Job;
-use super::event::{Done, Saved, Usage};
+use super::event::{ConfigRead, Done, Saved, Usage};
 use super::jobs::Purpose;
 use super::task::Lane;
 use crate::failure::{Class, Failure};
@@ -34,19 +34,26 @@ struct Saving {
     ran: Ran,
     proposal: Proposal,
     text: String,
+    /// The ConfigMap comes into being with it.
+    creates: bool,
+    /// The version of the ConfigMap that it was made of.
+    known: u64,
+    /// The section was read while it was being saved.
+    held: bool,
 }
 
 impl Commits {
-    /// The text that is on its way into this owner's section.
-    pub(super) fn saving_text(&self, owner: &Owner) -> Option<&str> {
-        self.saving.get(owner).map(|saving| saving.text.as_str())
+    /// While a section is being saved, what is read of it is held back: whether it is older or newer than the write is
+    /// known only once that has ended. True if it is held.
+    pub(super) fn hold(&mut self, owner: &Owner) -> bool {
+        let saving = self.saving.get_mut(owner);
+        saving.map(|saving| saving.held = true).is_some()
     }
 
-    /// This text is on its way into this key.
-    pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
-        self.saving
-            .iter()
-            .any(|(owner, saving)| owner.values_key() == key && saving.text == text)
+    /// This text is on its way into this key, perhaps of a ConfigMap that has yet to be created.
+    pub(super) fn is_saving(&self, key: &str, text: &str, creating: bool) -> bool {
+        let mut saving = self.saving.iter();
+        saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text && (saving.creates || !creating))
     }
 
     /// The lanes that wait for a section, in words.
@@ -65,18 +72,9 @@ impl Operator {
         let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {
             return;
         };
-        if output.is_empty() || self.came_too_late(lane) {
-            let nothing = Change {
-                values_changed: false,
-                config_section: None,
-                flags: Vec::new(),
-            };
-            self.hook_succeeded(lane, usage, &nothing);
-            return;
-        }
         let lane = lane.clone();
         let ran = Ran { lane, output, usage };
-        if self.commits.saving.contains_key(&owner) {
+        if self.commits.saving.contains_key(&owner) && !ran.output.is_empty() {
             self.commits.waiting.entry(owner).or_default().push_back(ran);
         } else {
             self.commit(&owner, ran);
@@ -84,6 +82,15 @@ impl Operator {
     }
 
     fn commit(&mut self, owner: &Owner, ran: Ran) {
+        if ran.output.is_empty() || self.came_too_late(&ran.lane) {
+            let nothing = Change {
+                values_changed: false,
+                config_section: None,
+                flags: Vec::new(),
+            };
+            self.hook_succeeded(&ran.lane, ran.usage, &nothing);
+            return;
+        }
         if let Some(module) = owner.module().filter(|_| !ran.output.config.is_empty()) {
             // A section is saved as a whole, so it must be made of what the ConfigMap holds now.
             self.apply_deferred(module);
@@ -96,12 +103,9 @@ impl Operator {
                 return;
             }
         };
-        match proposal.config_section() {
+        match proposal.config_section().map(|values| section::to_text(values)) {
             None => self.carry_out(ran, proposal),
-            Some(values) => {
-                let text = section::to_text(values);
-                self.save(owner, Saving { ran, proposal, text });
-            }
+            Some(text) => self.save(owner, ran, proposal, text),
         }
     }
 
@@ -113,22 +117,31 @@ impl Operator {
         }
     }
 
-    fn save(&mut self, owner: &Owner, saving: Saving) {
+    fn save(&mut self, owner: &Owner, ran: Ran, proposal: Proposal, text: String) {
         let key = owner.values_key();
         if self.stopping.is_some() {
             let report = "config values are not saved any more: the operator is stopping";
-            self.hook_failed(&saving.ran.lane, Failure::new(Class::Cancelled, report));
+            self.hook_failed(&ran.lane, Failure::new(Class::Cancelled, report));
             return;
         }
         if let Some(obstacle) = self.config.save_obstacle(&key) {
-            self.hook_failed(&saving.ran.lane, obstacle);
+            self.hook_failed(&ran.lane, obstacle);
             return;
         }
+        let creates = self.config.is_missing();
         let job = Job::SaveConfig {
             base: self.config.raw(&key).cloned(),
-            create: self.config.is_missing(),
+            create: creates,
             key,
-            text: saving.text.clone(),
+            text: text.clone(),
+        };
+        let saving = Saving {
+            ran,
+            proposal,
+            text,
+            creates,
+            known: self.config.version(),
+            held: false,
         };
         self.commits.saving.insert(owner.clone(), saving);
         self.start_job(job, Purpose::Save(owner.clone()));
@@ -136,36 +149,68 @@ impl Operator {
 
     /// The write of a section ended.
     pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Done, Failure>) {
-        let Some(Saving { ran, proposal, text }) = self.commits.saving.remove(owner) else {
+        let Some(saving) = self.commits.saving.remove(owner) else {
             return;
         };
-        let key = owner.values_key();
         match result {
-            Ok(Done::ConfigSaved(Saved::Written { version })) => {
-                self.config.wrote(&key, text, version);
-                if proposal.is_current(&self.values) {
-                    self.carry_out(ran, proposal);
-                } else {
-                    self.commit(owner, ran);
-                }
-            }
-            Ok(Done::ConfigSaved(Saved::Conflict(read))) => {
-                let before = self.config.version();
-                self.config_changed(read);
-                if self.config.version() == before && !self.config.is_missing() {
-                    let report = "the ConfigMap changed again while its section was being saved";
-                    self.hook_failed(&ran.lane, Failure::new(Class::Unavailable, report));
-                } else {
-                    self.commit(owner, ran);
-                }
-            }
+            Ok(Done::ConfigSaved(Saved::Written { version })) => self.saved(owner, saving, version),
+            Ok(Done::ConfigSaved(Saved::Conflict(read))) => self.not_saved(owner, saving, read),
             Ok(_) => {
                 let failure = Failure::defect("a save ended with the outcome of another kind of job");
-                self.hook_failed(&ran.lane, failure);
+                self.save_failed(owner, &saving, failure);
             }
-            Err(failure) => self.hook_failed(&ran.lane, failure.within("save config values")),
+            Err(failure) => self.save_failed(owner, &saving, failure.within("save config values")),
         }
         self.next_commit(owner);
+    }
+
+    fn save_failed(&mut self, owner: &Owner, saving: &Saving, failure: Failure) {
+        self.hook_failed(&saving.ran.lane, failure);
+        if saving.held {
+            let news = self.end_hold(owner);
+            self.follow(news);
+        }
+    }
+
+    /// The ConfigMap holds something else than we knew when we began. If we know more by now, the hook's patches are
+    /// put on that.
+    fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
+        let news = saving.held.then(|| self.end_hold(owner));
+        self.config_changed(read);
+        if self.config.version() == saving.known && !self.config.is_missing() {
+            let report = "the ConfigMap changed again while its section was being saved";
+            self.hook_failed(&saving.ran.lane, Failure::new(Class::Unavailable, report));
+        } else {
+            self.commit(owner, saving.ran);
+        }
+        if let Some(news) = news {
+            self.follow(news);
+        }
+    }
+
+    /// The section stands in the ConfigMap. A reading that is older takes nothing of it back, one that is newer and
+    /// says something else counts after it.
+    fn saved(&mut self, owner: &Owner, saving: Saving, version: u64) {
+        let key = owner.values_key();
+        self.config.wrote(&key, saving.text.clone(), version, saving.creates);
+        let newest = self.config.says(&key, &saving.text);
+        if newest {
+            self.drop_deferred(owner);
+        }
+        let dropped = self.came_too_late(&saving.ran.lane);
+        if saving.proposal.is_current(&self.values) && !dropped {
+            self.carry_out(saving.ran, saving.proposal);
+            if saving.held && !newest {
+                let news = self.end_hold(owner);
+                self.follow(news);
+            }
+            return;
+        }
+        let news = (dropped || !newest).then(|| self.end_hold(owner));
+        self.commit(owner, saving.ran);
+        if let Some(news) = news {
+            self.follow(news);
+        }
     }
 
     /// Those that waited for the section go on, up to the next one that saves.

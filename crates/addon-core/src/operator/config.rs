@@ -12,7 +12,7 @@ use super::effect::Notice;
 use super::event::{ConfigRead, SavedState};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
-use crate::name::{ModuleName, Owner};
+use crate::name::{GLOBAL_KEY, ModuleName, Owner};
 use crate::values::section::{ConfigDocument, Entry, Section};
 
 /// The ConfigMap as far as we know it.
@@ -99,17 +99,53 @@ impl Config {
         None
     }
 
-    /// We wrote a key. It is in force once the hook's patches are committed.
-    pub(super) fn wrote(&mut self, key: &str, text: String, version: u64) {
-        self.made_by_us |= !self.present;
-        self.present = true;
+    /// This text is what is known of a key, but for remarks and spelling.
+    pub(super) fn says(&self, key: &str, text: &str) -> bool {
+        self.good.get(key).is_some_and(|good| means_the_same(key, good, text))
+    }
+
+    /// We wrote a key, and the ConfigMap with it if there was none. It is in force once the hook's patches are
+    /// committed. A reading that is as new as the write knows better.
+    pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
         if version <= self.version && version != 0 {
             return;
         }
         self.written.insert(key.to_owned(), (version, text.clone()));
-        self.raw.insert(key.to_owned(), text.clone());
+        // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
+        self.made_by_us |= created && !self.present;
+        self.present |= created;
+        if self.present {
+            self.raw.insert(key.to_owned(), text.clone());
+        }
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
+    }
+
+    /// Older than what is known. After the ConfigMap was missing, the last version that was seen is news again.
+    fn is_stale(&self, version: u64) -> bool {
+        version != 0 && (version < self.version || version == self.version && self.present)
+    }
+}
+
+/// What differs from what was in force.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct News {
+    /// A section that had been left for later counts now.
+    late: bool,
+    global: bool,
+    flags: BTreeSet<ModuleName>,
+    sections: BTreeSet<ModuleName>,
+}
+
+impl News {
+    fn keys(&self) -> Vec<String> {
+        let flags = self.flags.iter().map(|name| (name, false));
+        let sections = self.sections.iter().map(|name| (name, true));
+        let of_modules: BTreeSet<_> = flags.chain(sections).collect();
+        let key = |(name, section): (&ModuleName, bool)| if section { name.values_key() } else { name.enabled_key() };
+        let global = self.global.then(|| GLOBAL_KEY.to_owned());
+        global.into_iter().chain(of_modules.into_iter().map(key)).collect()
     }
 }
 
@@ -138,7 +174,6 @@ impl Operator {
                     self.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
-                self.config.written.clear();
                 self.config.raw.clear();
                 if first {
                     let good = self.config.good.clone();
@@ -146,7 +181,7 @@ impl Operator {
                 }
             }
             ConfigRead::Present { version, mut data } => {
-                if version <= self.config.version && version != 0 {
+                if self.config.is_stale(version) {
                     return;
                 }
                 self.config.version = version;
@@ -157,13 +192,8 @@ impl Operator {
                     .iter()
                     .map(|(key, (_, text))| (key.clone(), text.clone()));
                 data.extend(later);
-                if self.config.raw != data {
-                    let saving = |(key, text): (&String, &String)| {
-                        self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text)
-                    };
-                    let is_new = !self.config.present;
-                    self.config.made_by_us =
-                        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(saving);
+                if self.config.raw != data || !self.config.present {
+                    self.config.made_by_us = self.is_made_by_us(&data);
                 }
                 self.config.present = true;
                 let good = self.sift(&data);
@@ -171,6 +201,15 @@ impl Operator {
                 self.put_in_force(good);
             }
         }
+    }
+
+    /// Nobody but us has said what this reading says, and the ConfigMap is there because we wrote it.
+    fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
+        let is_new = !self.config.present;
+        let ours = |(key, text): (&String, &String)| {
+            self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
+        };
+        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours)
     }
 
     /// The keys that can be used, and for those that cannot their last good texts.
@@ -212,59 +251,82 @@ impl Operator {
         let old = std::mem::replace(&mut self.config.document, new.clone());
         self.config.good = good;
 
-        let own = |operator: &Self, owner: &Owner| {
-            let saving = operator.commits.saving_text(owner);
-            saving.is_some() && saving == operator.config.good.get(&owner.values_key()).map(String::as_str)
-        };
-        let mut keys = Vec::new();
-        let global = filled(&old.global) != filled(&new.global) && !own(self, &Owner::Global);
-        if global {
-            keys.push("global".to_owned());
-        }
-        if !own(self, &Owner::Global) {
+        let mut news = News::default();
+        if !self.commits.hold(&Owner::Global) {
+            news.global = filled(&old.global) != filled(&new.global);
             self.set_section(&Owner::Global, &new.global);
         }
-        let (mut touched, mut flags) = (BTreeSet::new(), false);
         let names: Vec<ModuleName> = self.modules.keys().cloned().collect();
         for name in names {
-            let owner = Owner::Module(name.clone());
             let (before, after) = (old.sections.get(&name), new.sections.get(&name));
             if flag(before) != flag(after) {
-                flags = true;
-                keys.push(name.enabled_key());
+                news.flags.insert(name.clone());
             }
-            if own(self, &owner) {
-                // What we save replaces the section, and so whatever an earlier reading had left for later.
-                if let Some(unit) = self.modules.get_mut(&name) {
-                    unit.deferred = None;
-                }
+            if self.commits.hold(&Owner::Module(name.clone())) {
                 continue;
             }
-            let entry = after.map(Section::layer).unwrap_or_default();
-            if self.must_wait(&name, &entry) {
-                if let Some(unit) = self.modules.get_mut(&name) {
-                    unit.deferred = Some(entry);
-                }
+            let differs = self.section_read(&name, after);
+            if values(before) == values(after) {
+                // What had been left for later counts now, and the script was asked without it.
+                news.late |= differs && self.has_script(&name);
             } else {
-                // What an earlier reading had left for later is out of date now.
-                if let Some(unit) = self.modules.get_mut(&name) {
-                    unit.deferred = None;
-                }
-                self.set_section(&owner, &entry);
-            }
-            if values(before) != values(after) {
-                keys.push(name.values_key());
-                touched.insert(name);
+                news.sections.insert(name);
             }
         }
         self.tell_unknown(&old, &new);
+        self.follow(news);
+    }
+
+    /// The save of a section has ended. What was read of it meanwhile was held back, and counts from now on.
+    pub(super) fn end_hold(&mut self, owner: &Owner) -> News {
+        let mut news = News::default();
+        match owner {
+            Owner::Global => {
+                let entry = self.config.document.global.clone();
+                news.global = self.set_section(owner, &entry);
+            }
+            Owner::Module(name) => {
+                let section = self.config.document.sections.get(name).cloned();
+                if self.section_read(name, section.as_ref()) {
+                    news.sections.insert(name.clone());
+                }
+            }
+        }
+        news
+    }
+
+    /// What we saved replaces the section, and so whatever an earlier reading had left for later.
+    pub(super) fn drop_deferred(&mut self, owner: &Owner) {
+        if let Some(unit) = owner.module().and_then(|name| self.modules.get_mut(name)) {
+            unit.deferred = None;
+        }
+    }
+
+    /// Puts a module's section in force, now or once its run has ended. True if that makes a difference.
+    fn section_read(&mut self, name: &ModuleName, section: Option<&Section>) -> bool {
+        let owner = Owner::Module(name.clone());
+        let entry = section.map(Section::layer).unwrap_or_default();
+        let later = self.must_wait(name, &entry).then(|| entry.clone());
+        // What an earlier reading had left for later is out of date now.
+        let unit = self.modules.get_mut(name);
+        let earlier = unit.and_then(|unit| std::mem::replace(&mut unit.deferred, later.clone()));
+        if later.is_some() {
+            return earlier != later && entry.good() != self.values.config_section(&owner).as_deref();
+        }
+        self.set_section(&owner, &entry)
+    }
+
+    /// Tells what is new and sets off what it concerns.
+    pub(super) fn follow(&mut self, news: News) {
+        let keys = news.keys();
+        if keys.is_empty() && !news.late {
+            return;
+        }
         if !keys.is_empty() {
             self.tell(Notice::ConfigApplied { keys });
         }
-        if global || flags || !touched.is_empty() {
-            self.reassess(Reason::ConfigChanged, touched);
-        }
-        if global && self.converge.has_begun() {
+        self.reassess(Reason::ConfigChanged, news.sections);
+        if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         }
     }
@@ -273,36 +335,46 @@ impl Operator {
     /// spoke for it vanished is removed with the section that it ran with.
     fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let lane = Lane::Module(name.clone());
-        let runs = self.queues.head(&lane).is_some_and(|head| {
-            matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }) && head.is_active()
+        let runs = self.queues.head(&lane).is_some_and(|head| match head.task {
+            Task::ModuleRun { .. } => head.is_active(),
+            Task::ModuleDelete { .. } => head.begun,
+            Task::Hook(_) | Task::Converge(_) | Task::Purge { .. } => false,
         });
         let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
         runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
     }
 
-    /// What the ConfigMap has to say about a module's section counts from now on.
-    pub(super) fn apply_deferred(&mut self, name: &ModuleName) {
-        if let Some(entry) = self.modules.get_mut(name).and_then(|unit| unit.deferred.take()) {
-            self.set_section(&Owner::Module(name.clone()), &entry);
-            if self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script) {
-                // The script was asked with the section as it was before.
-                self.reassess(Reason::ConfigChanged, BTreeSet::new());
-            }
+    /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
+    pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
+        let entry = self.modules.get_mut(name).and_then(|unit| unit.deferred.take());
+        let owner = Owner::Module(name.clone());
+        let late = entry.is_some_and(|entry| self.set_section(&owner, &entry)) && self.has_script(name);
+        if late {
+            // The script was asked with the section as it was before.
+            self.reassess(Reason::ConfigChanged, BTreeSet::new());
         }
+        late
     }
 
-    fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) {
+    fn has_script(&self, name: &ModuleName) -> bool {
+        self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script)
+    }
+
+    /// True if the section is another one now.
+    fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
             Entry::Good(values) => Some(values.clone()),
-            Entry::Bad => return,
+            Entry::Bad => return false,
         };
+        let before = self.values.version(owner);
         if let Err(rejected) = self.values.set_config(owner, section) {
             let message = Failure::of(Class::Invalid, &rejected).report;
             let key = owner.values_key();
             self.config.problems.insert(key.clone(), message.clone());
             self.tell(Notice::ConfigRejected { key, message });
         }
+        self.values.version(owner) != before
     }
 
     fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {

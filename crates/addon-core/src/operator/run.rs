@@ -19,13 +19,14 @@ impl Operator {
             self.queues.finish(lane);
             return true;
         }
+        let mut anew = false;
         if self.begin_head(lane) {
             let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
             if self.modules.get(name).is_some_and(given_up) {
                 // A removal that did not come to its end is followed by a new life all the same.
                 let _ = self.values.forget_patches(&Owner::Module(name.clone()));
             }
-            self.apply_deferred(name);
+            anew = self.apply_deferred(name);
             let (began, globals) = (self.now.tick, self.values.globals());
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.life.begin_run();
@@ -33,10 +34,12 @@ impl Operator {
                 unit.globals = Some(globals);
             }
         }
-        self.take_steps(lane, name).unwrap_or_else(|| {
+        let moved = self.take_steps(lane, name).unwrap_or_else(|| {
             self.run_succeeded(lane, name);
             true
-        })
+        });
+        // Who is to be assessed anew must not wait for the next event, be the run held up or not.
+        moved || anew
     }
 
     /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
@@ -176,7 +179,10 @@ impl Operator {
                 ..
             })
         );
-        unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
+        // A run that was under way when a converge took the module up is not the one that the converge wants.
+        if !matches!(unit.turn, Turn::Waiting | Turn::Held(_)) {
+            unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
+        }
         unit.globals = None;
         unit.last_failure = None;
         let action = unit.last_action.take();

@@ -15,6 +15,8 @@ use crate::module::{Inventory, Module};
 use crate::name::{HookName, Owner};
 use crate::values::patch::{Patch, PatchFile};
 
+mod saving;
+
 /// A world in which every job ends at once, as the test wants it to.
 struct World {
     operator: Operator,

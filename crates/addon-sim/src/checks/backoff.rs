@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
+use addon_core::operator::query::ModuleReport;
 
 use super::jobs::lane;
 use super::{Step, Violation, ensure};
@@ -149,6 +150,9 @@ impl Backoffs {
         let (Some(failed), Job::RunHook(HookRun { hook, contexts, .. })) = (&asleep.hook, job) else {
             return Ok(());
         };
+        if is_off(step, failed) {
+            return Ok(());
+        }
         ensure(failed == hook || !lane.starts_with("queue "), "Q4", || {
             format!("{hook} runs in {lane}, whose head is {failed}, which failed")
         })?;
@@ -157,6 +161,15 @@ impl Backoffs {
             format!("{hook} failed with {before} contexts and is tried again with {now}")
         })
     }
+}
+
+/// The hook's module was switched off, or has not started again, so that the hook has no place in its queue any more.
+fn is_off(step: &Step<'_>, hook: &HookId) -> bool {
+    let idle = |module: &ModuleReport| {
+        !module.enabled || ["Disabled", "Deleting", "Configuring", "Starting"].contains(&module.state.as_str())
+    };
+    let reports = [step.before, step.after].map(|seen| seen.modules.get(&owner_name(&hook.owner)));
+    reports.into_iter().flatten().any(idle)
 }
 
 fn bounded(retry_in: Duration) -> Result<(), Violation> {

@@ -27,13 +27,13 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
         // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.
-        let deleted = |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose);
         let given_up = step
             .before
             .modules
             .get(whose)
             .is_some_and(|module| module.state == "Deleting");
-        let forgotten = after == Some(&Value::Null) && (given_up || step.effects.iter().any(deleted));
+        let forgotten =
+            after == Some(&Value::Null) && (given_up || step.effects.iter().any(|effect| is_removal_of(whose, effect)));
         if (*whose == owner && !trespassed) || forgotten {
             continue;
         }
@@ -43,6 +43,11 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
         })?;
     }
     Ok(())
+}
+
+/// The removal of a module ended.
+fn is_removal_of(whose: &str, effect: &Effect) -> bool {
+    matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose)
 }
 
 /// The global values of a life, state after state, and since when each module's run may have seen them.
@@ -69,8 +74,8 @@ impl Globals {
     }
 
     /// A job that starts is given what is in force. A run of a module sees the global values in one state, the one
-    /// in which it began.
-    pub(super) fn job(&self, step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+    /// in which it began. `later` is what the operator wants done after it in the same step.
+    pub(super) fn job(&self, step: &Step<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
         let (owner, given, in_run) = match job {
             Job::RunHook(run) => {
                 let in_run = run.hook.owner.module().is_some() && run.labels.binding != "schedule";
@@ -95,7 +100,10 @@ impl Globals {
         if owner == "global" {
             return Ok(());
         }
-        let (own, wanted) = (given.get(key_of(&owner)), step.after.values.get(&owner));
+        // A removal that ends within the step forgets what hooks had set, but not before the job was given it.
+        let removed = later.iter().any(|effect| is_removal_of(&owner, effect));
+        let seen = if removed { step.before } else { step.after };
+        let (own, wanted) = (given.get(key_of(&owner)), seen.values.get(&owner));
         ensure(own.is_some() && own == wanted, "V6", || {
             format!(
                 "{} is given {}, but in force is {}",

@@ -109,8 +109,8 @@ impl Run<'_> {
             (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
                 told.scripts.insert(module.to_string(), answer.enabled);
             }
-            (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version })) => {
-                told.wrote(key, text, *version);
+            (Job::SaveConfig { key, text, create, .. }, Done::ConfigSaved(Saved::Written { version })) => {
+                told.wrote(key, text, *version, *create);
             }
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
                 told.read(read, self.world.config.made_by_us);

@@ -1,0 +1,159 @@
+//! Sections that are saved while the ConfigMap is read: what is older, what is newer, what is lost.
+
+use super::*;
+
+fn values(world: &World, module: &str) -> Value {
+    let query = Query::Values {
+        module: Some(name(module)),
+        with_global: false,
+    };
+    match world.operator.answer(&query) {
+        Answer::Document(values) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wish(number: u32) -> Value {
+    json!([{"op": "add", "path": "/one/wish", "value": number}])
+}
+
+/// A module whose hook before the release wishes for something; the save of that stays open.
+fn saving() -> World {
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", "beforeHelm: 1")
+        .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
+    world.open.insert("save one".to_owned());
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["one/h.sh beforeHelm"]);
+    world
+}
+
+/// The same with a hook that runs by a schedule beside the module's runs, and may fail.
+fn saving_aside() -> World {
+    let config = "schedule:\n- crontab: '* * * * * *'\n  queue: side\n  allowFailure: true";
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", config)
+        .patching("one/h.sh schedule", &json!([]), &wish(1))
+        .start();
+    world.open.insert("save one".to_owned());
+    world.sleep();
+    assert_eq!(world.take_log(), ["one sync", "one/h.sh schedule"]);
+    world
+}
+
+#[test]
+fn a_reading_from_before_our_write_takes_nothing_back_when_the_run_ends() {
+    let mut world = saving();
+    world.edit(&[("other", Some("a: 1"))]);
+    world.close("save one");
+    assert_eq!(world.take_log(), ["save one", "one sync"]);
+    assert_eq!(values(&world, "one"), json!({"wish": 1}));
+}
+
+#[test]
+fn a_reading_from_before_our_write_that_comes_after_it_takes_nothing_back() {
+    let mut world = saving();
+    let old = world.data.clone();
+    world.version += 1;
+    let version = world.version;
+    world.close("save one");
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.handle(Event::ConfigChanged(ConfigRead::Present { version, data: old }));
+    assert_eq!(world.take_log(), ["save one", "one sync"]);
+    assert_eq!(values(&world, "one"), json!({"wish": 1}));
+}
+
+#[test]
+fn an_edit_after_our_write_counts_although_it_is_read_before_the_save_ends() {
+    let mut world = saving_aside();
+    world.version += 1;
+    let written = world.version;
+    world.edit(&[("one", Some("wish: 2"))]);
+    assert_eq!(world.take_log(), [""; 0]);
+    let (id, _) = world.pending.remove(0);
+    let saved = Done::ConfigSaved(Saved::Written { version: written });
+    world.handle(Event::JobFinished(id, Ok(saved)));
+    assert_eq!(world.take_log(), ["one sync"]);
+    assert_eq!(values(&world, "one"), json!({"wish": 2}));
+}
+
+#[test]
+fn a_write_that_is_read_and_then_said_to_have_failed_counts_all_the_same() {
+    let mut world = saving_aside();
+    world.failing.insert("save one".to_owned(), 1);
+    world.edit(&[("one", Some("wish: 1"))]);
+    assert_eq!(world.take_log(), [""; 0]);
+    world.close("save one");
+    assert_eq!(world.take_log(), ["save one fails", "one sync"]);
+    assert_eq!(values(&world, "one"), json!({"wish": 1}));
+}
+
+#[test]
+fn an_edit_that_was_read_during_the_save_is_what_the_next_try_is_put_on() {
+    let mut world = saving();
+    world.edit(&[("one", Some("mine: 1"))]);
+    let (id, _) = world.pending.remove(0);
+    let read = ConfigRead::Present {
+        version: world.version,
+        data: world.data.clone(),
+    };
+    world.open.clear();
+    world.handle(Event::JobFinished(id, Ok(Done::ConfigSaved(Saved::Conflict(read)))));
+    let failed = |notice: &Notice| matches!(notice, Notice::HookFailed { .. });
+    assert!(!world.notices.iter().any(failed), "{:?}", world.notices);
+    assert_eq!(world.data["one"].trim(), "mine: 1\nwish: 1");
+    assert_eq!(values(&world, "one"), json!({"mine": 1, "wish": 1}));
+}
+
+#[test]
+fn what_is_saved_for_a_module_that_was_switched_off_is_only_saved() {
+    let both = json!([{"op": "add", "path": "/one/seen", "value": 1}]);
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
+        .patching("one/h.sh schedule", &both, &wish(1))
+        .start();
+    world.open.insert("save one".to_owned());
+    world.sleep();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(world.state("one"), "Disabled");
+    world.close("save one");
+    assert_eq!(values(&world, "one"), json!({"wish": 1}));
+}
+
+#[test]
+fn a_late_absence_of_the_config_map_is_over_when_its_last_version_is_told_again() {
+    let mut off = module(10, "one");
+    off.enabled = None;
+    let mut world = World::new(vec![off]).start();
+    world.edit(&[("oneEnabled", Some("true"))]);
+    world.take_log();
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.version -= 1;
+    world.edit(&[]);
+    world.edit(&[("oneEnabled", None)]);
+    assert_eq!(world.take_log(), ["one delete"]);
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.version -= 1;
+    world.edit(&[]);
+    assert!(!world.operator.config.is_missing());
+}
+
+#[test]
+fn a_run_from_before_a_converge_does_not_pass_for_the_run_that_the_converge_wants() {
+    let tick = json!([{"op": "add", "path": "/two/tick", "value": 1}]);
+    let mut world = World::new(vec![module(10, "one"), module(20, "two")])
+        .hook("", "g.sh", "beforeAll: 1")
+        .hook("two", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
+        .patching("two/h.sh schedule", &tick, &json!([]))
+        .start();
+    world.take_log();
+    let open = ["g.sh beforeAll", "two sync", "one delete"];
+    world.open.extend(open.map(str::to_owned));
+    world.edit(&[("global", Some("color: red")), ("oneEnabled", Some("false"))]);
+    world.sleep();
+    world.close("g.sh beforeAll");
+    assert_eq!(world.take_log(), ["two/h.sh schedule", "g.sh beforeAll"]);
+    world.close("two sync");
+    world.close("one delete");
+    assert_eq!(world.take_log(), ["two sync", "one delete", "two sync"]);
+}
