@@ -7,6 +7,7 @@ pub mod apis;
 pub mod config_map;
 pub mod drift;
 pub mod error;
+pub mod kinds;
 pub mod kubeconfig;
 pub mod releases;
 pub mod state;

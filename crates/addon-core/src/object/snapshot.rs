@@ -1,0 +1,267 @@
+//! The objects that a monitor has seen, and what of their coming and going is a change.
+//!
+//! Several watches fill one snapshot, each a part of its own: what one of them loses sight of says nothing about the
+//! others. Must never tell a change twice, nor hold anything that is older than a change already told.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ObjectName, ObjectView};
+use crate::digest::Digest;
+
+/// The part of a snapshot that one watch fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartId(pub u64);
+
+/// In which order a snapshot shows its objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By namespace, then by name.
+    #[default]
+    ByName,
+    /// By the text `namespace/Kind/name`: that of snapshots without whole objects.
+    ByText,
+}
+
+/// An object as it was found to be.
+#[derive(Debug, Clone)]
+pub struct Sighting {
+    /// Which.
+    pub name: Arc<ObjectName>,
+    /// How the binding shows it.
+    pub view: ObjectView,
+    /// Of whatever the binding looks at: as long as this stays, nothing has changed.
+    pub digest: Digest,
+}
+
+/// What happened to one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there before.
+    Added(ObjectView),
+    /// It looks different.
+    Modified(ObjectView),
+    /// It is gone; this is how it last looked.
+    Deleted(ObjectView),
+}
+
+/// How often something happened to the objects of a snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operations {
+    /// How many there are now.
+    pub count: u64,
+    /// How many came.
+    pub added: u64,
+    /// How many went.
+    pub deleted: u64,
+    /// How many changed.
+    pub modified: u64,
+    /// How often the last one went.
+    pub cleaned: u64,
+}
+
+/// All objects of one monitor.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    order: Order,
+    parts: BTreeMap<PartId, Part>,
+    seq: u64,
+    since_start: Operations,
+    since_run: Operations,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Part {
+    objects: BTreeMap<Arc<ObjectName>, Kept>,
+    round: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    view: ObjectView,
+    digest: Digest,
+    /// The last listing in which it stood.
+    round: u32,
+}
+
+impl Snapshot {
+    /// One without parts.
+    pub fn new(order: Order) -> Self {
+        Self {
+            order,
+            ..Self::default()
+        }
+    }
+
+    /// Makes room for what another watch sees; what it had is dropped silently.
+    pub fn add_part(&mut self, part: PartId) {
+        self.parts.insert(part, Part::default());
+    }
+
+    /// Drops what a watch has seen. Nobody is told: the objects are still there, only out of sight.
+    pub fn drop_part(&mut self, part: PartId) {
+        self.parts.remove(&part);
+    }
+
+    /// The number of the last change, which is in here.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.parts.values().map(|part| part.objects.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.parts.values().all(|part| part.objects.is_empty())
+    }
+
+    /// Takes in an object of the first listing: it is there, and that is no change.
+    pub fn fill(&mut self, part: PartId, sighting: Sighting) {
+        if let Some(part) = self.parts.get_mut(&part) {
+            let Sighting { name, view, digest } = sighting;
+            let round = part.round;
+            part.objects.insert(name, Kept { view, digest, round });
+        }
+    }
+
+    /// Takes an object out that went before the first listing was complete.
+    pub fn unfill(&mut self, part: PartId, name: &ObjectName) {
+        if let Some(part) = self.parts.get_mut(&part) {
+            part.objects.remove(name);
+        }
+    }
+
+    /// An object is there and looks like this, whether a listing or a watch says so.
+    pub fn see(&mut self, part: PartId, sighting: Sighting) -> Option<Change> {
+        let part = self.parts.get_mut(&part)?;
+        let Sighting { name, view, digest } = sighting;
+        let kept = Kept {
+            view: view.clone(),
+            digest,
+            round: part.round,
+        };
+        let change = match part.objects.get_mut(&*name) {
+            None => {
+                part.objects.insert(name, kept);
+                self.count(|operations| operations.added += 1);
+                Change::Added(view)
+            }
+            Some(known) => {
+                let same = known.digest == digest;
+                *known = kept;
+                if same {
+                    return None;
+                }
+                self.count(|operations| operations.modified += 1);
+                Change::Modified(view)
+            }
+        };
+        self.seq += 1;
+        Some(change)
+    }
+
+    /// An object is gone; `last` is how it looked then, unless only its absence was noticed.
+    pub fn lose(&mut self, part: PartId, name: &ObjectName, last: Option<ObjectView>) -> Option<Change> {
+        let known = self.parts.get_mut(&part)?.objects.remove(name)?;
+        let emptied = self.is_empty();
+        self.count(|operations| {
+            operations.deleted += 1;
+            operations.cleaned += u64::from(emptied);
+        });
+        self.seq += 1;
+        Some(Change::Deleted(last.unwrap_or(known.view)))
+    }
+
+    /// A listing of everything begins: what does not stand in it is gone.
+    pub fn begin_round(&mut self, part: PartId) {
+        if let Some(part) = self.parts.get_mut(&part) {
+            part.round = part.round.wrapping_add(1);
+        }
+    }
+
+    /// An object stands in the listing, and nothing else can be said of it.
+    pub fn touch(&mut self, part: PartId, name: &ObjectName) {
+        if let Some(part) = self.parts.get_mut(&part)
+            && let Some(known) = part.objects.get_mut(name)
+        {
+            known.round = part.round;
+        }
+    }
+
+    /// The listing is complete: these did not stand in it and are to be lost.
+    pub fn vanished(&self, part: PartId) -> Vec<Arc<ObjectName>> {
+        let Some(part) = self.parts.get(&part) else {
+            return Vec::new();
+        };
+        let objects = part.objects.iter();
+        let vanished = objects.filter(|(_, kept)| kept.round != part.round);
+        vanished.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// All objects in their order.
+    pub fn objects(&self) -> Vec<ObjectView> {
+        self.sorted().into_iter().map(|(_, view, _)| view.clone()).collect()
+    }
+
+    /// The names of all objects in the order of the snapshot.
+    pub fn names(&self) -> Vec<Arc<ObjectName>> {
+        self.sorted().into_iter().map(|(name, ..)| Arc::clone(name)).collect()
+    }
+
+    /// What one watch has seen, as it would be told to another monitor.
+    pub fn sightings(&self, part: PartId) -> Vec<Sighting> {
+        let objects = self.parts.get(&part).into_iter().flat_map(|part| &part.objects);
+        let sightings = objects.map(|(name, kept)| Sighting {
+            name: Arc::clone(name),
+            view: kept.view.clone(),
+            digest: kept.digest,
+        });
+        sightings.collect()
+    }
+
+    /// What happened since the start, and since the last run.
+    pub fn operations(&self) -> [Operations; 2] {
+        let count = u64::try_from(self.len()).unwrap_or(u64::MAX);
+        [self.since_start, self.since_run].map(|operations| Operations { count, ..operations })
+    }
+
+    /// A run is about to read this: what happens from now on is counted anew.
+    pub fn begin_run(&mut self) {
+        self.since_run = Operations::default();
+    }
+
+    fn count(&mut self, change: impl Fn(&mut Operations)) {
+        change(&mut self.since_start);
+        change(&mut self.since_run);
+    }
+
+    fn sorted(&self) -> Vec<(&Arc<ObjectName>, &ObjectView, Digest)> {
+        let parts = self.parts.values().flat_map(|part| &part.objects);
+        let mut all: Vec<_> = parts.map(|(name, kept)| (name, &kept.view, kept.digest)).collect();
+        match self.order {
+            // One part is in this order already.
+            Order::ByName if self.parts.len() <= 1 => {}
+            Order::ByName => all.sort_by_key(|(name, ..)| *name),
+            Order::ByText => all.sort_by(|(a, ..), (b, ..)| by_text(a, b)),
+        }
+        all
+    }
+}
+
+/// The order of `namespace/Kind/name`, without making the texts.
+fn by_text(a: &ObjectName, b: &ObjectName) -> Ordering {
+    fn text(name: &ObjectName) -> impl Iterator<Item = u8> {
+        let pieces = [&*name.namespace, "/", &*name.kind, "/", &*name.name];
+        pieces.into_iter().flat_map(str::bytes)
+    }
+    text(a).cmp(text(b))
+}
+
+#[cfg(test)]
+mod tests;
