@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::word::{OperationName, glimpse};
 use super::{
-    ApiVersion, BadOperation, Change, Dependents, Existing, JqFilter, JsonPatch, Manifest, MergePatch, NotASegment,
-    Operation, Problem, Segment, Target, Terms, step,
+    ApiVersion, BadOperation, Change, Dependents, Existing, JqFilter, JsonPatch, Manifest, MergePatch, Operation,
+    Problem, Segment, Target, Terms, step,
 };
 use crate::yaml;
 use crate::yaml::document::Document;
@@ -101,10 +101,13 @@ impl<'document> Fields<'document> {
             Some(text) => self.segment(key, &text),
             None => Err(self.bad(key, Problem::Missing)),
         };
-        let api_version = self.said("apiVersion")?.map(|text| ApiVersion::parse(&text));
+        let api_version = self.said("apiVersion")?.map(|text| {
+            let found = glimpse(&text);
+            ApiVersion::parse(&text).ok_or_else(|| self.bad("apiVersion", Problem::ApiVersion { found }))
+        });
         let namespace = self.said("namespace")?.map(|text| self.segment("namespace", &text));
         Ok(Target {
-            api_version: api_version.transpose().map_err(|error| self.bad("apiVersion", error))?,
+            api_version: api_version.transpose()?,
             kind: needed("kind")?,
             namespace: namespace.transpose()?,
             name: needed("name")?,
@@ -186,10 +189,7 @@ impl<'document> Fields<'document> {
     }
 
     fn segment(&self, key: &'static str, text: &str) -> Result<Segment, BadOperation> {
-        Segment::parse(text).map_err(|error| match error {
-            NotASegment::Empty => self.bad(key, Problem::Empty),
-            error => self.bad(key, error),
-        })
+        Segment::parse(text).map_err(|error| self.bad(key, error))
     }
 
     /// True or false; here the older words for them still count.

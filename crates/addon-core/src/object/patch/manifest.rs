@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::document::{A_MAP, A_STRING, wrong};
+use super::word::glimpse;
 use super::{ApiVersion, NotASegment, Problem, Segment, address};
 
 /// An object with a kind and a name, or the beginning of one that the API server completes.
@@ -29,7 +30,10 @@ impl Manifest {
             Some(other) => return Err(("metadata", wrong(A_MAP, other))),
         };
         let kind = text(&content, "kind", "kind")?.ok_or(("kind", Problem::Missing))?;
-        let api_version = text(&content, "apiVersion", "apiVersion")?.map(ApiVersion::parse);
+        let api_version = text(&content, "apiVersion", "apiVersion")?.map(|text| {
+            let found = glimpse(text);
+            ApiVersion::parse(text).ok_or(("apiVersion", Problem::ApiVersion { found }))
+        });
         let namespace = text(metadata, "namespace", "metadata.namespace")?;
         let name = text(metadata, "name", "metadata.name")?;
         let prefix = text(metadata, "generateName", "metadata.generateName")?;
@@ -38,7 +42,7 @@ impl Manifest {
         }
         let word = |field, text: Option<&str>| text.map(Segment::parse).transpose().map_err(at(field));
         Ok(Self {
-            api_version: api_version.transpose().map_err(at("apiVersion"))?,
+            api_version: api_version.transpose()?,
             kind: Segment::parse(kind).map_err(at("kind"))?,
             namespace: word("metadata.namespace", namespace)?,
             name: word("metadata.name", name)?,

@@ -86,6 +86,12 @@ pub enum Problem {
     /// A name that leads nowhere.
     #[error(transparent)]
     Segment(#[from] NotASegment),
+    /// No group and version.
+    #[error("is {found:?}, which is no version")]
+    ApiVersion {
+        /// What it is.
+        found: String,
+    },
     /// A string that is no document.
     #[error("holds a string that is no YAML: {0}")]
     Text(YamlError),
@@ -145,7 +151,7 @@ impl BadOperation {
                 "nothing" => "take out the empty document: `---` stands between two operations, not after them".to_owned(),
                 _ => needs(),
             },
-            Problem::Missing if self.field == "operation" => known_operations(),
+            Problem::Missing | Problem::Type { .. } if self.field == "operation" => known_operations(),
             Problem::Operation { found } => {
                 let meant = OperationName::ALL
                     .into_iter()
@@ -161,11 +167,16 @@ impl BadOperation {
                     .to_owned()
             }
             Problem::Missing | Problem::Empty => needs(),
+            Problem::Segment(NotASegment::Empty) if matches!(&*self.field, "kind" | "name") => needs(),
             Problem::Type {
                 wanted: "a string",
                 found: "a number" | "true or false",
             } => "put it in quotes".to_owned(),
+            Problem::Type { wanted, .. } if matches!(&*self.field, "object" | "mergePatch" | "jsonPatch") => {
+                format!("write {wanted}, or a string that holds one")
+            }
             Problem::Type { wanted, .. } => format!("write {wanted}"),
+            Problem::ApiVersion { .. } => "write a version such as v1, or a group and a version such as apps/v1".to_owned(),
             Problem::Segment(_) => "write the bare name, as kubectl shows it".to_owned(),
             Problem::Text(_) => "the lines are those inside of the string; a block that begins with | keeps them".to_owned(),
             Problem::Several { .. } => "write one operation for each document".to_owned(),

@@ -66,11 +66,10 @@ pub struct ApiVersion(String);
 
 impl ApiVersion {
     /// Checks a version.
-    pub fn parse(text: &str) -> Result<Self, NotASegment> {
-        let (group, version) = text.split_once('/').unwrap_or(("v1", text));
-        Segment::parse(group)?;
-        Segment::parse(version)?;
-        Ok(Self(text.to_owned()))
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts = text.split('/');
+        let sound = parts.clone().count() <= 2 && parts.map(Segment::parse).all(|part| part.is_ok());
+        sound.then(|| Self(text.to_owned()))
     }
 
     /// As written.
