@@ -44,7 +44,7 @@ pub(crate) const CORE: Table = Table {
         row("digest", "number"),
         row("yaml", "number"),
         row("values", "name digest failure number yaml"),
-        row("object", "name digest failure"),
+        row("object", "name digest failure number yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
         row("hook", "name time failure yaml object metric values"),

@@ -4,6 +4,7 @@
 //! on it. Must never panic or blow up on any text.
 
 mod compose;
+pub mod document;
 mod node;
 mod scalar;
 mod write;

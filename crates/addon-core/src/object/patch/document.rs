@@ -1,0 +1,223 @@
+//! From one document to one operation. Keys that mean nothing are nobody's business.
+
+use serde_json::{Map, Value};
+
+use super::word::{OperationName, glimpse};
+use super::{
+    ApiVersion, BadOperation, Change, Dependents, Existing, JqFilter, JsonPatch, Manifest, MergePatch, Operation,
+    Problem, Segment, Target, Terms, step,
+};
+use crate::yaml;
+use crate::yaml::document::Document;
+
+/// Reads an operation.
+pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {
+    let fields = Fields::of(document)?;
+    let operation = match fields.operation {
+        OperationName::Create => fields.create(Existing::Refuse)?,
+        OperationName::CreateIfNotExists => fields.create(Existing::Keep)?,
+        OperationName::CreateOrUpdate => fields.create(Existing::Replace)?,
+        OperationName::Delete => fields.delete(Dependents::First)?,
+        OperationName::DeleteInBackground => fields.delete(Dependents::Later)?,
+        OperationName::DeleteNonCascading => fields.delete(Dependents::Stay)?,
+        OperationName::MergePatch => fields.patch(Fields::merge_patch)?,
+        OperationName::JsonPatch => fields.patch(Fields::json_patch)?,
+        OperationName::JqPatch => fields.patch(Fields::jq_filter)?,
+    };
+    Ok(operation)
+}
+
+/// The keys of an operation whose name is known.
+struct Fields<'document> {
+    operation: OperationName,
+    document: &'document Document,
+    keys: &'document Map<String, Value>,
+}
+
+impl<'document> Fields<'document> {
+    fn of(document: &'document Document) -> Result<Self, BadOperation> {
+        let bad = |field: &str, problem| BadOperation {
+            operation: None,
+            field: field.to_owned(),
+            problem,
+        };
+        let keys = match &document.value {
+            Value::Object(keys) => keys,
+            other => return Err(bad("", wrong(A_MAP, other))),
+        };
+        let name = match keys.get("operation") {
+            None | Some(Value::Null) => return Err(bad("operation", Problem::Missing)),
+            Some(Value::String(name)) => name,
+            Some(other) => return Err(bad("operation", wrong(A_STRING, other))),
+        };
+        let Some(operation) = OperationName::parse(name) else {
+            return Err(bad("operation", Problem::Operation { found: glimpse(name) }));
+        };
+        Ok(Self {
+            operation,
+            document,
+            keys,
+        })
+    }
+
+    fn bad(&self, field: impl Into<String>, problem: impl Into<Problem>) -> BadOperation {
+        BadOperation {
+            operation: Some(self.operation),
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+
+    fn create(&self, existing: Existing) -> Result<Operation, BadOperation> {
+        let object = self.map("object")?;
+        let object =
+            Manifest::parse(object).map_err(|(field, problem)| self.bad(format!("object.{field}"), problem))?;
+        Ok(Operation::Create { object, existing })
+    }
+
+    fn delete(&self, dependents: Dependents) -> Result<Operation, BadOperation> {
+        let target = self.target()?;
+        Ok(Operation::Delete { target, dependents })
+    }
+
+    fn patch(&self, change: impl FnOnce(&Self) -> Result<Change, BadOperation>) -> Result<Operation, BadOperation> {
+        let target = self.target()?;
+        let change = change(self)?;
+        let subresource = self.said("subresource")?.map(|text| {
+            // Both spellings are in use.
+            let name = text.strip_prefix('/').unwrap_or(&text).to_owned();
+            self.segment("subresource", &name)
+        });
+        let terms = Terms {
+            subresource: subresource.transpose()?,
+            ignore_missing: self.flag("ignoreMissingObject")?,
+            ignore_hook_error: self.flag("ignoreHookError")?,
+        };
+        Ok(Operation::Patch { target, change, terms })
+    }
+
+    fn target(&self) -> Result<Target, BadOperation> {
+        let needed = |key| match self.text(key)? {
+            Some(text) => self.segment(key, &text),
+            None => Err(self.bad(key, Problem::Missing)),
+        };
+        let api_version = self.said("apiVersion")?.map(|text| {
+            let found = glimpse(&text);
+            ApiVersion::parse(&text).ok_or_else(|| self.bad("apiVersion", Problem::ApiVersion { found }))
+        });
+        let namespace = self.said("namespace")?.map(|text| self.segment("namespace", &text));
+        Ok(Target {
+            api_version: api_version.transpose()?,
+            kind: needed("kind")?,
+            namespace: namespace.transpose()?,
+            name: needed("name")?,
+        })
+    }
+
+    fn merge_patch(&self) -> Result<Change, BadOperation> {
+        let keys = self.map("mergePatch")?;
+        let patch = MergePatch::new(keys).ok_or_else(|| self.bad("mergePatch", Problem::Empty))?;
+        Ok(Change::Merge(patch))
+    }
+
+    fn json_patch(&self) -> Result<Change, BadOperation> {
+        let items = match self.structure("jsonPatch")? {
+            Value::Array(items) => items,
+            other => return Err(self.bad("jsonPatch", wrong("a list of steps", &other))),
+        };
+        let steps: Result<Vec<_>, _> = items
+            .iter()
+            .enumerate()
+            .map(|(at, item)| {
+                step::read(item).map_err(|(field, problem)| self.bad(format!("jsonPatch[{at}]{field}"), problem))
+            })
+            .collect();
+        let patch = JsonPatch::new(steps?).ok_or_else(|| self.bad("jsonPatch", Problem::Empty))?;
+        Ok(Change::Json(patch))
+    }
+
+    fn jq_filter(&self) -> Result<Change, BadOperation> {
+        let text = match self.keys.get("jqFilter") {
+            None | Some(Value::Null) => return Err(self.bad("jqFilter", Problem::Missing)),
+            Some(Value::String(text)) => text,
+            Some(other) => return Err(self.bad("jqFilter", wrong(A_STRING, other))),
+        };
+        let filter = JqFilter::new(text).ok_or_else(|| self.bad("jqFilter", Problem::Empty))?;
+        Ok(Change::Jq(filter))
+    }
+
+    /// A map with something in it, as it is or as a string.
+    fn map(&self, key: &'static str) -> Result<Map<String, Value>, BadOperation> {
+        match self.structure(key)? {
+            Value::Object(map) if map.is_empty() => Err(self.bad(key, Problem::Empty)),
+            Value::Object(map) => Ok(map),
+            other => Err(self.bad(key, wrong(A_MAP, &other))),
+        }
+    }
+
+    /// What a key holds, or what the string there holds as YAML.
+    fn structure(&self, key: &'static str) -> Result<Value, BadOperation> {
+        let text = match self.keys.get(key) {
+            None | Some(Value::Null) => return Err(self.bad(key, Problem::Missing)),
+            Some(Value::String(text)) => text,
+            Some(value) => return Ok(value.clone()),
+        };
+        let mut documents = yaml::documents_v2(text).map_err(|error| self.bad(key, Problem::Text(error)))?;
+        documents.retain(|document| !document.is_null());
+        match documents.len() {
+            0 => Err(self.bad(key, Problem::Empty)),
+            1 => Ok(documents.remove(0)),
+            documents => Err(self.bad(key, Problem::Several { documents })),
+        }
+    }
+
+    /// A string. A scalar that only looks like something else is one too: names may consist of digits.
+    fn text(&self, key: &'static str) -> Result<Option<String>, BadOperation> {
+        let value = self.keys.get(key).unwrap_or(&Value::Null);
+        let written = self.document.text_of(key).map(str::to_owned);
+        match value {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(written.unwrap_or_else(|| text.clone()))),
+            Value::Bool(_) | Value::Number(_) => Ok(Some(written.unwrap_or_else(|| value.to_string()))),
+            Value::Array(_) | Value::Object(_) => Err(self.bad(key, wrong(A_STRING, value))),
+        }
+    }
+
+    /// A string with something in it.
+    fn said(&self, key: &'static str) -> Result<Option<String>, BadOperation> {
+        Ok(self.text(key)?.filter(|text| !text.is_empty()))
+    }
+
+    fn segment(&self, key: &'static str, text: &str) -> Result<Segment, BadOperation> {
+        Segment::parse(text).map_err(|error| self.bad(key, error))
+    }
+
+    /// True or false; here the older words for them still count.
+    fn flag(&self, key: &'static str) -> Result<bool, BadOperation> {
+        match self.keys.get(key).unwrap_or(&Value::Null) {
+            Value::Null => Ok(false),
+            Value::Bool(truth) => Ok(*truth),
+            value => match value.as_str() {
+                Some("y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON") => Ok(true),
+                Some("n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF") => Ok(false),
+                _ => Err(self.bad(key, wrong("true or false", value))),
+            },
+        }
+    }
+}
+
+pub(super) const A_MAP: &str = "a map";
+pub(super) const A_STRING: &str = "a string";
+
+/// Something that is not what it should be.
+pub(super) fn wrong(wanted: &'static str, value: &Value) -> Problem {
+    let found = match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => A_STRING,
+        Value::Array(_) => "a list",
+        Value::Object(_) => A_MAP,
+    };
+    Problem::Type { wanted, found }
+}

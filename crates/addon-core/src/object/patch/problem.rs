@@ -1,0 +1,213 @@
+//! What can be wrong with a file of object patches, and what its author can do about it.
+//!
+//! Must never show more of a document than one word of it: there may be secrets in it.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::{NotASegment, OperationName};
+use crate::failure::{Class, Failure};
+use crate::yaml::YamlError;
+use crate::yaml::document::Document;
+
+/// A file of which nothing is carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BadPatchFile {
+    /// It is no text that anybody could take apart.
+    #[error("got bad object patches")]
+    Text {
+        /// Why.
+        #[from]
+        source: Unreadable,
+    },
+    /// One of its documents is no operation.
+    #[error("got bad object patches: document {number} at line {line}")]
+    Document {
+        /// Which, from 1.
+        number: usize,
+        /// The line of what is wrong, from 1; with JSON, the first line of the document.
+        line: usize,
+        /// What is wrong.
+        source: BadOperation,
+    },
+}
+
+/// Why a text cannot be taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unreadable {
+    /// It was meant as YAML.
+    #[error("not YAML: {0}")]
+    Yaml(YamlError),
+    /// It may have been meant as either.
+    #[error("neither JSON: {json}; nor YAML: {yaml}")]
+    Both {
+        /// Why it is no JSON.
+        json: YamlError,
+        /// Why it is no YAML.
+        yaml: YamlError,
+    },
+}
+
+/// What is wrong with an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct BadOperation {
+    /// The operation, if it has a name that we know.
+    pub operation: Option<OperationName>,
+    /// The field, with dots between its keys; empty for the document itself.
+    pub field: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// Without it nothing can be done.
+    #[error("is missing")]
+    Missing,
+    /// There is nothing in it.
+    #[error("is empty")]
+    Empty,
+    /// It is something else.
+    #[error("should be {wanted}, not {found}")]
+    Type {
+        /// What it should be.
+        wanted: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// No operation has this name.
+    #[error("names no operation: {found:?}")]
+    Operation {
+        /// The name.
+        found: String,
+    },
+    /// A name that leads nowhere.
+    #[error(transparent)]
+    Segment(#[from] NotASegment),
+    /// No group and version.
+    #[error("is {found:?}, which is no version")]
+    ApiVersion {
+        /// What it is.
+        found: String,
+    },
+    /// A string that is no document.
+    #[error("holds a string that is no YAML: {0}")]
+    Text(YamlError),
+    /// A string that is several documents.
+    #[error("holds {documents} documents in one string")]
+    Several {
+        /// How many.
+        documents: usize,
+    },
+    /// No step of a JSON patch has this name.
+    #[error("names no step of a JSON patch: {found:?}")]
+    Step {
+        /// The name.
+        found: String,
+    },
+    /// No path of a JSON patch.
+    #[error("is {found:?}, which is no JSON pointer")]
+    Pointer {
+        /// The path.
+        found: String,
+    },
+    /// A move into itself.
+    #[error("lies inside of what is moved")]
+    Inside,
+}
+
+impl fmt::Display for BadOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = self.operation {
+            write!(f, "{operation}: ")?;
+        }
+        match self.field.as_str() {
+            "" => write!(f, "the document {}", self.problem),
+            field => write!(f, "field '{field}' {}", self.problem),
+        }
+    }
+}
+
+impl BadOperation {
+    pub(super) fn of_document(self, number: usize, document: &Document) -> BadPatchFile {
+        let key = self.field.split(['.', '[']).next().unwrap_or_default();
+        BadPatchFile::Document {
+            number,
+            line: document.line_of(key),
+            source: self,
+        }
+    }
+
+    fn advice(&self) -> String {
+        let needs = || match self.operation {
+            Some(operation) => format!("{operation} needs {}", operation.needs()),
+            None => "an operation is a map with the key 'operation' and those that it needs".to_owned(),
+        };
+        match &self.problem {
+            Problem::Type { found, .. } if self.field.is_empty() => match *found {
+                "a list" => "write the operations one after the other instead of a list of them".to_owned(),
+                "nothing" => "take out the empty document: `---` stands between two operations, not after them".to_owned(),
+                _ => needs(),
+            },
+            Problem::Missing | Problem::Type { .. } if self.field == "operation" => known_operations(),
+            Problem::Operation { found } => {
+                let meant = OperationName::ALL
+                    .into_iter()
+                    .find(|name| name.as_str().eq_ignore_ascii_case(found));
+                meant.map_or_else(known_operations, |meant| format!("write it as '{meant}'"))
+            }
+            Problem::Missing if self.field.starts_with("jsonPatch[") => {
+                "add, replace and test need 'path' and 'value', remove needs 'path', move and copy need 'from' and 'path'"
+                    .to_owned()
+            }
+            Problem::Missing if self.field.starts_with("object.") => {
+                "an object names its 'kind' and, in 'metadata', its 'name'; 'apiVersion' tells kinds of one name apart"
+                    .to_owned()
+            }
+            Problem::Missing | Problem::Empty => needs(),
+            Problem::Segment(NotASegment::Empty) if matches!(&*self.field, "kind" | "name") => needs(),
+            Problem::Type {
+                wanted: "a string",
+                found: "a number" | "true or false",
+            } => "put it in quotes".to_owned(),
+            Problem::Type { wanted, .. } if matches!(&*self.field, "object" | "mergePatch" | "jsonPatch") => {
+                format!("write {wanted}, or a string that holds one")
+            }
+            Problem::Type { wanted, .. } => format!("write {wanted}"),
+            Problem::ApiVersion { .. } => "write a version such as v1, or a group and a version such as apps/v1".to_owned(),
+            Problem::Segment(_) => "write the bare name, as kubectl shows it".to_owned(),
+            Problem::Text(_) => "the lines are those inside of the string; a block that begins with | keeps them".to_owned(),
+            Problem::Several { .. } => "write one operation for each document".to_owned(),
+            Problem::Step { .. } => "a step is one of add, remove, replace, move, copy and test".to_owned(),
+            Problem::Pointer { .. } => {
+                "a path begins with a slash; inside of a key ~1 stands for a slash and ~0 for a tilde".to_owned()
+            }
+            Problem::Inside => "copy it instead, or move it elsewhere".to_owned(),
+        }
+    }
+}
+
+fn known_operations() -> String {
+    let names = OperationName::ALL.map(OperationName::as_str).join(", ");
+    format!("an operation is one of {names}")
+}
+
+impl BadPatchFile {
+    /// What the hook's author can do.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Text { .. } => {
+                "the file is a stream of JSON documents, or YAML documents with `---` between them".to_owned()
+            }
+            Self::Document { source, .. } => source.advice(),
+        }
+    }
+}
+
+impl From<BadPatchFile> for Failure {
+    fn from(bad: BadPatchFile) -> Self {
+        Self::of(Class::HookFailed, &bad).hint(bad.advice())
+    }
+}

@@ -1,0 +1,98 @@
+//! The steps of a JSON patch, as RFC 6902 has them.
+//!
+//! Must never let a step through that the API server could only refuse.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Problem;
+use super::document::{A_MAP, A_STRING, wrong};
+use super::word::glimpse;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are those of the RFC")]
+pub enum Step {
+    Add { path: Pointer, value: Value },
+    Remove { path: Pointer },
+    Replace { path: Pointer, value: Value },
+    Move { from: Pointer, path: Pointer },
+    Copy { from: Pointer, path: Pointer },
+    Test { path: Pointer, value: Value },
+}
+
+/// A JSON pointer: empty for the whole document, else it begins with a slash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Pointer(String);
+
+impl Pointer {
+    /// Checks a pointer.
+    pub fn parse(text: &str) -> Option<Self> {
+        let begins = text.is_empty() || text.starts_with('/');
+        let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+        (begins && escapes).then(|| Self(text.to_owned()))
+    }
+
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn lies_inside(&self, other: &Self) -> bool {
+        let below = self.0.strip_prefix(&other.0);
+        below.is_some_and(|below| below.starts_with('/'))
+    }
+}
+
+/// A field of the step, with a dot in front of it, and what is wrong with it.
+type BadField = (&'static str, Problem);
+
+/// Reads a step.
+pub(super) fn read(item: &Value) -> Result<Step, BadField> {
+    let Value::Object(keys) = item else {
+        return Err(("", wrong(A_MAP, item)));
+    };
+    let text = |key, field| match keys.get(key) {
+        None | Some(Value::Null) => Err((field, Problem::Missing)),
+        Some(Value::String(text)) => Ok(text.as_str()),
+        Some(other) => Err((field, wrong(A_STRING, other))),
+    };
+    let pointer = |key, field| {
+        let text = text(key, field)?;
+        Pointer::parse(text).ok_or_else(|| (field, Problem::Pointer { found: glimpse(text) }))
+    };
+    let path = || pointer("path", ".path");
+    let from = || pointer("from", ".from");
+    // Null is a value too.
+    let value = || keys.get("value").cloned().ok_or((".value", Problem::Missing));
+    let step = match text("op", ".op")? {
+        "add" => Step::Add {
+            path: path()?,
+            value: value()?,
+        },
+        "remove" => Step::Remove { path: path()? },
+        "replace" => Step::Replace {
+            path: path()?,
+            value: value()?,
+        },
+        "move" => Step::Move {
+            from: from()?,
+            path: path()?,
+        },
+        "copy" => Step::Copy {
+            from: from()?,
+            path: path()?,
+        },
+        "test" => Step::Test {
+            path: path()?,
+            value: value()?,
+        },
+        other => return Err((".op", Problem::Step { found: glimpse(other) })),
+    };
+    match &step {
+        Step::Move { from, path } if path.lies_inside(from) => Err((".path", Problem::Inside)),
+        _ => Ok(step),
+    }
+}

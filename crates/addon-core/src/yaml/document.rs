@@ -1,0 +1,109 @@
+//! Documents of a stream with what a value alone no longer tells: where a key stands, and how its scalar was written.
+//!
+//! Must never look below the keys of the root.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::compose::Composer;
+use super::node::{self, Content, Node};
+use super::{Dialect, YamlError};
+
+/// One document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// What it says.
+    pub value: Value,
+    /// Line of its root, from 1.
+    pub line: usize,
+    keys: BTreeMap<String, Key>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
+    line: usize,
+    text: Option<String>,
+}
+
+impl Document {
+    /// A document of which nothing else is known than where it begins.
+    pub fn at(line: usize, value: Value) -> Self {
+        Self {
+            value,
+            line,
+            keys: BTreeMap::new(),
+        }
+    }
+
+    /// The line of a key of the root; that of the root, if the key is not written there.
+    pub fn line_of(&self, key: &str) -> usize {
+        self.keys.get(key).map_or(self.line, |key| key.line)
+    }
+
+    /// The scalar under a key of the root as it was written: a date stays as long as it was.
+    pub fn text_of(&self, key: &str) -> Option<&str> {
+        self.keys.get(key)?.text.as_deref()
+    }
+}
+
+/// Reads all documents in the dialect of `ConfigMap` sections.
+pub fn documents_v3(text: &str) -> Result<Vec<Document>, YamlError> {
+    let mut composer = Composer::new(text)?;
+    let mut documents = Vec::new();
+    while let Some(root) = composer.document()? {
+        documents.push(Document {
+            value: node::to_value(&root, Dialect::V3)?,
+            line: root.place.line,
+            keys: keys(&root),
+        });
+    }
+    Ok(documents)
+}
+
+fn keys(root: &Node) -> BTreeMap<String, Key> {
+    let Content::Mapping(entries) = &root.content else {
+        return BTreeMap::new();
+    };
+    let written = entries.iter().filter_map(|(key, value)| {
+        let Content::Scalar { text: name, .. } = &key.content else {
+            return None;
+        };
+        let text = match &value.content {
+            // What is packed means what is inside.
+            Content::Scalar { text, tag, .. } if tag.as_deref() != Some("binary") => Some(text.clone()),
+            Content::Scalar { .. } | Content::Sequence(_) | Content::Mapping(_) => None,
+        };
+        let line = key.place.line;
+        Some((name.clone(), Key { line, text }))
+    });
+    written.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn places_and_texts_of_the_keys_are_kept() {
+        let text = "# first\na: 2024-01-01\nb: {c: 1}\n---\n- 1\n---\nd: !!binary YQ==\n";
+        let [first, second, third] = &documents_v3(text).unwrap()[..] else {
+            panic!("three documents")
+        };
+        assert_eq!(first.value, json!({"a": "2024-01-01T00:00:00Z", "b": {"c": 1}}));
+        assert_eq!((first.line, first.line_of("b"), first.line_of("z")), (2, 3, 2));
+        assert_eq!((first.text_of("a"), first.text_of("b")), (Some("2024-01-01"), None));
+        assert_eq!((second.line, &second.value), (5, &json!([1])));
+        assert_eq!((third.text_of("d"), &third.value), (None, &json!({"d": "a"})));
+    }
+
+    #[test]
+    fn nothing_is_no_document_and_a_separator_makes_an_empty_one() {
+        assert_eq!(documents_v3("# a word\n").unwrap(), []);
+        let empty = documents_v3("a: 1\n---\n").unwrap();
+        assert_eq!(empty[1].value, Value::Null);
+        assert_eq!(Document::at(3, Value::Null).line_of("a"), 3);
+    }
+}
