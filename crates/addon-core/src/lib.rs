@@ -29,4 +29,6 @@ pub mod module;
 
 pub mod release;
 
+pub mod review;
+
 pub mod operator;

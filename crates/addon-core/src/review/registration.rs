@@ -1,0 +1,145 @@
+//! What has to stand in the cluster so that the API server asks us.
+//!
+//! Everything that the API server would fill in is written out, so that what stands there can be compared with what is
+//! wanted. Must never make anything that has no CA: an API server that cannot verify us refuses the whole request.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::routes::{AdmissionKind, AdmissionRoute, Routes};
+use crate::hook::config::{FailurePolicy, LabelSelector, ReviewRule, SideEffects};
+
+const PORT: u16 = 443;
+
+/// The bundle holds nothing that could verify us.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the CA bundle of the webhooks holds no certificate")]
+pub struct NoCa;
+
+/// Certificates of those who may have signed ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaBundle(String);
+
+impl CaBundle {
+    /// Takes the PEM form of at least one certificate.
+    pub fn new(pem: impl Into<String>) -> Result<Self, NoCa> {
+        let pem = pem.into();
+        if pem.contains("-----BEGIN CERTIFICATE-----") {
+            Ok(Self(pem))
+        } else {
+            Err(NoCa)
+        }
+    }
+
+    /// The PEM form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How the API server reaches one of our listeners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Where the service is.
+    pub namespace: String,
+    /// Its name.
+    pub service: String,
+    /// Who signed the certificate of the listener.
+    pub ca: CaBundle,
+}
+
+impl Address {
+    fn client_config(&self, path: &str) -> Value {
+        json!({
+            "caBundle": STANDARD.encode(self.ca.as_str()),
+            "service": {"name": self.service, "namespace": self.namespace, "path": path, "port": PORT},
+        })
+    }
+}
+
+/// The `.webhooks` of our configuration of one kind, in the order of their paths; empty if there is to be none.
+pub fn webhooks(routes: &Routes, kind: AdmissionKind, address: &Address) -> Vec<Value> {
+    let wanted = routes.admissions().filter(|(_, route)| route.kind == kind);
+    wanted.map(|(path, route)| webhook(&path, route, address)).collect()
+}
+
+fn webhook(path: &str, route: &AdmissionRoute, address: &Address) -> Value {
+    let binding = &route.binding;
+    let mut webhook = json!({
+        "admissionReviewVersions": ["v1", "v1beta1"],
+        "clientConfig": address.client_config(path),
+        "failurePolicy": match binding.failure_policy {
+            FailurePolicy::Ignore => "Ignore",
+            FailurePolicy::Fail => "Fail",
+        },
+        "matchPolicy": "Equivalent",
+        "name": binding.name.as_str(),
+        "namespaceSelector": selector(binding.namespaces.as_ref()),
+        "objectSelector": selector(binding.labels.as_ref()),
+        "rules": binding.rules.iter().map(rule).collect::<Vec<_>>(),
+        "sideEffects": match binding.side_effects {
+            SideEffects::None => "None",
+            SideEffects::NoneOnDryRun => "NoneOnDryRun",
+        },
+        "timeoutSeconds": binding.timeout_seconds,
+    });
+    if route.kind == AdmissionKind::Mutating {
+        webhook["reinvocationPolicy"] = json!("Never");
+    }
+    if !binding.match_conditions.is_empty() {
+        let conditions = binding.match_conditions.iter();
+        let conditions =
+            conditions.map(|condition| json!({"name": condition.name, "expression": condition.expression}));
+        webhook["matchConditions"] = conditions.collect();
+    }
+    webhook
+}
+
+fn rule(rule: &ReviewRule) -> Value {
+    json!({
+        "apiGroups": rule.api_groups,
+        "apiVersions": rule.api_versions,
+        "operations": rule.operations,
+        "resources": rule.resources,
+        "scope": rule.scope.as_deref().unwrap_or("*"),
+    })
+}
+
+fn selector(labels: Option<&LabelSelector>) -> Value {
+    let mut selector = Map::new();
+    if let Some(labels) = labels {
+        if !labels.match_labels.is_empty() {
+            selector.insert("matchLabels".to_owned(), json!(labels.match_labels));
+        }
+        if !labels.match_expressions.is_empty() {
+            let expressions = labels.match_expressions.iter().map(|requirement| {
+                let mut expression = json!({"key": requirement.key, "operator": requirement.operator});
+                if !requirement.values.is_empty() {
+                    expression["values"] = json!(requirement.values);
+                }
+                expression
+            });
+            selector.insert("matchExpressions".to_owned(), expressions.collect());
+        }
+    }
+    Value::Object(selector)
+}
+
+/// What `.spec.conversion` of each resource definition has to be.
+pub fn conversions(routes: &Routes, address: &Address) -> BTreeMap<String, Value> {
+    let wanted = routes.conversions().map(|crd| {
+        let stanza = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": address.client_config(&format!("/{crd}")),
+                "conversionReviewVersions": ["v1", "v1beta1"],
+            },
+        });
+        (crd.to_owned(), stanza)
+    });
+    wanted.collect()
+}

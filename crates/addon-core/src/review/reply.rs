@@ -1,0 +1,136 @@
+//! What the API server is told, in the form of its reviews.
+//!
+//! Two ways out: a review with a verdict, or no answer at all. The second makes the API server act by the failure policy
+//! that stands in its own configuration, which may be newer than ours. Must never let a request pass that no hook allowed.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::request::Head;
+use super::response::AdmissionResponse;
+use crate::name::HookId;
+use crate::object::json::Json;
+
+/// What follows when a hook ends well and has written nothing.
+pub(super) const NO_RESPONSE: &str = "hook task prop error";
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// A review with its response.
+    Review(Json),
+    /// None; the failure policy decides.
+    NoAnswer(NoAnswer),
+}
+
+/// Why nobody answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// The hook has not ended in time.
+    Late(HookId),
+    /// The hook cannot be run yet.
+    NotStarted(HookId),
+    /// Which hooks there are is not known yet.
+    NotReady,
+    /// We are going down.
+    Stopping,
+}
+
+impl NoAnswer {
+    /// The HTTP status that says so.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Late(_) => 504,
+            Self::NotStarted(_) | Self::NotReady | Self::Stopping => 503,
+        }
+    }
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(hook) => write!(f, "{hook} has not answered in time"),
+            Self::NotStarted(hook) => write!(f, "{hook} has not started yet"),
+            Self::NotReady => f.write_str("hooks are still being configured"),
+            Self::Stopping => f.write_str("the operator is shutting down"),
+        }
+    }
+}
+
+/// A review with what the hook said.
+pub(super) fn admission_reply(head: &Head, response: &AdmissionResponse) -> Reply {
+    let AdmissionResponse {
+        allowed,
+        message,
+        warnings,
+        patch,
+    } = response;
+    let mut fields = Map::new();
+    fields.insert("allowed".to_owned(), json!(allowed));
+    if !warnings.is_empty() {
+        fields.insert("warnings".to_owned(), json!(warnings));
+    }
+    if !allowed {
+        fields.insert("status".to_owned(), status(403, message));
+    } else if !patch.is_empty() {
+        fields.insert("patch".to_owned(), json!(patch));
+        fields.insert("patchType".to_owned(), json!("JSONPatch"));
+    }
+    review(head, fields)
+}
+
+/// A review that denies because of us, not because of a hook's verdict.
+pub(super) fn admission_error(head: &Head, what: &str) -> Reply {
+    let fields = json!({
+        "allowed": false,
+        "status": status(500, &format!("handle AdmissionReview: {what}")),
+    });
+    review(head, as_map(fields))
+}
+
+/// A review with the converted objects.
+pub(super) fn converted(head: &Head, objects: Vec<Value>) -> Reply {
+    let fields = json!({
+        "convertedObjects": Value::Array(objects),
+        "result": {"metadata": {}, "status": "Success"},
+    });
+    review(head, as_map(fields))
+}
+
+/// A review that says why there are none.
+pub(super) fn not_converted(head: &Head, message: &str) -> Reply {
+    let fields = json!({
+        "convertedObjects": null,
+        "result": {"message": message, "metadata": {}, "status": "Failure"},
+    });
+    review(head, as_map(fields))
+}
+
+fn status(code: u16, message: &str) -> Value {
+    let mut status = json!({"code": code, "metadata": {}});
+    if !message.is_empty() {
+        status["message"] = json!(message);
+    }
+    status
+}
+
+fn review(head: &Head, mut response: Map<String, Value>) -> Reply {
+    let Head { api_version, kind, uid } = head;
+    response.insert("uid".to_owned(), json!(uid));
+    let mut review = Map::from_iter([("response".to_owned(), Value::Object(response))]);
+    let types = [("apiVersion", api_version), ("kind", kind)];
+    review.extend(
+        types
+            .into_iter()
+            .filter_map(|(key, text)| Some((key.to_owned(), json!(text.as_ref()?)))),
+    );
+    Reply::Review(Json::from(&Value::Object(review)))
+}
+
+fn as_map(fields: Value) -> Map<String, Value> {
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

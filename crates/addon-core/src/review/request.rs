@@ -1,0 +1,146 @@
+//! What the API server asks, read from the body of its request.
+//!
+//! Both versions of the reviews have the same form. Must never refuse a field that it does not know: API servers are
+//! newer than we are.
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::object::json::Json;
+
+/// Why a body is no review. The texts are those that the original answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BadRequest {
+    /// It is no JSON, or fields are of another type.
+    #[error("Invalid JSON payload")]
+    NoReview,
+    /// It asks nothing.
+    #[error("Missing parameters: request")]
+    NoRequest,
+}
+
+/// What a reply repeats of its request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// `admission.k8s.io/v1`, …
+    pub api_version: Option<String>,
+    /// `AdmissionReview` or `ConversionReview`.
+    pub kind: Option<String>,
+    /// The name of the request.
+    pub uid: String,
+}
+
+/// Whether something may be done to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmissionRequest {
+    /// What the reply repeats.
+    pub head: Head,
+    /// `{"request": …}` for the hook.
+    pub review: Json,
+}
+
+/// Objects that are needed in another version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversionRequest {
+    /// What the reply repeats.
+    pub head: Head,
+    /// The wanted `apiVersion`.
+    pub desired: String,
+    /// The objects, in their order.
+    pub objects: Vec<Value>,
+}
+
+/// One question of the API server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReviewRequest {
+    /// To be allowed or denied.
+    Admission(AdmissionRequest),
+    /// To be converted.
+    Conversion(ConversionRequest),
+}
+
+impl AdmissionRequest {
+    /// Reads a body. What every hook may rely on is there afterwards, be it empty.
+    pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
+        let (head, mut request) = opened(body)?;
+        let empty = json!({
+            "kind": {"group": "", "kind": "", "version": ""},
+            "object": null,
+            "oldObject": null,
+            "operation": "",
+            "options": null,
+            "resource": {"group": "", "resource": "", "version": ""},
+            "uid": "",
+            "userInfo": {},
+        });
+        complete(&mut request, empty)?;
+        let review = Json::from(&json!({"request": request}));
+        Ok(Self { head, review })
+    }
+}
+
+/// Fills in what is missing; a field of another type than expected makes the request none.
+fn complete(request: &mut Map<String, Value>, empty: Value) -> Result<(), BadRequest> {
+    let Value::Object(empty) = empty else { return Ok(()) };
+    for (key, empty) in empty {
+        match (request.get_mut(&key), empty) {
+            (None | Some(Value::Null), empty) => {
+                request.insert(key, empty);
+            }
+            (Some(Value::Object(inner)), empty @ Value::Object(_)) => complete(inner, empty)?,
+            (Some(Value::String(_)), Value::String(_)) | (Some(_), Value::Null) => {}
+            (Some(_), _) => return Err(BadRequest::NoReview),
+        }
+    }
+    Ok(())
+}
+
+impl ConversionRequest {
+    /// Reads a body.
+    pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
+        let (head, mut request) = opened(body)?;
+        let desired = text(&request, "desiredAPIVersion")?.unwrap_or_default();
+        let objects = match request.remove("objects") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(objects)) if objects.iter().all(Value::is_object) => objects,
+            Some(_) => return Err(BadRequest::NoReview),
+        };
+        Ok(Self { head, desired, objects })
+    }
+
+    /// `{"request": …}` for a hook, with the objects as they are now.
+    pub fn review(&self, objects: &[Value]) -> Json {
+        Json::from(&json!({"request": {
+            "desiredAPIVersion": self.desired,
+            "objects": objects,
+            "uid": self.head.uid,
+        }}))
+    }
+}
+
+fn opened(body: &[u8]) -> Result<(Head, Map<String, Value>), BadRequest> {
+    let review: Value = serde_json::from_slice(body).map_err(|_| BadRequest::NoReview)?;
+    let Value::Object(mut review) = review else {
+        return Err(BadRequest::NoReview);
+    };
+    let (api_version, kind) = (text(&review, "apiVersion")?, text(&review, "kind")?);
+    let request = match review.remove("request") {
+        None | Some(Value::Null) => return Err(BadRequest::NoRequest),
+        Some(Value::Object(request)) => request,
+        Some(_) => return Err(BadRequest::NoReview),
+    };
+    let head = Head {
+        api_version,
+        kind,
+        uid: text(&request, "uid")?.unwrap_or_default(),
+    };
+    Ok((head, request))
+}
+
+fn text(fields: &Map<String, Value>, key: &str) -> Result<Option<String>, BadRequest> {
+    match fields.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(BadRequest::NoReview),
+    }
+}

@@ -1,0 +1,268 @@
+//! Which hook answers which question.
+//!
+//! Every admission binding has a path of its own, every resource one for all its conversions. Must never let one binding
+//! take the place of another: where two want the same path, the later one is given another, and where that cannot be it
+//! is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::chain::Chain;
+use super::conversion::Conversion;
+use super::reply::{Reply, admission_error};
+use super::request::ReviewRequest;
+use super::{Progress, Review};
+use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig};
+use crate::hook::context::{Ask, Told};
+use crate::name::{BindingName, HookId};
+
+/// The first part of every admission path.
+const CONFIGURATION: &str = "hooks";
+
+/// What an admission binding does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AdmissionKind {
+    /// It allows or denies.
+    Validating,
+    /// It changes, too.
+    Mutating,
+}
+
+impl AdmissionKind {
+    pub(super) fn ask(self) -> Ask {
+        match self {
+            Self::Validating => Ask::Validating,
+            Self::Mutating => Ask::Mutating,
+        }
+    }
+
+    /// The key of such bindings in a hook's configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Validating => "kubernetesValidating",
+            Self::Mutating => "kubernetesMutating",
+        }
+    }
+}
+
+/// An admission binding at its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmissionRoute {
+    /// Whose it is.
+    pub hook: HookId,
+    /// What it does.
+    pub kind: AdmissionKind,
+    /// What the cluster is to know of it.
+    pub binding: AdmissionBinding,
+    pub(super) told: Told,
+    pub(super) timeout: Duration,
+}
+
+/// One rule of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Whose it is.
+    pub hook: HookId,
+    /// From which version to which.
+    pub rule: ConversionRule,
+    pub(super) told: Told,
+}
+
+/// All conversions of one resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConversionRoute {
+    chain: Chain<(HookId, Told)>,
+}
+
+impl ConversionRoute {
+    /// The way between two versions, if there is one.
+    pub fn steps(&self, from: &str, to: &str) -> Option<Vec<Step>> {
+        let path = self.chain.path(from, to)?.into_iter();
+        let steps = path.map(|(rule, (hook, told))| Step {
+            hook: hook.clone(),
+            rule: rule.clone(),
+            told: told.clone(),
+        });
+        Some(steps.collect())
+    }
+}
+
+/// Two bindings of one kind with one name, which a cluster cannot keep apart.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{} '{name}' of {refused} is not served: {kept} has a binding of that name", kind.key())]
+pub struct Clash {
+    /// The kind of both.
+    pub kind: AdmissionKind,
+    /// The name of both.
+    pub name: BindingName,
+    /// Whose binding is served.
+    pub kept: HookId,
+    /// Whose binding is not.
+    pub refused: HookId,
+}
+
+/// Every path with what answers there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// By what follows `/hooks/`.
+    admission: BTreeMap<String, AdmissionRoute>,
+    /// By name of the resource definition.
+    conversion: BTreeMap<String, ConversionRoute>,
+}
+
+impl Routes {
+    /// The routes of these hooks, and the bindings that cannot have one. The order of hooks decides who comes first;
+    /// within a hook validating bindings come before mutating ones.
+    pub fn of<'a>(hooks: impl IntoIterator<Item = (&'a HookId, &'a HookConfig)>) -> (Self, Vec<Clash>) {
+        let (mut routes, mut clashes) = (Self::default(), Vec::new());
+        let mut named: BTreeMap<(AdmissionKind, BindingName), HookId> = BTreeMap::new();
+        let mut bindings = Vec::new();
+        for (hook, config) in hooks {
+            for (kind, binding) in admissions(config) {
+                if let Some(kept) = named.get(&(kind, binding.name.clone())) {
+                    clashes.push(Clash {
+                        kind,
+                        name: binding.name.clone(),
+                        kept: kept.clone(),
+                        refused: hook.clone(),
+                    });
+                } else {
+                    named.insert((kind, binding.name.clone()), hook.clone());
+                    bindings.push((hook, kind, binding));
+                }
+            }
+            routes.add_conversions(hook, config);
+        }
+        routes.add_admissions(bindings);
+        (routes, clashes)
+    }
+
+    /// Whoever comes first has the plain path; nobody's plain path is given away as a numbered one.
+    fn add_admissions(&mut self, bindings: Vec<(&HookId, AdmissionKind, &AdmissionBinding)>) {
+        let plain: BTreeSet<String> = bindings.iter().map(|(_, _, binding)| place(binding)).collect();
+        for (hook, kind, binding) in bindings {
+            let wanted = place(binding);
+            let numbered = (2_u32..).map(|number| format!("{wanted}-{number}"));
+            let free = |path: &String| !self.admission.contains_key(path) && (*path == wanted || !plain.contains(path));
+            let path = std::iter::once(wanted.clone()).chain(numbered).find(free);
+            let route = AdmissionRoute {
+                hook: hook.clone(),
+                kind,
+                told: Told::from(binding),
+                timeout: timeout(binding),
+                binding: binding.clone(),
+            };
+            self.admission.extend(path.map(|path| (path, route)));
+        }
+    }
+
+    fn add_conversions(&mut self, hook: &HookId, config: &HookConfig) {
+        for binding in &config.conversions {
+            let route = self.conversion.entry(binding.crd_name.clone()).or_default();
+            for rule in &binding.conversions {
+                route.chain.add(rule.clone(), (hook.clone(), Told::from(binding)));
+            }
+        }
+    }
+
+    /// No hook reviews anything.
+    pub fn is_empty(&self) -> bool {
+        self.admission.is_empty() && self.conversion.is_empty()
+    }
+
+    /// Admission bindings with their paths, in the order of the paths.
+    pub fn admissions(&self) -> impl Iterator<Item = (String, &AdmissionRoute)> {
+        let routes = self.admission.iter();
+        routes.map(|(path, route)| (format!("/{CONFIGURATION}/{path}"), route))
+    }
+
+    /// Names of resource definitions that hooks convert, in order.
+    pub fn conversions(&self) -> impl Iterator<Item = &str> {
+        self.conversion.keys().map(String::as_str)
+    }
+
+    /// Begins a review. A path that nobody has is answered at once.
+    pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
+        match request {
+            ReviewRequest::Admission(request) => {
+                let (configuration, id) = split(path);
+                let route = (configuration == CONFIGURATION).then(|| self.admission.get(&id));
+                let Some(route) = route.flatten() else {
+                    let what = format!("no hook found for '{configuration}' '{id}'");
+                    return Opened::Answered(admission_error(&request.head, &what));
+                };
+                Opened::of(Review::admission(route, request))
+            }
+            ReviewRequest::Conversion(request) => {
+                let crd = path.trim_start_matches('/');
+                let (conversion, progress) = Conversion::open(crd, self.conversion.get(crd), request);
+                Opened::of((Review::conversion(conversion), progress))
+            }
+        }
+    }
+}
+
+/// How a review begins.
+#[derive(Debug, Clone)]
+pub enum Opened {
+    /// With a run of a hook.
+    Running(Review, Box<super::Run>),
+    /// Nothing has to run.
+    Answered(Reply),
+}
+
+impl Opened {
+    fn of((review, progress): (Review, Progress)) -> Self {
+        match progress {
+            Progress::Run(run) => Self::Running(review, run),
+            Progress::Answered(reply) => Self::Answered(reply),
+        }
+    }
+}
+
+fn admissions(config: &HookConfig) -> impl Iterator<Item = (AdmissionKind, &AdmissionBinding)> {
+    let validating = config
+        .validating
+        .iter()
+        .map(|binding| (AdmissionKind::Validating, binding));
+    let mutating = config.mutating.iter().map(|binding| (AdmissionKind::Mutating, binding));
+    validating.chain(mutating)
+}
+
+/// A mutating binding is not checked before the API server sees it, so the number may be anything.
+fn timeout(binding: &AdmissionBinding) -> Duration {
+    let seconds = binding.timeout_seconds.clamp(1, 30);
+    Duration::from_secs(seconds.unsigned_abs())
+}
+
+fn place(binding: &AdmissionBinding) -> String {
+    safe(binding.name.as_str())
+}
+
+/// The name of a binding as a part of an address.
+pub fn safe(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for c in name.chars() {
+        let (dash, c) = match c {
+            'A'..='Z' => (true, c.to_ascii_lowercase()),
+            'a'..='z' | '0'..='9' | '/' => (false, c),
+            _ => (true, '-'),
+        };
+        if dash && !safe.ends_with('-') {
+            safe.push('-');
+        }
+        if c != '-' {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// The first part of a path and the rest; doubled slashes count once.
+fn split(path: &str) -> (&str, String) {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let configuration = parts.next().unwrap_or_default();
+    (configuration, parts.collect::<Vec<_>>().join("/"))
+}
