@@ -19,6 +19,8 @@ pub mod failure;
 
 pub mod values;
 
+pub mod metric;
+
 pub mod queue;
 
 pub mod hook;
