@@ -21,6 +21,8 @@ pub mod object;
 
 pub mod values;
 
+pub mod metric;
+
 pub mod queue;
 
 pub mod hook;

@@ -1,0 +1,306 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::super::name::{Group, LabelName};
+use super::super::{Buckets, Change, Finite, Kind, Operation, Sample, parse};
+use super::*;
+use crate::name::{HookId, HookName, ModuleName, Owner};
+
+fn hook(module: Option<&str>, name: &str) -> HookId {
+    HookId {
+        owner: module.map_or(Owner::Global, |module| ModuleName::parse(module).unwrap().into()),
+        name: HookName::parse(name).unwrap(),
+    }
+}
+
+#[test]
+fn all_kinds_are_shown_as_prometheus_reads_them() {
+    let mut store = Store::default();
+    let written = r#"
+        {"name": "count_total", "action": "add", "value": 2, "labels": {"kind": "a"}}
+        {"name": "count_total", "action": "add", "value": 3, "labels": {"kind": "b"}}
+        {"name": "count_total", "action": "add", "value": 4, "labels": {"kind": "b"}}
+        {"name": "size", "action": "set", "value": 1.5}
+        {"name": "size_two", "action": "set", "value": -7, "labels": {"z": "quote \" slash \\ line\nbreak", "a": ""}}
+        {"name": "seconds", "action": "observe", "value": 3, "buckets": [1, 5, 10]}"#;
+    assert_eq!(
+        store.apply(&hook(None, "sub/m.sh"), parse(written).unwrap().operations),
+        []
+    );
+    assert_eq!(
+        text(&store),
+        r#"# HELP count_total count_total
+# TYPE count_total counter
+count_total{hook="sub/m.sh",kind="a"} 2
+count_total{hook="sub/m.sh",kind="b"} 7
+# HELP seconds seconds
+# TYPE seconds histogram
+seconds_bucket{hook="sub/m.sh",le="1"} 0
+seconds_bucket{hook="sub/m.sh",le="5"} 1
+seconds_bucket{hook="sub/m.sh",le="10"} 1
+seconds_bucket{hook="sub/m.sh",le="+Inf"} 1
+seconds_sum{hook="sub/m.sh"} 3
+seconds_count{hook="sub/m.sh"} 1
+# HELP size size
+# TYPE size gauge
+size{hook="sub/m.sh"} 1.5
+# HELP size_two size_two
+# TYPE size_two gauge
+size_two{a="",hook="sub/m.sh",z="quote \" slash \\ line\nbreak"} -7
+"#
+    );
+    assert_eq!(text(&Store::default()), "");
+}
+
+#[test]
+fn numbers_are_written_as_go_writes_them() {
+    for (value, text) in [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (1.0, "1"),
+        (-7.25, "-7.25"),
+        (0.1, "0.1"),
+        (0.0001, "0.0001"),
+        (0.000_012_5, "1.25e-05"),
+        (100_000.0, "100000"),
+        (999_999.5, "999999.5"),
+        (1_000_000.0, "1e+06"),
+        (123_456_789.0, "1.23456789e+08"),
+        (-1e21, "-1e+21"),
+        (1e-300, "1e-300"),
+        (f64::MAX, "1.7976931348623157e+308"),
+        (f64::INFINITY, "+Inf"),
+        (f64::NEG_INFINITY, "-Inf"),
+    ] {
+        assert_eq!(number(value), text);
+    }
+}
+
+/// A series as a scraper understands it: name and labels, without empty ones.
+type Read = (String, BTreeMap<String, String>);
+
+/// Reads the text by the rules of the format and nothing else. Panics at the first line that breaks one.
+fn read(text: &str) -> BTreeMap<Read, f64> {
+    let mut series = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut family: Option<(String, String)> = None;
+    for line in text.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.split(' ');
+            let (keyword, name) = (words.next().unwrap(), words.next().unwrap());
+            if keyword == "TYPE" {
+                assert!(seen.insert(name.to_owned()), "two metrics of one name: {name}");
+                family = Some((name.to_owned(), words.next().unwrap().to_owned()));
+            }
+            continue;
+        }
+        let (name, rest) = line.split_once('{').expect("every series has the label `hook`");
+        let (stem, kind) = family.as_ref().expect("the type comes first");
+        match kind.as_str() {
+            "histogram" => assert!(
+                ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .any(|end| name == stem.clone() + end)
+            ),
+            _ => assert_eq!(name, stem),
+        }
+        let (labels, value) = read_labels(rest);
+        let value: f64 = value.strip_prefix("} ").unwrap().parse().unwrap();
+        assert!(
+            series.insert((name.to_owned(), labels), value).is_none(),
+            "a series twice: {line}"
+        );
+    }
+    series
+}
+
+fn read_labels(mut rest: &str) -> (BTreeMap<String, String>, &str) {
+    let mut labels = BTreeMap::new();
+    while !rest.starts_with('}') {
+        let (name, quoted) = rest.trim_start_matches(',').split_once("=\"").unwrap();
+        let mut value = String::new();
+        let mut chars = quoted.chars();
+        loop {
+            match chars.next().expect("the quote is closed") {
+                '"' => break,
+                '\\' => value.push(match chars.next().unwrap() {
+                    'n' => '\n',
+                    same @ ('\\' | '"') => same,
+                    other => panic!("no such escape: {other}"),
+                }),
+                plain => value.push(plain),
+            }
+        }
+        let before = labels.insert(name.to_owned(), value);
+        assert_eq!(before, None, "a label twice");
+        rest = chars.as_str();
+    }
+    labels.retain(|_, value| !value.is_empty());
+    (labels, rest)
+}
+
+prop_compose! {
+    fn finite()(number in prop_oneof![-1e3..1e3, any::<f64>(), Just(f64::MAX)]) -> Finite {
+        Finite::try_from(number).unwrap_or(Finite::try_from(0.0).unwrap())
+    }
+}
+
+prop_compose! {
+    fn bounds()(mut bounds in vec(finite(), 0..4)) -> Buckets {
+        bounds.sort_by(|a, b| a.get().total_cmp(&b.get()));
+        bounds.dedup();
+        Buckets::try_from(bounds).unwrap()
+    }
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    prop_oneof![
+        finite().prop_map(|by| Sample::Add(Finite::try_from(by.get().abs()).unwrap())),
+        finite().prop_map(Sample::Set),
+        (finite(), bounds()).prop_map(|(value, buckets)| Sample::Observe { value, buckets }),
+    ]
+}
+
+/// Few names and labels, so that they meet.
+fn operation() -> impl Strategy<Value = Operation> {
+    let name = prop_oneof!["[ab]", "[ab]_(sum|count|bucket)"];
+    let label = prop_oneof![Just("x"), Just("y"), Just("hook"), Just("module")];
+    let value = prop_oneof![Just(String::new()), "[ab]", "[\\PC\"\\\\\n}{,=]{0,4}"];
+    let write = (name, vec((label, value), 0..3), sample()).prop_map(|(name, labels, sample)| Change::Write {
+        name: MetricName::parse(&name).unwrap(),
+        labels: labels
+            .into_iter()
+            .map(|(name, value)| (LabelName::parse(name).unwrap(), value))
+            .collect(),
+        sample,
+    });
+    let change = prop_oneof![8 => write, 1 => Just(Change::Expire)];
+    (option::of("[gh]"), change).prop_map(|(group, change)| Operation {
+        group: group.as_deref().and_then(Group::named),
+        change,
+    })
+}
+
+/// One whose metric cannot be mistaken for a line of a histogram.
+fn plain_operation() -> impl Strategy<Value = Operation> {
+    operation().prop_map(|mut operation| {
+        if let Change::Write { name, .. } = &mut operation.change {
+            *name = MetricName::parse(&name.as_str()[..1]).unwrap();
+        }
+        operation
+    })
+}
+
+/// What one hook wrote: metric, labels, group, and the samples since the group began.
+#[derive(Default)]
+struct Model(Vec<Modelled>);
+
+type Modelled = (MetricName, BTreeMap<String, String>, Option<Group>, Vec<Sample>);
+
+impl Model {
+    /// How many samples are lost.
+    fn apply(&mut self, operations: &[Operation]) -> usize {
+        for operation in operations {
+            if operation.group.is_some() || operation.change == Change::Expire {
+                self.0.retain(|(_, _, group, _)| *group != operation.group);
+            }
+        }
+        let mut lost = 0;
+        for Operation { group, change } in operations {
+            let Change::Write { name, labels, sample } = change else {
+                continue;
+            };
+            let mut labels: BTreeMap<_, _> = labels
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.clone()))
+                .collect();
+            labels.insert("hook".to_owned(), "a".to_owned());
+            labels.retain(|_, value| !value.is_empty());
+            if self
+                .0
+                .iter()
+                .any(|series| series.0 == *name && series.3[0].kind() != sample.kind())
+            {
+                lost += 1;
+                continue;
+            }
+            match self.0.iter_mut().find(|series| series.0 == *name && series.1 == labels) {
+                Some(series) if series.2 == *group => series.3.push(sample.clone()),
+                Some(series) => (series.2, series.3) = (group.clone(), vec![sample.clone()]),
+                None => self.0.push((name.clone(), labels, group.clone(), vec![sample.clone()])),
+            }
+        }
+        lost
+    }
+
+    fn shown(&self) -> BTreeMap<Read, f64> {
+        let mut shown = BTreeMap::new();
+        for (name, labels, _, samples) in &self.0 {
+            let mut show = |suffix, value| shown.insert((format!("{name}{suffix}"), labels.clone()), value);
+            let (mut sum, mut count) = (0.0, 0.0);
+            for sample in samples {
+                count += 1.0;
+                match sample {
+                    Sample::Add(value) | Sample::Observe { value, .. } => sum += value.get(),
+                    Sample::Set(value) => sum = value.get(),
+                }
+            }
+            if samples[0].kind() == Kind::Histogram {
+                show("_sum", sum);
+                show("_count", count);
+            } else {
+                show("", sum);
+            }
+        }
+        shown
+    }
+}
+
+fn runs() -> impl Strategy<Value = Vec<(HookId, Vec<Operation>)>> {
+    let hook = prop_oneof![Just(hook(None, "a")), Just(hook(None, "b")), Just(hook(Some("a"), "a")),];
+    vec((hook, vec(operation(), 0..8)), 0..8)
+}
+
+proptest! {
+    #[test]
+    fn whatever_hooks_write_prometheus_can_read(runs in runs()) {
+        let mut store = Store::default();
+        for (hook, operations) in &runs {
+            store.apply(hook, operations.clone());
+            let shown = text(&store);
+            for ((_, labels), _) in read(&shown) {
+                prop_assert!(labels.contains_key("hook"));
+            }
+        }
+        store.forget(&Owner::Global);
+        for ((_, labels), _) in read(&text(&store)) {
+            prop_assert_eq!(labels.get("module").map(String::as_str), Some("a"));
+        }
+        store.forget(&ModuleName::parse("a").unwrap().into());
+        prop_assert_eq!(text(&store), "");
+    }
+
+    /// The store agrees with the slowest way to do it: a list of series that is searched from end to end.
+    #[test]
+    fn every_sample_is_shown_or_told_as_lost(runs in vec(vec(plain_operation(), 0..10), 0..6)) {
+        let hook = hook(None, "a");
+        let mut store = Store::default();
+        let mut model = Model::default();
+        for operations in &runs {
+            let lost: usize = store.apply(&hook, operations.clone()).iter().map(|lost| lost.samples).sum();
+            prop_assert_eq!(lost, model.apply(operations));
+            let mut shown = read(&text(&store));
+            shown.retain(|(name, _), _| !name.ends_with("_bucket"));
+            prop_assert_eq!(shown, model.shown());
+        }
+    }
+
+    #[test]
+    fn a_number_is_read_back_as_it_was(value in any::<f64>()) {
+        prop_assume!(!value.is_nan());
+        prop_assert_eq!(number(value).parse::<f64>().unwrap().to_bits(), value.to_bits());
+    }
+}

@@ -1,0 +1,196 @@
+//! Names of metrics, labels and groups. Must never let a name pass that Prometheus could not read.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Longer names are a mistake, and every series of a metric is shown with all of its label names.
+const MAX_LENGTH: usize = 256;
+
+/// A text that is no name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// It has a character that has no place in it.
+    #[error("'{name}' is no {what}: it may have {allowed}, and no digit first")]
+    Character {
+        /// What it should be the name of.
+        what: &'static str,
+        /// As given.
+        name: String,
+        /// The characters that may stand in it.
+        allowed: &'static str,
+    },
+    /// It is for Prometheus itself.
+    #[error("'{name}' is no label name: those that begin with two underscores belong to Prometheus")]
+    Reserved {
+        /// As given.
+        name: String,
+    },
+    /// It has no end.
+    #[error("a {what} of {length} characters is too long, {MAX_LENGTH} are allowed")]
+    Long {
+        /// What it should be the name of.
+        what: &'static str,
+        /// How long it is.
+        length: usize,
+    },
+}
+
+/// Name of a metric, `container_restarts_total`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MetricName(Arc<str>);
+
+impl MetricName {
+    /// Accepts what Prometheus takes for a metric name.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check(text, "metric name", "letters, digits, '_' and ':'", |c| c == ':')?;
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Name of a label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LabelName(Arc<str>);
+
+impl LabelName {
+    /// Accepts what Prometheus lets people use as a label name.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check(text, "label name", "letters, digits and '_'", |_| false)?;
+        if text.starts_with("__") {
+            return Err(NameError::Reserved { name: text.to_owned() });
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The label that every series of a hook carries.
+    pub(super) fn hook() -> Self {
+        Self("hook".into())
+    }
+
+    /// The label that every series of a module's hook carries.
+    pub(super) fn module() -> Self {
+        Self("module".into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check(text: &str, what: &'static str, allowed: &'static str, also: fn(char) -> bool) -> Result<(), NameError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || also(c);
+    if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(fits) {
+        return Err(NameError::Character {
+            what,
+            name: text.chars().take(80).collect(),
+            allowed,
+        });
+    }
+    if text.len() > MAX_LENGTH {
+        return Err(NameError::Long {
+            what,
+            length: text.len(),
+        });
+    }
+    Ok(())
+}
+
+/// Name of series that come and go together, chosen freely. Hooks that name the same group share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Group(Arc<str>);
+
+impl Group {
+    /// The group of this name; an empty one is none.
+    pub fn named(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MetricName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for LabelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for MetricName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for MetricName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<MetricName> for String {
+    fn from(name: MetricName) -> Self {
+        name.0.as_ref().into()
+    }
+}
+
+impl TryFrom<String> for LabelName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<LabelName> for String {
+    fn from(name: LabelName) -> Self {
+        name.0.as_ref().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_prometheus_reads() {
+        for name in ["a", "_", "a:b_1", "A9"] {
+            assert_eq!(MetricName::parse(name).unwrap().as_str(), name);
+        }
+        for name in ["", "1a", "a-b", "a b", "ä", "a\n"] {
+            assert!(MetricName::parse(name).is_err(), "{name:?}");
+            assert!(LabelName::parse(name).is_err(), "{name:?}");
+        }
+        assert!(LabelName::parse("a:b").is_err(), "colons are for metrics");
+        assert!(LabelName::parse("_a").is_ok());
+        assert_eq!(
+            LabelName::parse("__name__").unwrap_err().to_string(),
+            "'__name__' is no label name: those that begin with two underscores belong to Prometheus"
+        );
+        assert_eq!(
+            MetricName::parse(&"a".repeat(257)).unwrap_err().to_string(),
+            "a metric name of 257 characters is too long, 256 are allowed"
+        );
+    }
+}

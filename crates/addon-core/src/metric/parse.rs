@@ -1,0 +1,370 @@
+//! A file of metric operations: a stream of JSON objects. One that cannot be used refuses the whole file, by line;
+//! operations that are merely of no use are left out, and told.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::name::{Group, LabelName, MetricName, NameError};
+use super::{Buckets, Change, Finite, Labels, NotGrowing, Operation, Sample};
+
+/// How much of a name is shown when it is told what is wrong with it.
+const SHOWN: usize = 80;
+
+/// What a hook wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// What is to be applied, in order.
+    pub operations: Vec<Operation>,
+    /// What cannot be applied and does no harm: worth a warning each.
+    pub dropped: Vec<Dropped>,
+}
+
+/// An operation and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The line on which it begins, from 1.
+    pub line: usize,
+    /// Which operation of the file, from 1.
+    pub number: usize,
+    /// The metric, as far as it is named.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: operation {}", self.line, self.number)?;
+        match &self.name {
+            Some(name) => write!(f, " on '{name}'"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An operation that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{place} is dropped: {why}")]
+pub struct Dropped {
+    /// Which one.
+    pub place: Place,
+    /// Why.
+    pub why: Useless,
+}
+
+/// Why an operation is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Useless {
+    /// It says nothing.
+    #[error("it has no action: one of add, set, observe and expire is needed")]
+    NoAction,
+    /// It says something else.
+    #[error("'{action}' is no action: one of add, set, observe and expire is needed")]
+    UnknownAction {
+        /// As written.
+        action: String,
+    },
+    /// It says two things.
+    #[error("it has both 'add' and 'set'")]
+    BothShortcuts,
+    /// It wants a counter to shrink.
+    #[error("a counter cannot grow by {by}")]
+    Negative {
+        /// How much.
+        by: Finite,
+    },
+}
+
+/// A file that cannot be used.
+#[derive(Debug, Error)]
+pub enum BadMetrics {
+    /// It is no stream of JSON documents.
+    #[error("got bad metrics")]
+    Syntax(#[source] serde_json::Error),
+    /// One operation cannot be meant.
+    #[error("got bad metrics: {place}")]
+    Operation {
+        /// Which one.
+        place: Place,
+        /// What is wrong with it.
+        #[source]
+        problem: Problem,
+    },
+}
+
+/// What is wrong with an operation.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Problem {
+    /// It is something else.
+    #[error("it is {found}, not an object")]
+    NoObject {
+        /// What it is.
+        found: &'static str,
+    },
+    /// A field has a value of the wrong type.
+    #[error("'{field}' is {found}, not {wanted}")]
+    Type {
+        /// Which.
+        field: String,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A field is needed.
+    #[error("'{field}' is required for '{action}'")]
+    Missing {
+        /// Which.
+        field: &'static str,
+        /// What for.
+        action: &'static str,
+    },
+    /// `name` is no name.
+    #[error("'name' cannot be used")]
+    Name(#[source] NameError),
+    /// A key of `labels` is no name.
+    #[error("'labels' cannot be used")]
+    Label(#[source] NameError),
+    /// A histogram keeps its bounds there.
+    #[error("'labels' cannot be used: in a histogram 'le' stands for the bucket")]
+    BucketLabel,
+    /// No histogram has such bounds.
+    #[error("'buckets' cannot be used")]
+    Buckets(#[source] NotGrowing),
+}
+
+/// Reads a file of operations.
+pub fn parse(text: &str) -> Result<Parsed, BadMetrics> {
+    let mut parsed = Parsed::default();
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let mut lines = Lines { text, line: 1, seen: 0 };
+    for number in 1.. {
+        let line = lines.of_next(documents.byte_offset());
+        let Some(document) = documents.next() else { break };
+        let mut place = Place {
+            line,
+            number,
+            name: None,
+        };
+        match read(document.map_err(BadMetrics::Syntax)?, &mut place) {
+            Ok(Ok(operation)) => parsed.operations.push(operation),
+            Ok(Err(why)) => parsed.dropped.push(Dropped { place, why }),
+            Err(problem) => return Err(BadMetrics::Operation { place, problem }),
+        }
+    }
+    Ok(parsed)
+}
+
+/// Counts lines as the reader goes through the text.
+struct Lines<'text> {
+    text: &'text str,
+    line: usize,
+    seen: usize,
+}
+
+impl Lines<'_> {
+    /// The line of the document that follows this place.
+    fn of_next(&mut self, from: usize) -> usize {
+        let rest = &self.text[from..];
+        let start = from + (rest.len() - rest.trim_start().len());
+        self.line += self.text[self.seen..start].matches('\n').count();
+        self.seen = start;
+        self.line
+    }
+}
+
+/// One operation, or why it is left out.
+fn read(document: Value, place: &mut Place) -> Result<Result<Operation, Useless>, Problem> {
+    let written = match document {
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str);
+            place.name = name.map(|name| name.chars().take(SHOWN).collect());
+            Written::read(&fields)?
+        }
+        // To the original's reader this is an object without fields.
+        Value::Null => Written::default(),
+        other => return Err(Problem::NoObject { found: kind_of(&other) }),
+    };
+    match written.action() {
+        Ok(action) => written.operation(&action).map(Ok),
+        Err(useless) => Ok(Err(useless)),
+    }
+}
+
+/// An operation as written: every field that we know, of the right type.
+#[derive(Default)]
+struct Written {
+    name: Option<String>,
+    group: Option<Group>,
+    action: Option<String>,
+    value: Option<Finite>,
+    add: Option<Finite>,
+    set: Option<Finite>,
+    buckets: Option<Vec<Finite>>,
+    labels: Vec<(String, String)>,
+}
+
+/// What an operation turned out to want, with the value of its shortcut.
+enum Action {
+    Add(Option<Finite>),
+    Set(Option<Finite>),
+    Observe,
+    Expire,
+}
+
+impl Written {
+    fn read(fields: &Map<String, Value>) -> Result<Self, Problem> {
+        let group = text(fields, "group")?;
+        Ok(Self {
+            name: text(fields, "name")?.filter(|name| !name.is_empty()),
+            group: group.as_deref().and_then(Group::named),
+            action: text(fields, "action")?,
+            value: number(fields, "value")?,
+            add: number(fields, "add")?,
+            set: number(fields, "set")?,
+            buckets: list(fields, "buckets")?,
+            labels: texts(fields, "labels")?,
+        })
+    }
+
+    /// A shortcut counts more than `action` and `value`.
+    fn action(&self) -> Result<Action, Useless> {
+        let action = match (self.add, self.set, self.action.as_deref()) {
+            (Some(_), Some(_), _) => return Err(Useless::BothShortcuts),
+            (Some(by), None, _) => Action::Add(Some(by)),
+            (None, Some(to), _) => Action::Set(Some(to)),
+            (None, None, Some("add")) => Action::Add(self.value),
+            (None, None, Some("set")) => Action::Set(self.value),
+            (None, None, Some("observe")) => Action::Observe,
+            (None, None, Some("expire")) => Action::Expire,
+            (None, None, None | Some("")) => return Err(Useless::NoAction),
+            (None, None, Some(unknown)) => {
+                let action = unknown.chars().take(SHOWN).collect();
+                return Err(Useless::UnknownAction { action });
+            }
+        };
+        match action {
+            Action::Add(Some(by)) if by.get() < 0.0 => Err(Useless::Negative { by }),
+            Action::Add(_) | Action::Set(_) | Action::Observe | Action::Expire => Ok(action),
+        }
+    }
+
+    fn operation(self, action: &Action) -> Result<Operation, Problem> {
+        let word = match action {
+            Action::Add(_) => "add",
+            Action::Set(_) => "set",
+            Action::Observe => "observe",
+            Action::Expire => {
+                return Ok(Operation {
+                    group: self.group,
+                    change: Change::Expire,
+                });
+            }
+        };
+        let missing = |field| Problem::Missing { field, action: word };
+        let name = self.name.ok_or_else(|| missing("name"))?;
+        let name = MetricName::parse(&name).map_err(Problem::Name)?;
+        let labels = labels(self.labels)?;
+        let value = |value: Option<Finite>| value.ok_or_else(|| missing("value"));
+        let sample = match action {
+            Action::Add(by) => Sample::Add(value(*by)?),
+            Action::Set(to) => Sample::Set(value(*to)?),
+            Action::Observe | Action::Expire => Sample::Observe {
+                value: value(self.value)?,
+                buckets: buckets(self.buckets.ok_or_else(|| missing("buckets"))?, &labels)?,
+            },
+        };
+        Ok(Operation {
+            group: self.group,
+            change: Change::Write { name, labels, sample },
+        })
+    }
+}
+
+fn labels(written: Vec<(String, String)>) -> Result<Labels, Problem> {
+    let named = written
+        .into_iter()
+        .map(|(name, value)| Ok((LabelName::parse(&name).map_err(Problem::Label)?, value)));
+    named.collect()
+}
+
+fn buckets(bounds: Vec<Finite>, labels: &Labels) -> Result<Buckets, Problem> {
+    if labels.keys().any(|name| name.as_str() == "le") {
+        return Err(Problem::BucketLabel);
+    }
+    Buckets::try_from(bounds).map_err(Problem::Buckets)
+}
+
+/// The field, unless it is absent or `null`, which is the same.
+fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+fn mistyped(field: impl Into<String>, found: &Value, wanted: &'static str) -> Problem {
+    Problem::Type {
+        field: field.into(),
+        found: kind_of(found),
+        wanted,
+    }
+}
+
+fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Problem> {
+    match field(fields, name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(mistyped(name, other, "a string")),
+    }
+}
+
+fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<Finite>, Problem> {
+    field(fields, name)
+        .map(|value| finite(value).ok_or_else(|| mistyped(name, value, "a number")))
+        .transpose()
+}
+
+fn finite(value: &Value) -> Option<Finite> {
+    Finite::try_from(value.as_f64()?).ok()
+}
+
+fn list(fields: &Map<String, Value>, name: &str) -> Result<Option<Vec<Finite>>, Problem> {
+    match field(fields, name) {
+        None => Ok(None),
+        Some(Value::Array(items)) => {
+            let numbers = items.iter().enumerate().map(|(index, item)| {
+                finite(item).ok_or_else(|| mistyped(format!("{name}[{index}]"), item, "a number"))
+            });
+            numbers.collect::<Result<_, _>>().map(Some)
+        }
+        Some(other) => Err(mistyped(name, other, "a list of numbers")),
+    }
+}
+
+fn texts(fields: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, Problem> {
+    match field(fields, name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(map)) => {
+            let pairs = map.iter().map(|(key, value)| match value {
+                Value::String(text) => Ok((key.clone(), text.clone())),
+                // The original's reader leaves a label without a value empty.
+                Value::Null => Ok((key.clone(), String::new())),
+                other => Err(mistyped(format!("{name}.{key}"), other, "a string")),
+            });
+            pairs.collect()
+        }
+        Some(other) => Err(mistyped(name, other, "a map of strings")),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests;
