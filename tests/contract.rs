@@ -57,7 +57,10 @@ struct Report {
 fn not_yet(list: &str) -> BTreeMap<&str, &str> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     lines
-        .map(|line| line.split_once(": ").expect("every line is a name, a colon and a reason"))
+        .map(|line| {
+            line.split_once(": ")
+                .expect("every line is a name, a colon and a reason")
+        })
         .collect()
 }
 
@@ -72,7 +75,11 @@ fn complaints(outcomes: &[Outcome], listed: &BTreeMap<&str, &str>) -> Vec<String
             (true, None) | (false, Some(_)) => {}
         }
     }
-    complaints.extend(unknown.keys().map(|name| format!("{name} is listed, and there is no such scenario")));
+    complaints.extend(
+        unknown
+            .keys()
+            .map(|name| format!("{name} is listed, and there is no such scenario")),
+    );
     complaints
 }
 
@@ -89,7 +96,11 @@ fn the_recorded_scenarios_of_hooks_come_out_as_expected() {
     let operator = files.path().join("shell-operator");
     symlink(OPERATOR, &operator).expect("the folder can be written");
     let report = files.path().join("report.json");
-    let output = check(&operator, "hooks", &["--json", report.to_str().expect("the path is plain")]);
+    let output = check(
+        &operator,
+        "hooks",
+        &["--json", report.to_str().expect("the path is plain")],
+    );
     let report = fs_err::read_to_string(report).unwrap_or_else(|error| panic!("{error}\n{}", text(&output)));
     let report: Report = serde_json::from_str(&report).expect("the runner writes its report");
     let present = fs_err::read_dir(folder().join("hooks")).unwrap().count();
@@ -125,7 +136,11 @@ fn the_list_of_what_is_not_reached_can_only_shrink() {
 #[test]
 fn an_operator_that_does_nothing_does_not_pass() {
     let operator = Path::new("false");
-    let output = check(operator, "modules", &["--only", "^(values-layers|helm-release|discovery-order)$"]);
+    let output = check(
+        operator,
+        "modules",
+        &["--only", "^(values-layers|helm-release|discovery-order)$"],
+    );
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).ends_with("0 passed, 3 failed\n"), "{}", text(&output));
     let output = check(operator, "hooks", &["--only", "^(startup-order|patch-merge)$"]);

@@ -92,29 +92,35 @@ context::_split() {
   [[ -z $key ]] || keys+=("$key")
 }
 
-# context::_join KEY...: prints the jq filter that follows the keys.
+# context::_join KEY...: prints the jq filter that follows the keys. A word that is no name for jq and no part of its language
+# is taken for a key: `dash-ed`.
 context::_join() {
-  local key filter=.
+  local key filter=. name='^[A-Za-z_][A-Za-z0-9_]*$' language='[][()|,;?=[:space:]"'\'']'
   for key in "$@"; do
     if [[ $key =~ ^[0-9]+$ ]]; then
       filter+="[$key]"
-    elif [[ $key == [\"\']* || $key =~ ^[^][()|,\;?=[:space:]\"\']*$ && ! $key =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]]; then
+    elif context::_is_quoted "$key" || [[ ! $key =~ $name && ! $key =~ $language ]]; then
       filter+="[$(context::_text "$(context::_bare "$key")")]"
-    elif [[ $filter == . ]]; then
-      filter+=${key//\'/\"}
     else
-      filter+=.${key//\'/\"}
+      [[ $filter == . ]] || filter+=.
+      filter+=${key//\'/\"}
     fi
   done
   printf '%s' "$filter"
 }
 
+# context::_is_quoted KEY: from its first character to its last?
+context::_is_quoted() {
+  [[ $1 =~ ^\"[^\"]*\"$ || $1 =~ ^\'[^\']*\'$ ]]
+}
+
 # context::_bare KEY: prints the key without quotes around it.
 context::_bare() {
-  case $1 in
-    \"*\" | \'*\') printf '%s' "${1:1:${#1}-2}" ;;
-    *) printf '%s' "$1" ;;
-  esac
+  if context::_is_quoted "$1"; then
+    printf '%s' "${1:1:${#1}-2}"
+  else
+    printf '%s' "$1"
+  fi
 }
 
 # context::_text WORD: prints the word as a text of jq.
