@@ -25,6 +25,7 @@ use tracing::{error, info};
 use crate::cluster::config_map::watch::Trouble;
 use crate::cluster::{Cluster, kubeconfig};
 use crate::driver::Driver;
+use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
 use crate::meters::Meters;
@@ -151,6 +152,10 @@ async fn build(
         tmp,
         config_map: settings.config_map.clone(),
         script_deadline: settings.hooks.timeout,
+        relay: Style {
+            labels: LabelSet::Modules,
+            output: settings.hooks.output,
+        },
         holds: jobs::release::Holds::default(),
     });
     start::check_helm(&tools.helm).await;

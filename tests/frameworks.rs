@@ -56,10 +56,8 @@ fn err(output: &Output) -> String {
 
 /// Functions that print their names.
 fn functions(names: &[&str]) -> String {
-    names
-        .iter()
-        .map(|name| format!("{name}() {{ echo {name}; }}\n"))
-        .collect()
+    let functions = names.iter().map(|name| format!("{name}() {{ echo {name}; }}\n"));
+    functions.collect::<Vec<_>>().concat()
 }
 
 #[test]
@@ -265,10 +263,10 @@ fn questions_are_answered_by_the_exit_status() {
         ("get --required null >/dev/null", true),
         ("get --required missing 2>/dev/null", false),
     ];
-    let body: String = rows
+    let asked = rows
         .iter()
-        .map(|(question, _)| format!("  if context::{question}; then echo true; else echo false; fi\n"))
-        .collect();
+        .map(|(question, _)| format!("  if context::{question}; then echo true; else echo false; fi\n"));
+    let body = asked.collect::<Vec<_>>().concat();
     let output = Hook::new(&format!("__main__() {{\n{body}}}")).run(&json!([context]));
     assert_eq!(err(&output), "");
     let answers = out(&output);

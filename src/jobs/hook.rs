@@ -23,7 +23,7 @@ use super::tmp::{TmpDir, TmpFile, safe};
 use super::{Tools, not_ended, tail};
 use crate::process::{self, Output, Spawn};
 use crate::report::Chain;
-use relay::{Labels, Stream};
+use relay::{LabelSet, Labels, Stream};
 
 /// A hook that has not told its configuration by then never will.
 const CONFIG_DEADLINE: Duration = Duration::from_mins(2);
@@ -118,7 +118,7 @@ pub(super) async fn run(
     let mut file = Vec::new();
     context::write_file(&mut file, contexts, *version, &Snapshots::new()).map_err(no_files)?;
     let files = Files::write(&tools.tmp, hook, &file, &json(values), &json(config_values)).map_err(no_files)?;
-    let lines = Labels::of_hook(hook, labels);
+    let lines = Labels::of_hook(hook, labels, tools.relay);
     let mut spawn = command(tools, &catalogue, hook, *deadline)?;
     spawn.env.extend(files.environment());
     spawn.stdout = Output::lines(lines.sink(Stream::Stdout));
@@ -129,13 +129,13 @@ pub(super) async fn run(
         .await
         .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        let stderr = tail(&finished.stderr.text());
-        let cause = if stderr.is_empty() {
-            format!("cmd run: {}", finished.exit)
-        } else {
-            stderr
+        let complaint = finished.complaint();
+        let report = match tools.relay.labels {
+            LabelSet::Modules => tail(&complaint),
+            // Alerts of hooks alone match the text as the hook wrote it.
+            LabelSet::HooksAlone => complaint,
         };
-        return Err(Failure::new(Class::HookFailed, cause));
+        return Err(Failure::new(Class::HookFailed, report));
     }
     let output = files.output()?;
     files.warn_of_unread(hook);
