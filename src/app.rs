@@ -161,6 +161,7 @@ async fn build(
         tmp,
         config_map: config_map.clone(),
         script_deadline: settings.hooks.timeout,
+        relay: start::relay(settings),
         holds: jobs::release::Holds::default(),
     });
     if let Some(helm) = &tools.helm {

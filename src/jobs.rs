@@ -26,6 +26,7 @@ use crate::cluster::Cluster;
 use crate::helm::Helm;
 use crate::process::{ProcessError, Spawner};
 use catalogue::Catalogue;
+use hook::relay::Style;
 use release::Holds;
 use tmp::TmpDir;
 
@@ -50,6 +51,8 @@ pub struct Tools {
     pub config_map: String,
     /// How long an enabled script may run.
     pub script_deadline: Duration,
+    /// How what hooks and scripts print gets into the log.
+    pub relay: Style,
     /// Which release is worked on right now.
     pub holds: Holds,
 }

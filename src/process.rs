@@ -23,7 +23,7 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-pub use output::{Captured, LINE_LIMIT, LineSink, Output};
+pub use output::{Captured, LineSink, Output};
 pub use spawner::Spawner;
 
 use output::Reader;
@@ -149,6 +149,18 @@ pub struct Finished {
     pub stdout: Captured,
     pub stderr: Captured,
     pub usage: Usage,
+}
+
+impl Finished {
+    /// What a program that failed says of it: all of its standard error as it was captured, or how it ended.
+    pub fn complaint(&self) -> String {
+        let stderr = self.stderr.text();
+        match self.stderr.dropped {
+            0 if stderr.trim().is_empty() => format!("cmd run: {}", self.exit),
+            0 => stderr,
+            more => format!("{stderr}… and {more} bytes more"),
+        }
+    }
 }
 
 #[derive(Debug, Error)]

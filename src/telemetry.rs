@@ -25,6 +25,8 @@ use record::Fields;
 /// A field of this name holds a JSON object as text; its members become fields of the record. It is for what only the
 /// run knows the names of, as the members of a hook's own JSON log line.
 pub const MEMBERS: &str = "record.members";
+/// A field of this name holds what the record names as its logger, where that is agreed on and not the path of a module.
+pub const LOGGER: &str = "record.logger";
 
 /// What the names of our own modules begin with; everything else is a library.
 const OURS: [&str; 2] = ["addon_operator", "addon_core"];

@@ -24,6 +24,7 @@ use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{self, Address, ConnectError};
 use crate::disk::{Fault, Problem};
 use crate::helm::{self, Helm};
+use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::tmp::TmpDir;
 use crate::process::Spawner;
 use crate::report::Chain;
@@ -234,6 +235,17 @@ pub(super) fn helm(
         timeout: modules.helm.timeout,
     };
     Ok(Helm::new(options, spawner))
+}
+
+/// How what hooks print gets into the log.
+pub(super) fn relay(settings: &Settings) -> Style {
+    Style {
+        labels: match settings.work {
+            Work::Modules(_) => LabelSet::Modules,
+            Work::Hooks(_) => LabelSet::HooksAlone,
+        },
+        output: settings.hooks.output,
+    }
 }
 
 /// A helm that is not there is told at once; modules without a chart go on all the same. Its version is asked by the

@@ -64,7 +64,7 @@ async fn ask(
     ] {
         env.push((name.into(), file.path().into()));
     }
-    let labels = Labels::of_enabled_script(module);
+    let labels = Labels::of_enabled_script(module, tools.relay);
     let spawn = Spawn {
         env,
         stdout: Output::lines(labels.sink(Stream::Stdout)),

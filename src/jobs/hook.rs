@@ -21,7 +21,7 @@ use super::{Tools, not_ended, tail};
 use crate::process::{self, Output, Spawn};
 use crate::report::Chain;
 use files::{Documents, Files};
-use relay::{Labels, Stream};
+use relay::{LabelSet, Labels, Stream};
 
 /// A hook that has not told its configuration by then never will.
 const CONFIG_DEADLINE: Duration = Duration::from_mins(2);
@@ -124,7 +124,7 @@ pub(super) async fn run(
         }),
     };
     let files = Files::write(&tools.tmp, hook, &file, documents).map_err(no_files)?;
-    let lines = Labels::of_hook(hook, labels);
+    let lines = Labels::of_hook(hook, labels, tools.relay);
     let mut spawn = command(tools, &catalogue, hook, *deadline)?;
     if tools.hooks_dir.is_some() {
         // A hook that stands alone finds its neighbours beside it.
@@ -139,13 +139,13 @@ pub(super) async fn run(
         .await
         .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        let stderr = tail(&finished.stderr.text());
-        let cause = if stderr.is_empty() {
-            format!("cmd run: {}", finished.exit)
-        } else {
-            stderr
+        let complaint = finished.complaint();
+        let report = match tools.relay.labels {
+            LabelSet::Modules => tail(&complaint),
+            // Alerts of hooks alone match the text as the hook wrote it.
+            LabelSet::HooksAlone => complaint,
         };
-        return Err(Failure::new(Class::HookFailed, cause));
+        return Err(Failure::new(Class::HookFailed, report));
     }
     let output = files.output()?;
     files.warn_of_unread(hook);

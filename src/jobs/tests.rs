@@ -87,6 +87,7 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
         config_map: "addon-operator".to_owned(),
         script_deadline: Duration::from_mins(1),
+        relay: Style::default(),
         holds: Holds::default(),
     })
 }

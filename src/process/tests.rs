@@ -431,12 +431,53 @@ async fn orphans_are_reaped_and_our_own_keep_their_exit_code() {
 
 async fn play_init() {
     sys::adopt_orphans();
-    let spawner = Spawner::with(Orphans::Ours).unwrap();
+    be_init(&Spawner::with(Orphans::Ours).unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_first_process_of_a_container_waits_for_orphans_unasked() {
+    if is_actor() {
+        assert_eq!(std::process::id(), 1);
+        return be_init(&Spawner::new().unwrap()).await;
+    }
+    let test = "the_first_process_of_a_container_waits_for_orphans_unasked";
+    // As root, and as anybody where the kernel lets anybody. Where it lets nobody, the test above has to do.
+    for privileges in [&[][..], &["--user", "--map-root-user"]] {
+        let container = |inner: Spawn| Spawn {
+            program: "/usr/bin/unshare".into(),
+            args: privileges
+                .iter()
+                .chain(&["--pid", "--fork", "--kill-child", "--mount-proc", "--"])
+                .map(Into::into)
+                .chain([inner.program.clone().into_os_string()])
+                .chain(inner.args.clone())
+                .collect(),
+            ..inner
+        };
+        if !run(container(bash("exit 0")))
+            .await
+            .is_ok_and(|finished| finished.exit.is_success())
+        {
+            continue;
+        }
+        let finished = run(container(actor(test))).await.unwrap();
+        let said = finished.stdout.text() + &finished.stderr.text();
+        assert!(finished.exit.is_success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+}
+
+/// What an init must do: bury strangers, and leave its own children to those who wait for them, with what they used.
+async fn be_init(spawner: &Spawner) {
     let cancel = CancellationToken::new();
     // The shell in between ends first, so that the inner one comes to us.
     let orphan = spawner.run(bash("setsid sleep 0.2 >&- 2>&- & echo $!"), &cancel);
     // Each has ended long before its run takes note of it, because its output is still held.
-    let scripts = (0..20).map(|code| bash(&format!("sleep 1.5 & exit {code}")));
+    let scripts = (0..20).map(|code| {
+        bash(&format!(
+            "for ((i = 0; i < 20000; i++)); do :; done; sleep 1.5 & exit {code}"
+        ))
+    });
     let ours = futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel)));
     let (orphan, ours) = tokio::join!(orphan, ours);
     let orphan = orphan.unwrap().stdout.text();
@@ -445,6 +486,36 @@ async fn play_init() {
     })
     .await;
     for (code, finished) in (0..).zip(ours) {
-        assert_eq!(finished.unwrap().exit, Exit::Code(code));
+        let finished = finished.unwrap();
+        assert_eq!(finished.exit, Exit::Code(code));
+        let Usage {
+            user,
+            sys,
+            max_rss_bytes,
+            ..
+        } = finished.usage;
+        assert!(
+            user + sys > Duration::ZERO && max_rss_bytes > 1 << 20,
+            "{:?}",
+            finished.usage
+        );
     }
+}
+
+#[tokio::test]
+async fn a_failed_program_is_quoted_or_its_end_is_told() {
+    let rows = [
+        ("echo out; echo one >&2; echo two >&2; exit 3", "one\ntwo\n"),
+        ("echo out; exit 3", "cmd run: exit status 3"),
+        ("printf '\\n ' >&2; exit 3", "cmd run: exit status 3"),
+        ("kill -KILL $$", "cmd run: signal: killed"),
+    ];
+    for (script, expected) in rows {
+        assert_eq!(run(bash(script)).await.unwrap().complaint(), expected, "{script}");
+    }
+    let cut = Spawn {
+        stderr: Output::captured(3),
+        ..bash("echo lots of talk >&2; exit 1")
+    };
+    assert_eq!(run(cut).await.unwrap().complaint(), "lot… and 10 bytes more");
 }

@@ -13,7 +13,7 @@ use tracing::{Level, Metadata};
 use crate::report::Chain;
 use crate::settings::{LogFormat, Timestamps};
 
-use super::MEMBERS;
+use super::{LOGGER, MEMBERS};
 
 /// The names that a record has by itself; a field of such a name would make the line ambiguous.
 const RESERVED: [&str; 5] = ["level", "logger", "msg", "source", "time"];
@@ -23,6 +23,7 @@ const RESET: &str = "\u{1b}[0m";
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     message: String,
+    logger: Option<String>,
     values: BTreeMap<String, Value>,
 }
 
@@ -61,7 +62,8 @@ impl Fields {
         let mut line = String::with_capacity(256);
         line.push('{');
         push_member(&mut line, "level", &level_name(*metadata.level()).into());
-        push_member(&mut line, "logger", &logger_name(metadata.target()).into());
+        let logger = self.logger.unwrap_or_else(|| logger_name(metadata.target()));
+        push_member(&mut line, "logger", &logger.into());
         push_member(&mut line, "msg", &self.message.into());
         if *metadata.level() >= Level::DEBUG
             && let (Some(file), Some(at)) = (metadata.file(), metadata.line())
@@ -115,6 +117,7 @@ impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => value.clone_into(&mut self.message),
+            LOGGER => self.logger = Some(value.to_owned()),
             MEMBERS => self.insert_members(value),
             name => self.insert(name, value.into()),
         }

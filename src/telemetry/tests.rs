@@ -67,6 +67,19 @@ fn a_record_has_the_known_layout() {
 }
 
 #[test]
+fn a_logger_that_is_agreed_on_replaces_the_path() {
+    let lines = lines_of(JSON, |_| {
+        info!(
+            { LOGGER } = "shell-operator.hook",
+            { MEMBERS } = r#"{"hook":"a.sh"}"#,
+            "hello"
+        );
+    });
+    let expected = r#"{"level":"info","logger":"shell-operator.hook","msg":"hello","hook":"a.sh""#;
+    assert_eq!(without_time(&lines[0]), expected);
+}
+
+#[test]
 fn fields_of_spans_show_and_the_inner_one_wins() {
     let lines = lines_of(JSON, |_| {
         let job = info_span!("job", module = "one", hook = tracing::field::Empty, event.id = "e1").entered();

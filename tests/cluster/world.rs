@@ -17,6 +17,7 @@ use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::disk::{self, Layout};
 use addon_operator::helm::{Helm, Options};
 use addon_operator::jobs::catalogue::Catalogue;
+use addon_operator::jobs::hook::relay::Style;
 use addon_operator::jobs::tmp::TmpDir;
 use addon_operator::jobs::{self, Tools};
 use addon_operator::process::Spawner;
@@ -209,6 +210,7 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         environment: Vec::new(),
         config_map: "addon-operator".to_owned(),
         script_deadline: PATIENCE,
+        relay: Style::default(),
         holds: jobs::release::Holds::default(),
     })
 }

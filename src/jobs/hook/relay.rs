@@ -1,25 +1,53 @@
 //! What hooks and scripts print becomes log records: a line is one, a JSON object keeps its own level and fields.
-//! Never loses a line, also when it began like JSON and was none.
+//! Never decides what a program may say: nothing is left out, only what is very long is cut.
+
+mod gathering;
 
 use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::HookLabels;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use crate::telemetry::MEMBERS;
+use crate::settings::HookOutput;
+use crate::telemetry::{LOGGER, MEMBERS};
+use gathering::{Gathering, Piece};
 
-/// A text that began like JSON and is still none after so many bytes never will be.
-const LONGEST_JSON: usize = 1 << 20;
-/// Longer JSON records are cut.
+/// Longer texts, and longer members of objects, are cut here, in characters.
 const LONGEST_RECORD: usize = 10_000;
+/// What pipelines of hooks alone select the records of hooks by.
+const LOGGER_OF_HOOKS: &str = "shell-operator.hook-manager.hook.executor";
+
+/// How this program relays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    pub labels: LabelSet,
+    pub output: HookOutput,
+}
+
+impl Default for Style {
+    /// That of a program with modules, line by line.
+    fn default() -> Self {
+        Self {
+            labels: LabelSet::Modules,
+            output: HookOutput::Lines,
+        }
+    }
+}
+
+/// Which labels a record has, by the contract of the program that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelSet {
+    /// hook, module, binding, queue.
+    Modules,
+    /// hook, binding, event, queue, task, and a logger that is known by name.
+    HooksAlone,
+}
 
 /// What every record of one run is labelled with.
 #[derive(Debug, Clone)]
 pub(in crate::jobs) struct Labels {
-    hook: String,
-    module: String,
-    binding: String,
-    queue: String,
+    members: Map<String, Value>,
+    style: Style,
 }
 
 /// Where a line was printed.
@@ -30,28 +58,57 @@ pub(in crate::jobs) enum Stream {
 }
 
 impl Labels {
-    pub(in crate::jobs) fn of_hook(hook: &HookId, labels: &HookLabels) -> Self {
-        let binding = if labels.binding_name.is_empty() {
-            labels.binding
-        } else {
-            &labels.binding_name
+    pub(in crate::jobs) fn of_hook(hook: &HookId, labels: &HookLabels, style: Style) -> Self {
+        let HookLabels {
+            binding,
+            binding_name,
+            queue,
+            ..
+        } = labels;
+        let hook_name = hook.name.to_string();
+        let members = match style.labels {
+            LabelSet::Modules => {
+                let module = hook.owner.module().map(ToString::to_string).unwrap_or_default();
+                let binding = if binding_name.is_empty() {
+                    binding
+                } else {
+                    binding_name.as_str()
+                };
+                [
+                    ("hook", hook_name.as_str()),
+                    ("module", &module),
+                    ("binding", binding),
+                    ("queue", queue),
+                ]
+                .map(member)
+                .into_iter()
+                .collect()
+            }
+            LabelSet::HooksAlone => [
+                ("hook", hook_name.as_str()),
+                ("binding", binding_name),
+                ("event", binding),
+                ("queue", queue),
+                ("task", "HookRun"),
+            ]
+            .map(member)
+            .into_iter()
+            .collect(),
         };
-        Self {
-            hook: hook.name.to_string(),
-            module: hook.owner.module().map(ToString::to_string).unwrap_or_default(),
-            binding: binding.to_owned(),
-            queue: labels.queue.clone(),
-        }
+        Self { members, style }
     }
 
     /// Scripts are labelled as a hook of that name, as in the original.
-    pub(in crate::jobs) fn of_enabled_script(module: &ModuleName) -> Self {
-        let enabled = "enabled".to_owned();
+    pub(in crate::jobs) fn of_enabled_script(module: &ModuleName, style: Style) -> Self {
+        let members = [
+            ("hook", "enabled"),
+            ("module", module.as_str()),
+            ("binding", "enabled"),
+            ("queue", ""),
+        ];
         Self {
-            hook: enabled.clone(),
-            module: module.to_string(),
-            binding: enabled,
-            queue: String::new(),
+            members: members.map(member).into_iter().collect(),
+            style,
         }
     }
 
@@ -61,60 +118,50 @@ impl Labels {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
+        let mut members = self.members.clone();
+        members.extend([member(("output", output))]);
         let mut relay = Relay {
-            labels: self.clone(),
-            output,
-            begun: String::new(),
+            members,
+            logger: match self.style.labels {
+                LabelSet::Modules => None,
+                LabelSet::HooksAlone => Some(LOGGER_OF_HOOKS),
+            },
+            gathering: Gathering::new(self.style.output),
         };
         move |line| relay.line(line)
     }
 }
 
+fn member((name, value): (&str, &str)) -> (String, Value) {
+    (name.to_owned(), value.into())
+}
+
 struct Relay {
-    labels: Labels,
-    output: &'static str,
-    /// Lines of a JSON object that is not complete.
-    begun: String,
+    members: Map<String, Value>,
+    logger: Option<&'static str>,
+    gathering: Gathering,
 }
 
 impl Relay {
     fn line(&mut self, line: &str) {
-        let line = line.trim();
-        if line.is_empty() {
-            return;
-        }
-        if self.begun.is_empty() && !line.starts_with('{') {
-            return self.text(line);
-        }
-        if !self.begun.is_empty() {
-            self.begun.push('\n');
-        }
-        self.begun.push_str(line);
-        match serde_json::from_str::<Map<String, Value>>(&self.begun) {
-            Ok(object) => {
-                self.begun.clear();
-                self.object(object);
+        let pieces = self.gathering.line(line);
+        self.tell(pieces);
+    }
+
+    fn tell(&self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => self.text(&text),
+                Piece::Object(object) => self.object(object),
             }
-            Err(error) if error.is_eof() && self.begun.len() < LONGEST_JSON => {}
-            Err(_) => self.give_up(),
         }
     }
 
-    /// It was no JSON after all.
-    fn give_up(&mut self) {
-        for line in std::mem::take(&mut self.begun).lines() {
-            self.text(line);
+    fn text(&self, text: &str) {
+        match cut(text) {
+            None => self.record(Level::INFO, text, self.members.clone()),
+            Some(start) => self.record(Level::INFO, &format!("{start}:truncated"), self.members.clone()),
         }
-    }
-
-    fn text(&self, line: &str) {
-        let Labels {
-            hook,
-            module,
-            binding,
-            queue,
-        } = &self.labels;
-        tracing::info!(hook, module, binding, queue, output = self.output, "{line}");
     }
 
     fn object(&self, mut object: Map<String, Value>) {
@@ -122,49 +169,27 @@ impl Relay {
         let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
         let level = text(object.remove("level"));
         let message = text(object.remove("msg")).unwrap_or_else(|| "hook result".to_owned());
-        let mut members: Map<_, _> = object
+        let mut own: Map<_, _> = object
             .into_iter()
             .map(|(key, value)| (format!("hook_{key}"), value))
             .collect();
-        let size = Value::Object(members.clone()).to_string();
-        if size.len() > LONGEST_RECORD {
-            let end = (0..=LONGEST_RECORD)
-                .rev()
-                .find(|at| size.is_char_boundary(*at))
-                .unwrap_or(0);
-            let cut: Value = [("truncated".to_owned(), Value::from(&size[..end]))]
-                .into_iter()
-                .collect();
-            members = [("hook".to_owned(), cut)].into_iter().collect();
+        let size = Value::Object(own.clone()).to_string();
+        if let Some(start) = cut(&size) {
+            let cut: Value = [("truncated".to_owned(), Value::from(start))].into_iter().collect();
+            own = [("hook".to_owned(), cut)].into_iter().collect();
         }
+        let mut members = self.members.clone();
         members.insert("proxyJsonLog".to_owned(), Value::Bool(true));
-        self.record(
-            level_of(level.as_deref()),
-            &message,
-            &Value::Object(members).to_string(),
-        );
+        members.extend(own);
+        self.record(level_of(level.as_deref()), &message, members);
     }
 
-    fn record(&self, level: Level, message: &str, members: &str) {
-        let Labels {
-            hook,
-            module,
-            binding,
-            queue,
-        } = &self.labels;
-        let output = self.output;
+    fn record(&self, level: Level, message: &str, members: Map<String, Value>) {
+        let (logger, members) = (self.logger, Value::Object(members).to_string());
+        let members = members.as_str();
         macro_rules! record {
             ($level:expr) => {
-                tracing::event!(
-                    $level,
-                    hook,
-                    module,
-                    binding,
-                    queue,
-                    output,
-                    { MEMBERS } = members,
-                    "{message}"
-                )
+                tracing::event!($level, { LOGGER } = logger, { MEMBERS } = members, "{message}")
             };
         }
         // The level of a record must be known when the program is built.
@@ -180,8 +205,14 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.give_up();
+        let pieces = self.gathering.end();
+        self.tell(pieces);
     }
+}
+
+/// The start of a text that is too long.
+fn cut(text: &str) -> Option<&str> {
+    text.char_indices().nth(LONGEST_RECORD).map(|(end, _)| &text[..end])
 }
 
 fn level_of(word: Option<&str>) -> Level {
@@ -195,105 +226,4 @@ fn level_of(word: Option<&str>) -> Level {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use tracing::field::{Field, Visit};
-    use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-
-    use super::*;
-
-    type Records = Arc<Mutex<Vec<(Level, Map<String, Value>)>>>;
-
-    struct Keep(Records);
-
-    struct Fields(Map<String, Value>);
-
-    impl Visit for Fields {
-        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-            self.0.insert(field.name().to_owned(), format!("{value:?}").into());
-        }
-
-        fn record_str(&mut self, field: &Field, value: &str) {
-            self.0.insert(field.name().to_owned(), value.into());
-        }
-    }
-
-    impl<S: tracing::Subscriber> Layer<S> for Keep {
-        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-            let mut fields = Fields(Map::new());
-            event.record(&mut fields);
-            self.0.lock().unwrap().push((*event.metadata().level(), fields.0));
-        }
-    }
-
-    fn relayed(lines: &[&str]) -> Vec<(Level, Map<String, Value>)> {
-        let records = Records::default();
-        let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&records)));
-        tracing::subscriber::with_default(subscriber, || {
-            let labels = Labels {
-                hook: "h".to_owned(),
-                module: "m".to_owned(),
-                binding: "b".to_owned(),
-                queue: "q".to_owned(),
-            };
-            let mut sink = labels.sink(Stream::Stderr);
-            for line in lines {
-                sink(line);
-            }
-        });
-        std::mem::take(&mut *records.lock().unwrap())
-    }
-
-    fn messages(lines: &[&str]) -> Vec<String> {
-        relayed(lines)
-            .iter()
-            .map(|(_, fields)| fields["message"].as_str().unwrap().to_owned())
-            .collect()
-    }
-
-    #[test]
-    fn a_line_is_a_record_with_the_labels_of_its_run() {
-        let records = relayed(&["  hello ", "", "   "]);
-        assert_eq!(records.len(), 1);
-        let (level, fields) = &records[0];
-        assert_eq!(*level, Level::INFO);
-        for (name, value) in [
-            ("message", "hello"),
-            ("hook", "h"),
-            ("module", "m"),
-            ("binding", "b"),
-            ("queue", "q"),
-            ("output", "stderr"),
-        ] {
-            assert_eq!(fields[name], value, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_json_object_keeps_its_level_and_members() {
-        let records = relayed(&[r#"{"level":"warning","msg":"careful","time":"x","n":1.5}"#]);
-        let (level, fields) = &records[0];
-        assert_eq!((*level, fields["message"].as_str()), (Level::WARN, Some("careful")));
-        assert_eq!(fields[MEMBERS], r#"{"hook_n":1.5,"proxyJsonLog":true}"#);
-        assert_eq!(messages(&["{}"]), ["hook result"]);
-    }
-
-    #[test]
-    fn an_object_may_span_lines_and_what_is_none_is_not_lost() {
-        assert_eq!(messages(&["{\"msg\":", "\"two\"", "}", "after"]), ["two", "after"]);
-        assert_eq!(messages(&["{foo", "bar"]), ["{foo", "bar"]);
-        assert_eq!(
-            messages(&["{\"msg\": \"cut", "off\"", "end"]),
-            ["{\"msg\": \"cut", "off\"", "end"]
-        );
-        assert_eq!(messages(&["[1]", "5"]), ["[1]", "5"]);
-    }
-
-    #[test]
-    fn a_huge_object_is_cut() {
-        let records = relayed(&[&format!(r#"{{"msg":"m","x":"{}"}}"#, "ü".repeat(20_000))]);
-        let members: Value = serde_json::from_str(records[0].1[MEMBERS].as_str().unwrap()).unwrap();
-        assert!(members["hook"]["truncated"].as_str().unwrap().len() <= LONGEST_RECORD);
-    }
-}
+mod tests;
