@@ -29,6 +29,8 @@ pub mod audit;
 
 pub mod wait;
 
+pub mod proxy;
+
 pub mod kubectl;
 
 pub mod find;

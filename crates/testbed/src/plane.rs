@@ -150,6 +150,11 @@ impl ControlPlane {
         &self.facts.server
     }
 
+    /// The certificate that the API server shows, which signed itself.
+    pub fn authority(&self) -> PathBuf {
+        setup::authority(&self.path)
+    }
+
     pub fn pods(&self) -> Pods {
         self.facts.pods
     }
@@ -237,7 +242,17 @@ pub fn running() -> Vec<PathBuf> {
 
 /// The text of a kubeconfig for `user` whose context has `namespace`.
 pub(crate) fn kubeconfig_in(plane: &ControlPlane, user: User, namespace: &str) -> String {
-    setup::kubeconfig(&plane.path, plane.server(), user.name(), Some(namespace))
+    kubeconfig_at(plane, plane.server(), user, namespace)
+}
+
+/// What `user` shows to the API server.
+pub(crate) fn token(user: User) -> String {
+    setup::token(user.name())
+}
+
+/// The same for whoever stands before the API server.
+pub(crate) fn kubeconfig_at(plane: &ControlPlane, server: &str, user: User, namespace: &str) -> String {
+    setup::kubeconfig(&plane.path, server, user.name(), Some(namespace))
 }
 
 const FACTS: &str = "plane.json";

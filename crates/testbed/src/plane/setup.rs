@@ -97,7 +97,7 @@ fn tokens() -> String {
     masters.into_iter().chain(others.map(|name| line(name, ""))).collect()
 }
 
-fn token(name: &str) -> String {
+pub(super) fn token(name: &str) -> String {
     name.replace(':', "-") + "-token"
 }
 
@@ -111,9 +111,14 @@ fn policy() -> serde_json::Value {
     })
 }
 
+/// The certificate that the API server shows, which signed itself.
+pub(super) fn authority(folder: &Path) -> PathBuf {
+    folder.join(CERTIFICATES).join("apiserver.crt")
+}
+
 /// JSON is YAML too, and needs no care with quotes.
 pub(crate) fn kubeconfig(folder: &Path, server: &str, name: &str, namespace: Option<&str>) -> String {
-    let authority = folder.join(CERTIFICATES).join("apiserver.crt");
+    let authority = authority(folder);
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

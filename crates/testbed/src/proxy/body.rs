@@ -1,0 +1,99 @@
+//! The body of an answer on its way through the proxy, where a fault may hit it at any time.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the proxy's own runtime owns every task and ends with it"
+)]
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Bytes, Incoming};
+use tokio::time::sleep;
+
+use super::{Broken, Shared, What};
+
+/// How a part of a body fares.
+enum Fate {
+    Through,
+    /// As much of it, and then the end.
+    Cut(usize),
+    /// The connection breaks.
+    Broken,
+    /// Nothing ever comes again.
+    Dead,
+}
+
+pub(super) fn through(body: Incoming, is_watch: bool, shared: Arc<Shared>) -> UnsyncBoxBody<Bytes, Broken> {
+    let (sender, channel) = Channel::new(1);
+    tokio::spawn(carry(body, is_watch, shared, sender));
+    channel.boxed_unsync()
+}
+
+async fn carry(mut body: Incoming, is_watch: bool, shared: Arc<Shared>, mut sender: Sender<Bytes, Broken>) {
+    let mut allowance = None;
+    loop {
+        let part = tokio::select! {
+            part = next(&mut body) => part,
+            // A fault that begins now hits what is silent, too.
+            () = shared.changed() => Some(Bytes::new()),
+        };
+        let Some(part) = part else { return };
+        match fate(&shared, is_watch, part.len(), &mut allowance).await {
+            Fate::Through => {}
+            Fate::Cut(length) => {
+                let _ = sender.send_data(part.slice(..length)).await;
+                return sender.abort(Broken);
+            }
+            Fate::Broken => return sender.abort(Broken),
+            Fate::Dead => {
+                // Held open; the upstream ends, but nobody is told.
+                drop(body);
+                return std::future::pending().await;
+            }
+        }
+        if !part.is_empty() && sender.send_data(part).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The next bytes; `None` at the end.
+async fn next(body: &mut Incoming) -> Option<Bytes> {
+    loop {
+        let frame = body.frame().await?.ok()?;
+        if let Ok(data) = frame.into_data() {
+            return Some(data);
+        }
+    }
+}
+
+async fn fate(shared: &Shared, is_watch: bool, length: usize, allowance: &mut Option<usize>) -> Fate {
+    loop {
+        let Some(what) = shared.fault(is_watch) else {
+            *allowance = None;
+            return Fate::Through;
+        };
+        shared.hit();
+        match what {
+            What::Delay(time) => {
+                sleep(time).await;
+                return Fate::Through;
+            }
+            What::Refuse => return Fate::Broken,
+            What::BlackHole => return Fate::Dead,
+            What::Stall => shared.changed().await,
+            What::Cut(bytes) => {
+                let left = allowance.unwrap_or(bytes);
+                if length >= left {
+                    return Fate::Cut(left);
+                }
+                *allowance = Some(left - length);
+                return Fate::Through;
+            }
+            // They meet requests, not answers.
+            What::Status(..) | What::Gone => return Fate::Through,
+        }
+    }
+}
