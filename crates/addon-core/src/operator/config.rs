@@ -104,8 +104,7 @@ impl Config {
         self.good.get(key).is_some_and(|good| means_the_same(key, good, text))
     }
 
-    /// We wrote a key, and the ConfigMap with it if there was none. It is in force once the hook's patches are
-    /// committed. A reading that is as new as the write knows better.
+    /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
         if version <= self.version && version != 0 {
             return;
@@ -129,7 +128,6 @@ impl Config {
 
 /// What differs from what was in force.
 #[derive(Debug, Default)]
-#[must_use]
 pub(super) struct News {
     /// A section that had been left for later counts now.
     late: bool,
@@ -151,9 +149,11 @@ impl News {
 
 /// The values of an entry, where an absent one is as good as an empty one.
 fn filled(entry: &Entry<Value>) -> Option<&Value> {
-    let values = entry.good()?;
-    let empty = values.as_object().is_some_and(serde_json::Map::is_empty);
-    (!empty).then_some(values)
+    entry.good().filter(|values| is_filled(values))
+}
+
+fn is_filled(values: &Value) -> bool {
+    !values.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 fn values(section: Option<&Section>) -> Option<&Value> {
@@ -267,8 +267,7 @@ impl Operator {
             }
             let differs = self.section_read(&name, after);
             if values(before) == values(after) {
-                // What had been left for later counts now, and the script was asked without it.
-                news.late |= differs && self.has_script(&name);
+                news.late |= differs && self.is_asked_late(&name);
             } else {
                 news.sections.insert(name);
             }
@@ -311,7 +310,8 @@ impl Operator {
         let unit = self.modules.get_mut(name);
         let earlier = unit.and_then(|unit| std::mem::replace(&mut unit.deferred, later.clone()));
         if later.is_some() {
-            return earlier != later && entry.good() != self.values.config_section(&owner).as_deref();
+            let now = self.values.config_section(&owner);
+            return earlier != later && filled(&entry) != now.as_deref().filter(|section| is_filled(section));
         }
         self.set_section(&owner, &entry)
     }
@@ -347,20 +347,21 @@ impl Operator {
     /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
         let entry = self.modules.get_mut(name).and_then(|unit| unit.deferred.take());
-        let owner = Owner::Module(name.clone());
-        let late = entry.is_some_and(|entry| self.set_section(&owner, &entry)) && self.has_script(name);
+        let late =
+            entry.is_some_and(|entry| self.set_section(&name.clone().into(), &entry)) && self.is_asked_late(name);
         if late {
-            // The script was asked with the section as it was before.
             self.reassess(Reason::ConfigChanged, BTreeSet::new());
         }
         late
     }
 
-    fn has_script(&self, name: &ModuleName) -> bool {
-        self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script)
+    /// The module's script was asked without a section that had been left for later and counts now.
+    fn is_asked_late(&self, name: &ModuleName) -> bool {
+        let unit = self.modules.get(name);
+        unit.is_some_and(|unit| unit.found.has_enabled_script && unit.deferred.is_none())
+            && self.opinions(name).verdict().enabled
     }
 
-    /// True if the section is another one now.
     fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
