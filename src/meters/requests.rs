@@ -207,4 +207,25 @@ mod tests {
             format!("own_kubernetes_client_rate_limiter_latency_seconds_count{{url=\"{url}\",verb=\"PUT\"}} 3\n");
         assert!(text.contains(&line), "{line} is not in\n{text}");
     }
+
+    #[tokio::test]
+    async fn the_client_takes_the_layer() {
+        let closed = {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("http://{}", listener.local_addr().unwrap())
+        };
+        let meters = Arc::new(Meters::new("own_"));
+        let mut config = kube::Config::new(closed.parse().unwrap());
+        config.default_retry = false;
+        let builder = kube::client::ClientBuilder::try_from(config).unwrap();
+        let client = builder.with_layer(&Requests::to(&closed, Arc::clone(&meters))).build();
+        client.apiserver_version().await.unwrap_err();
+        let host = closed.trim_start_matches("http://");
+        let line = format!(
+            "own_kubernetes_client_request_result_total{{code=\"<error>\",component=\"main\",host=\"{host}\",method=\"GET\"}} 1\n"
+        );
+        let text = meters.render(None);
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+        assert!(text.contains(&format!("url=\"{closed}/version\"")), "{text}");
+    }
 }
