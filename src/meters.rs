@@ -1,10 +1,15 @@
-//! Our own metrics: a store that is written by name and scraped as text.
+//! Our own metrics: a store that is written by name and scraped as text; beside it what hooks wrote.
 //!
 //! Names, labels and help live in one table; a meter that is written with the wrong number of labels, or as the
 //! wrong kind, does not compile. Must never decide anything, and never hold what the operator can be asked for:
 //! queues and modules are handed in at each scrape.
 
+pub mod bindings;
+pub mod hooks;
+pub mod meter;
 pub mod process;
+pub mod queues;
+pub mod requests;
 pub mod table;
 
 use std::collections::BTreeMap;
@@ -16,15 +21,12 @@ use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts, TextEncoder};
 
-use self::table::{Counter, Gauge, Histogram, Kind, Meter, Sampled};
+use self::hooks::HookMetrics;
+use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Row, Sampled};
+use self::queues::QueueActions;
 
 /// What a scrape answers with.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// The upper bounds that the contract gives to every histogram of ours, in seconds.
-const BUCKETS: [f64; 14] = [
-    0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
-];
 
 /// What the loop knew at the moment of a scrape.
 #[derive(Debug, Default)]
@@ -35,76 +37,118 @@ pub struct Sample {
     pub modules: Vec<ModuleReport>,
 }
 
-/// The values of every meter in the table.
+/// The values of every meter in the table that this program has.
 pub struct Meters {
     prefix: String,
+    face: Face,
+    queue_actions: QueueActions,
     counters: BTreeMap<&'static str, CounterVec>,
     gauges: BTreeMap<&'static str, GaugeVec>,
     histograms: BTreeMap<&'static str, HistogramVec>,
+    hooks: HookMetrics,
 }
 
 impl Meters {
-    /// A store whose names begin with `prefix`.
+    /// The store of the program with modules; its names begin with `prefix`.
     pub fn new(prefix: &str) -> Self {
+        Self::of(prefix, Face::Modules)
+    }
+
+    /// The store of the program that serves hooks alone.
+    pub fn of_hooks_alone(prefix: &str) -> Self {
+        Self::of(prefix, Face::HooksAlone)
+    }
+
+    /// The same without what [`Meters::queue_action`] counts.
+    #[must_use]
+    pub fn without_queue_actions(mut self) -> Self {
+        self.queue_actions = QueueActions::NotCounted;
+        self
+    }
+
+    fn of(prefix: &str, face: Face) -> Self {
         let mut meters = Self {
             prefix: prefix.to_owned(),
+            face,
+            queue_actions: QueueActions::Counted,
             counters: BTreeMap::new(),
             gauges: BTreeMap::new(),
             histograms: BTreeMap::new(),
+            hooks: HookMetrics::default(),
         };
-        for row in &table::ALL {
-            let opts = Opts::new(format!("{prefix}{}", row.name), row.help);
-            match row.kind {
-                Kind::Counter => {
-                    meters
-                        .counters
-                        .insert(row.name, CounterVec::new(opts, row.labels).expect(WELL_FORMED));
-                }
-                Kind::Gauge => {
-                    meters
-                        .gauges
-                        .insert(row.name, GaugeVec::new(opts, row.labels).expect(WELL_FORMED));
-                }
-                Kind::Histogram => {
-                    let opts = HistogramOpts::from(opts).buckets(BUCKETS.to_vec());
-                    meters
-                        .histograms
-                        .insert(row.name, HistogramVec::new(opts, row.labels).expect(WELL_FORMED));
-                }
-                Kind::Sampled => {}
-            }
+        for row in table::all().into_iter().filter(|row| row.face.is_of(face)) {
+            meters.keep(row);
         }
         meters
     }
 
-    /// Adds to a counter; adding nothing makes its series exist.
+    fn keep(&mut self, row: &'static Row) {
+        let opts = Opts::new(row.full_name(&self.prefix), row.help);
+        match row.kind {
+            Kind::Counter => {
+                let vec = CounterVec::new(opts, row.labels).expect(WELL_FORMED);
+                self.counters.insert(row.name, vec);
+            }
+            Kind::Gauge => {
+                let vec = GaugeVec::new(opts, row.labels).expect(WELL_FORMED);
+                self.gauges.insert(row.name, vec);
+            }
+            Kind::Histogram => {
+                let opts = HistogramOpts::from(opts).buckets(row.bounds.to_vec());
+                let vec = HistogramVec::new(opts, row.labels).expect(WELL_FORMED);
+                self.histograms.insert(row.name, vec);
+            }
+            Kind::Sampled => {}
+        }
+    }
+
+    /// Adds to a counter; adding nothing makes its series exist. One that only the other program has takes nothing.
     pub fn add<const N: usize>(&self, meter: &Meter<Counter, N>, labels: [&str; N], by: f64) {
-        self.counters
-            .get(meter.name)
-            .expect(LISTED)
-            .with_label_values(&labels)
-            .inc_by(by);
+        if let Some(vec) = self.kept(&self.counters, meter) {
+            vec.with_label_values(&labels).inc_by(by);
+        }
     }
 
-    /// Sets a gauge.
+    /// Sets a gauge, if this program has it.
     pub fn set<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], value: f64) {
-        self.gauges
-            .get(meter.name)
-            .expect(LISTED)
-            .with_label_values(&labels)
-            .set(value);
+        if let Some(vec) = self.kept(&self.gauges, meter) {
+            vec.with_label_values(&labels).set(value);
+        }
     }
 
-    /// Puts a duration into a histogram.
+    /// Adds to a gauge, if this program has it.
+    pub fn raise<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], by: f64) {
+        if let Some(vec) = self.kept(&self.gauges, meter) {
+            vec.with_label_values(&labels).add(by);
+        }
+    }
+
+    /// Ends a series of a gauge: what it was about is gone.
+    pub fn end<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N]) {
+        if let Some(vec) = self.kept(&self.gauges, meter) {
+            // It may never have begun, which is the same.
+            let _ = vec.remove_label_values(&labels);
+        }
+    }
+
+    /// Puts a duration into a histogram, if this program has it.
     pub fn observe<const N: usize>(&self, meter: &Meter<Histogram, N>, labels: [&str; N], took: Duration) {
-        self.histograms
-            .get(meter.name)
-            .expect(LISTED)
-            .with_label_values(&labels)
-            .observe(took.as_secs_f64());
+        if let Some(vec) = self.kept(&self.histograms, meter) {
+            vec.with_label_values(&labels).observe(took.as_secs_f64());
+        }
     }
 
-    /// Everything as text, in the order of the names. Without a sample the series that come from the loop are absent.
+    fn kept<'a, V, K, const N: usize>(
+        &self,
+        vecs: &'a BTreeMap<&'static str, V>,
+        meter: &Meter<K, N>,
+    ) -> Option<&'a V> {
+        let ours = meter.face.is_of(self.face);
+        ours.then(|| vecs.get(meter.name).expect(LISTED))
+    }
+
+    /// Everything of our own as text, in the order of names and labels. Without a sample the series that come from the loop
+    /// are absent.
     pub fn render(&self, sample: Option<&Sample>) -> String {
         let mut families: Vec<MetricFamily> = Vec::new();
         families.extend(self.counters.values().flat_map(Collector::collect));
@@ -116,6 +160,12 @@ impl Meters {
         families.extend(process::families());
         families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
+        for family in &mut families {
+            family.mut_metric().sort_by_cached_key(|metric| {
+                let values = metric.get_label().iter().map(|label| label.value().to_owned());
+                values.collect::<Vec<String>>()
+            });
+        }
         TextEncoder::new()
             .encode_to_string(&families)
             .expect("families without a name or series were left out")
@@ -137,6 +187,7 @@ impl Meters {
         [
             self.family(&table::TASKS_QUEUE_LENGTH, lengths),
             self.family(&table::TASKS_QUEUE_HEAD_INFO, heads),
+            self.family(&table::TASKS_QUEUE_BY_HOOK, queues::crowds(&sample.queues)),
             self.family(&table::MM_MODULE_INFO, modules),
         ]
         .concat()
@@ -145,10 +196,13 @@ impl Meters {
     /// A family made for one scrape, so that no series outlives what it is about.
     fn family<'a, const N: usize>(
         &self,
-        meter: &Meter<Sampled, N>,
+        meter: &'static Meter<Sampled, N>,
         rows: impl Iterator<Item = ([&'a str; N], f64)>,
     ) -> Vec<MetricFamily> {
-        let opts = Opts::new(format!("{}{}", self.prefix, meter.name), meter.help);
+        if !meter.face.is_of(self.face) {
+            return Vec::new();
+        }
+        let opts = Opts::new(meter.row().full_name(&self.prefix), meter.help);
         let vec = GaugeVec::new(opts, &meter.labels).expect(WELL_FORMED);
         for (labels, value) in rows {
             vec.with_label_values(&labels).set(value);
@@ -161,6 +215,7 @@ impl fmt::Debug for Meters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Meters")
             .field("prefix", &self.prefix)
+            .field("face", &self.face)
             .finish_non_exhaustive()
     }
 }

@@ -2,117 +2,15 @@
 //!
 //! Names and labels that the original had are a contract with dashboards and alerts and never change.
 
-use std::marker::PhantomData;
+pub mod alone;
+pub mod cluster;
 
-/// What the numbers count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Things or occurrences.
-    Count,
-    /// Seconds.
-    Seconds,
-    /// Bytes.
-    Bytes,
-}
+use super::meter::{Counter, Gauge, Histogram, Meter, Row, Sampled, Unit};
 
-/// How a meter is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Only grows.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-    /// Counts durations by size.
-    Histogram,
-    /// A gauge that is taken anew at each scrape.
-    Sampled,
-}
-
-/// Ties a marker type to the way its meters are kept.
-pub trait Kept {
-    /// The way.
-    const KIND: Kind;
-}
-
-/// Marks meters that only grow.
-#[derive(Debug)]
-pub enum Counter {}
-/// Marks meters that go up and down.
-#[derive(Debug)]
-pub enum Gauge {}
-/// Marks meters that count durations by size.
-#[derive(Debug)]
-pub enum Histogram {}
-/// Marks gauges that are taken anew at each scrape.
-#[derive(Debug)]
-pub enum Sampled {}
-
-impl Kept for Counter {
-    const KIND: Kind = Kind::Counter;
-}
-
-impl Kept for Gauge {
-    const KIND: Kind = Kind::Gauge;
-}
-
-impl Kept for Histogram {
-    const KIND: Kind = Kind::Histogram;
-}
-
-impl Kept for Sampled {
-    const KIND: Kind = Kind::Sampled;
-}
-
-/// One metric with `N` labels.
-#[derive(Debug)]
-pub struct Meter<K, const N: usize> {
-    /// The name without prefix.
-    pub name: &'static str,
-    /// What is counted.
-    pub unit: Unit,
-    /// One sentence for people.
-    pub help: &'static str,
-    /// The names of its labels.
-    pub labels: [&'static str; N],
-    kind: PhantomData<K>,
-}
-
-/// A meter without its types, for lists.
-#[derive(Debug, Clone, Copy)]
-pub struct Row {
-    /// The name without prefix.
-    pub name: &'static str,
-    /// How it is kept.
-    pub kind: Kind,
-    /// What is counted.
-    pub unit: Unit,
-    /// One sentence for people.
-    pub help: &'static str,
-    /// The names of its labels.
-    pub labels: &'static [&'static str],
-}
-
-impl<K: Kept, const N: usize> Meter<K, N> {
-    const fn new(name: &'static str, unit: Unit, labels: [&'static str; N], help: &'static str) -> Self {
-        Self {
-            name,
-            unit,
-            help,
-            labels,
-            kind: PhantomData,
-        }
-    }
-
-    const fn row(&'static self) -> Row {
-        Row {
-            name: self.name,
-            kind: K::KIND,
-            unit: self.unit,
-            help: self.help,
-            labels: &self.labels,
-        }
-    }
-}
+/// Operations on a queue take less than others.
+const QUEUE_BUCKETS: [f64; 13] = [
+    0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+];
 
 const HOOK: [&str; 4] = ["hook", "binding", "queue", "activation"];
 const MODULE_HOOK: [&str; 5] = ["module", "hook", "binding", "queue", "activation"];
@@ -122,79 +20,92 @@ pub static BINDING_COUNT: Meter<Gauge, 2> = Meter::new(
     Unit::Count,
     ["module", "hook"],
     "Bindings of a hook; the module is empty for global hooks.",
-);
+)
+.of_modules();
 pub static CONFIG_VALUES_ERRORS: Meter<Counter, 0> = Meter::new(
     "config_values_errors_total",
     Unit::Count,
     [],
     "Grows by one at once and then every 5 seconds while a key of the ConfigMap cannot be used.",
-);
+)
+.of_modules();
 pub static CONVERGENCE_SECONDS: Meter<Counter, 1> = Meter::new(
     "convergence_seconds",
     Unit::Seconds,
     ["activation"],
     "Time spent in converges that ended.",
-);
+)
+.of_modules();
 pub static CONVERGENCE_TOTAL: Meter<Counter, 1> = Meter::new(
     "convergence_total",
     Unit::Count,
     ["activation"],
     "Converges that ended.",
-);
+)
+.of_modules();
 pub static FAILURES: Meter<Counter, 2> = Meter::new(
     "failures_total",
     Unit::Count,
     ["step", "class"],
     "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled or defect.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_ALLOWED_ERRORS: Meter<Counter, 4> = Meter::new(
     "global_hook_allowed_errors_total",
     Unit::Count,
     HOOK,
     "Failed runs of global hooks that their binding allows to fail.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_ERRORS: Meter<Counter, 4> = Meter::new(
     "global_hook_errors_total",
     Unit::Count,
     HOOK,
     "Failed runs of global hooks; each is retried.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_RUN_MAX_RSS: Meter<Gauge, 4> = Meter::new(
     "global_hook_run_max_rss_bytes",
     Unit::Bytes,
     HOOK,
     "Peak resident memory of the last run of a global hook.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_RUN_SECONDS: Meter<Histogram, 4> = Meter::new(
     "global_hook_run_seconds",
     Unit::Seconds,
     HOOK,
     "Wall time of runs of global hooks.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_RUN_SYS_CPU: Meter<Histogram, 4> = Meter::new(
     "global_hook_run_sys_cpu_seconds",
     Unit::Seconds,
     HOOK,
     "CPU time of runs of global hooks in the kernel.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_RUN_USER_CPU: Meter<Histogram, 4> = Meter::new(
     "global_hook_run_user_cpu_seconds",
     Unit::Seconds,
     HOOK,
     "CPU time of runs of global hooks in user mode.",
-);
+)
+.of_modules();
 pub static GLOBAL_HOOK_SUCCESS: Meter<Counter, 4> = Meter::new(
     "global_hook_success_total",
     Unit::Count,
     HOOK,
     "Runs of global hooks that succeeded.",
-);
+)
+.of_modules();
 pub static HELM_OPERATION_SECONDS: Meter<Histogram, 3> = Meter::new(
     "helm_operation_seconds",
     Unit::Seconds,
     ["module", "activation", "operation"],
     "Time of release steps by the most that was needed: check-upgrade (nothing to do), template (rendered the same) or upgrade.",
-);
+)
+.of_modules();
 pub static LIVE_TICKS: Meter<Counter, 0> = Meter::new(
     "live_ticks",
     Unit::Count,
@@ -206,91 +117,127 @@ pub static MM_MODULE_INFO: Meter<Sampled, 3> = Meter::new(
     Unit::Count,
     ["module", "enabled", "critical"],
     "1 for every module that was found, with whether it is enabled.",
-);
+)
+.of_modules();
 pub static MODULE_DELETE_ERRORS: Meter<Counter, 1> = Meter::new(
     "module_delete_errors_total",
     Unit::Count,
     ["module"],
     "Failed attempts to remove a module.",
-);
+)
+.of_modules();
 pub static MODULE_HELM_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_helm_seconds",
     Unit::Seconds,
     ["module", "activation"],
     "Time from start to end of a module's release step.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_ALLOWED_ERRORS: Meter<Counter, 5> = Meter::new(
     "module_hook_allowed_errors_total",
     Unit::Count,
     MODULE_HOOK,
     "Failed runs of module hooks that their binding allows to fail.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_ERRORS: Meter<Counter, 5> = Meter::new(
     "module_hook_errors_total",
     Unit::Count,
     MODULE_HOOK,
     "Failed runs of module hooks; each is retried.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_RUN_MAX_RSS: Meter<Gauge, 5> = Meter::new(
     "module_hook_run_max_rss_bytes",
     Unit::Bytes,
     MODULE_HOOK,
     "Peak resident memory of the last run of a module hook or enabled script.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_RUN_SECONDS: Meter<Histogram, 5> = Meter::new(
     "module_hook_run_seconds",
     Unit::Seconds,
     MODULE_HOOK,
     "Wall time of runs of module hooks.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_RUN_SYS_CPU: Meter<Histogram, 5> = Meter::new(
     "module_hook_run_sys_cpu_seconds",
     Unit::Seconds,
     MODULE_HOOK,
     "CPU time of runs of module hooks and enabled scripts in the kernel.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_RUN_USER_CPU: Meter<Histogram, 5> = Meter::new(
     "module_hook_run_user_cpu_seconds",
     Unit::Seconds,
     MODULE_HOOK,
     "CPU time of runs of module hooks and enabled scripts in user mode.",
-);
+)
+.of_modules();
 pub static MODULE_HOOK_SUCCESS: Meter<Counter, 5> = Meter::new(
     "module_hook_success_total",
     Unit::Count,
     MODULE_HOOK,
     "Runs of module hooks that succeeded.",
-);
+)
+.of_modules();
 pub static MODULE_RUN_ERRORS: Meter<Counter, 1> = Meter::new(
     "module_run_errors_total",
     Unit::Count,
     ["module"],
     "Failed runs of a module; each is retried.",
-);
+)
+.of_modules();
 pub static MODULE_RUN_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_run_seconds",
     Unit::Seconds,
     ["module", "activation"],
     "Time from the start of a module's run until its hooks and its release are as its values want them.",
-);
+)
+.of_modules();
 pub static MODULES_DISCOVER_ERRORS: Meter<Counter, 0> = Meter::new(
     "modules_discover_errors_total",
     Unit::Count,
     [],
     "Failed attempts to find out which modules are enabled.",
-);
+)
+.of_modules();
 pub static TASK_WAIT_IN_QUEUE: Meter<Counter, 4> = Meter::new(
     "task_wait_in_queue_seconds_total",
     Unit::Seconds,
     ["module", "hook", "binding", "queue"],
     "Time that tasks waited in a queue before they began.",
-);
+)
+.of_modules();
+pub static TASKS_QUEUE_ACTION_SECONDS: Meter<Histogram, 2> = Meter::new(
+    "tasks_queue_action_duration_seconds",
+    Unit::Seconds,
+    ["queue_name", "queue_action"],
+    "Time that an operation on a queue took; QUEUE_ACTIONS_METRICS=no switches it off.",
+)
+.up_to(&QUEUE_BUCKETS);
+pub static TASKS_QUEUE_COMPACTED: Meter<Counter, 2> = Meter::new(
+    "tasks_queue_compaction_operations_total",
+    Unit::Count,
+    ["queue_name", "hook"],
+    "How often the tasks of a hook were merged because its queue had grown long.",
+)
+.telemetry();
+pub static TASKS_QUEUE_BY_HOOK: Meter<Sampled, 2> = Meter::new(
+    "tasks_queue_compaction_tasks_by_hook",
+    Unit::Count,
+    ["queue_name", "hook"],
+    "Tasks of a hook in a queue, for hooks with more than 20.",
+)
+.telemetry();
 pub static TASKS_QUEUE_HEAD_INFO: Meter<Sampled, 4> = Meter::new(
     "tasks_queue_head_info",
     Unit::Count,
     ["queue", "module", "task_type", "hook"],
     "1 for the first task of every queue that has one.",
-);
+)
+.of_modules();
 pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
     "tasks_queue_length",
     Unit::Count,
@@ -298,8 +245,8 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
     "Tasks in a queue, the running one included.",
 );
 
-/// All of them, by name.
-pub static ALL: [Row; 30] = [
+/// Those of this file, by name.
+static OWN: [Row; 33] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -328,6 +275,16 @@ pub static ALL: [Row; 30] = [
     MODULE_RUN_SECONDS.row(),
     MODULES_DISCOVER_ERRORS.row(),
     TASK_WAIT_IN_QUEUE.row(),
+    TASKS_QUEUE_ACTION_SECONDS.row(),
+    TASKS_QUEUE_COMPACTED.row(),
+    TASKS_QUEUE_BY_HOOK.row(),
     TASKS_QUEUE_HEAD_INFO.row(),
     TASKS_QUEUE_LENGTH.row(),
 ];
+
+/// All of them, those of one name behind each other.
+pub fn all() -> Vec<&'static Row> {
+    let mut rows: Vec<&Row> = OWN.iter().chain(&alone::OWN).chain(&cluster::OWN).collect();
+    rows.sort_by_key(|row| row.name);
+    rows
+}

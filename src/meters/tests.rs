@@ -1,8 +1,11 @@
 use std::fmt::Write as _;
 
+use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::query::TaskReport;
 
-use super::table::{Row, Unit};
+use super::bindings::{Bound, Enabled, WatchError};
+use super::meter::Unit;
+use super::queues::QueueAction;
 use super::*;
 
 fn render_own(meters: &Meters, sample: Option<&Sample>) -> String {
@@ -14,15 +17,23 @@ fn render_own(meters: &Meters, sample: Option<&Sample>) -> String {
 
 #[test]
 fn every_meter_of_the_table_is_listed_once() {
-    let source = include_str!("table.rs");
-    assert_eq!(
-        source.matches("\npub static ").count() - 1,
-        table::ALL.len(),
-        "a meter is missing in `ALL`"
-    );
-    let mut names: Vec<&str> = table::ALL.iter().map(|row| row.name).collect();
-    names.dedup();
-    assert_eq!(names.len(), table::ALL.len());
+    let sources = [
+        include_str!("table.rs"),
+        include_str!("table/alone.rs"),
+        include_str!("table/cluster.rs"),
+    ];
+    let declared: usize = sources
+        .iter()
+        .map(|source| source.matches("\npub static ").count())
+        .sum();
+    assert_eq!(declared, table::all().len(), "a meter is missing in `OWN`");
+    for face in [Face::Modules, Face::HooksAlone] {
+        let ours = table::all().into_iter().filter(|row| row.face.is_of(face));
+        let mut names: Vec<String> = ours.map(|row| row.full_name("")).collect();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "two meters of one name");
+    }
 }
 
 #[test]
@@ -109,42 +120,230 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
     );
 }
 
+fn hook(owner: Owner) -> HookId {
+    HookId {
+        owner,
+        name: HookName::parse("hooks/a.sh").unwrap(),
+    }
+}
+
+/// Everything that watches, bindings and queues report, once.
+fn report_once(meters: &Meters, owner: Owner) {
+    let hook = hook(owner);
+    let bound = Bound {
+        hook: &hook,
+        binding: "maps",
+        queue: "main",
+        kind: "ConfigMap",
+    };
+    let took = Duration::from_millis(3);
+    meters.snapshot_objects(&bound, 7);
+    meters.jq_seconds(&bound, took);
+    meters.event_seconds(&bound, took);
+    meters.bindings_enabled(&hook, Duration::from_millis(250), Enabled::Failed);
+    meters.bindings_enabled(&hook, Duration::from_millis(500), Enabled::Succeeded);
+    meters.watch_error(WatchError::Expired);
+    meters.watch_replaced("v1/configmaps", "default");
+    meters.monitor_missing("maps");
+    meters.queue_action("main", QueueAction::AddLast, Duration::from_micros(150));
+    meters.queue_compacted("main", "hooks/a.sh");
+}
+
+/// What they leave, without the buckets of histograms.
+fn reported(meters: &Meters) -> Vec<String> {
+    let text = meters.render(None);
+    text.lines()
+        .filter(|line| line.contains("own_") && !line.starts_with('#') && !line.contains("_bucket{"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn with_hooks_alone_names_and_labels_are_those_of_shell_operator() {
+    let meters = Meters::of_hooks_alone("own_");
+    report_once(&meters, Owner::Global);
+    assert_eq!(
+        reported(&meters),
+        [
+            r#"d8_telemetry_own_tasks_queue_compaction_operations_total{hook="hooks/a.sh",queue_name="main"} 1"#,
+            r#"own_binding_monitor_missing_total{binding="maps"} 1"#,
+            r#"own_factory_informer_dead_total{gvr="v1/configmaps",namespace="default"} 1"#,
+            r#"own_hook_enable_kubernetes_bindings_errors_total{hook="hooks/a.sh"} 1"#,
+            r#"own_hook_enable_kubernetes_bindings_seconds{hook="hooks/a.sh"} 0.5"#,
+            r#"own_hook_enable_kubernetes_bindings_success{hook="hooks/a.sh"} 1"#,
+            r#"own_kube_event_duration_seconds_sum{binding="maps",hook="hooks/a.sh",queue="main"} 0.003"#,
+            r#"own_kube_event_duration_seconds_count{binding="maps",hook="hooks/a.sh",queue="main"} 1"#,
+            r#"own_kube_jq_filter_duration_seconds_sum{binding="maps",hook="hooks/a.sh",queue="main"} 0.003"#,
+            r#"own_kube_jq_filter_duration_seconds_count{binding="maps",hook="hooks/a.sh",queue="main"} 1"#,
+            r#"own_kube_snapshot_objects{binding="maps",hook="hooks/a.sh",queue="main"} 7"#,
+            r#"own_kubernetes_client_watch_errors_total{error_type="expired"} 1"#,
+            r#"own_tasks_queue_action_duration_seconds_sum{queue_action="AddLast",queue_name="main"} 0.00015"#,
+            r#"own_tasks_queue_action_duration_seconds_count{queue_action="AddLast",queue_name="main"} 1"#,
+        ]
+    );
+    let text = meters.render(None);
+    assert!(text.contains(
+        "own_tasks_queue_action_duration_seconds_bucket{queue_action=\"AddLast\",queue_name=\"main\",le=\"0.0001\"} 0\n"
+    ));
+    assert!(text.contains(
+        "own_tasks_queue_action_duration_seconds_bucket{queue_action=\"AddLast\",queue_name=\"main\",le=\"0.0002\"} 1\n"
+    ));
+    meters.add(&table::MODULE_RUN_ERRORS, ["one"], 1.0);
+    assert_eq!(reported(&meters).len(), 14, "what only modules have is not shown");
+}
+
+#[test]
+fn with_modules_a_series_says_whose_it_is() {
+    let meters = Meters::new("own_").without_queue_actions();
+    report_once(&meters, ModuleName::parse("one").unwrap().into());
+    let reported = reported(&meters);
+    let labels = r#"{binding="maps",hook="hooks/a.sh",kind="ConfigMap",module="one",queue="main"}"#;
+    assert!(
+        reported.contains(&format!("own_kube_snapshot_objects{labels} 7")),
+        "{reported:#?}"
+    );
+    assert!(reported.contains(&format!("own_kube_event_duration_seconds_count{labels} 1")));
+    assert!(
+        !reported.iter().any(|line| line.contains("queue_action")),
+        "nobody wants them"
+    );
+    assert!(
+        !reported.iter().any(|line| line.contains("hook_enable")),
+        "the original has none with modules"
+    );
+}
+
+#[test]
+fn what_is_gone_leaves_no_series() {
+    let meters = Meters::new("own_");
+    let hook = hook(Owner::Global);
+    let bound = Bound {
+        hook: &hook,
+        binding: "maps",
+        queue: "main",
+        kind: "ConfigMap",
+    };
+    meters.snapshot_gone(&bound);
+    meters.snapshot_objects(&bound, 7);
+    meters.snapshot_gone(&bound);
+    meters.watch_fresh("ConfigMap", "default");
+    assert_eq!(reported(&meters), [""; 0]);
+    meters.watch_stale("ConfigMap", "default", Duration::from_secs(90));
+    assert_eq!(
+        reported(&meters),
+        [r#"own_kube_watch_stale_seconds{kind="ConfigMap",namespace="default"} 90"#]
+    );
+    meters.watch_fresh("ConfigMap", "default");
+    assert_eq!(reported(&meters), [""; 0]);
+}
+
+#[test]
+fn a_hook_with_many_tasks_is_shown() {
+    let task = |hook: &str| TaskReport {
+        kind: "HookRun",
+        module: String::new(),
+        hook: hook.into(),
+        description: String::new(),
+    };
+    let mut tasks = vec![task("few.sh"); 20];
+    tasks.extend(vec![task("many.sh"); 21]);
+    let sample = Sample {
+        queues: vec![QueueReport {
+            name: "main".into(),
+            status: String::new(),
+            tasks,
+        }],
+        modules: Vec::new(),
+    };
+    let text = Meters::of_hooks_alone("own_").render(Some(&sample));
+    let shown: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("own_") && !line.starts_with('#'))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            r#"d8_telemetry_own_tasks_queue_compaction_tasks_by_hook{hook="many.sh",queue_name="main"} 21"#,
+            r#"own_tasks_queue_length{queue="main"} 41"#,
+        ]
+    );
+}
+
 /// `docs/metrics.md` is this text; `UPDATE=1` writes it.
 fn reference() -> String {
-    let mut page = String::from(
-        "# Metrics\n\nServed at `/metrics`. Every name begins with the prefix of `--prometheus-metrics-prefix`, `addon_operator_` by default.\n\
-         Histograms count seconds in buckets up to 0, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5 and 10.\n\
-         `binding` is the kind of a binding; `activation` is `OperatorStartup` during the first converge and empty after it.\n\n\
-         | name | kind | unit | labels | meaning |\n|---|---|---|---|---|\n",
-    );
-    for Row {
-        name,
-        kind,
-        unit,
-        help,
-        labels,
-    } in table::ALL
-    {
-        let kind = match kind {
+    let mut page = HEAD.to_owned();
+    for row in table::all() {
+        let kind = match row.kind {
             Kind::Counter => "counter",
             Kind::Gauge | Kind::Sampled => "gauge",
             Kind::Histogram => "histogram",
         };
-        let unit = match unit {
+        let unit = match row.unit {
             Unit::Count => "",
             Unit::Seconds => "seconds",
             Unit::Bytes => "bytes",
         };
-        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-        writeln!(page, "| `{name}` | {kind} | {unit} | {} | {help} |", labels.join(", ")).unwrap();
+        let face = match row.face {
+            Face::Any => "",
+            Face::Modules => "modules",
+            Face::HooksAlone => "hooks alone",
+        };
+        let labels: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, help, labels) = (row.full_name("P_"), row.help, labels.join(", "));
+        writeln!(page, "| `{name}` | {face} | {kind} | {unit} | {labels} | {help} |").unwrap();
     }
     page.push_str("\nWithout the prefix:\n\n| name | meaning |\n|---|---|\n");
     for family in process::families() {
         writeln!(page, "| `{}` | {} |", family.name(), family.help()).unwrap();
     }
-    page.push_str("\nThis page is made from the table in `src/meters/table.rs`.\n");
-    page
+    page + TAIL
 }
+
+const HEAD: &str = "# Metrics
+
+## Our own
+
+Served at `/metrics`. `P_` stands for the prefix of `--prometheus-metrics-prefix`: `addon_operator_` by default, and
+`shell_operator_` where we serve hooks alone. The column *where* says which of the two has a metric; without a word both have it.
+
+Histograms count seconds in buckets up to 0, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5 and 10; actions on queues in
+buckets up to 0, .0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2 and .5; requests in the usual ones from .005 to 10.
+
+With modules `binding` is the kind of a binding, except in `kube_*` and `task_wait_*`, where it is its name, as it is with hooks
+alone everywhere. `activation` is `OperatorStartup` during the first converge and empty after it.
+
+| name | where | kind | unit | labels | meaning |
+|---|---|---|---|---|---|
+";
+
+const TAIL: &str = "
+The two tables are made from `src/meters/table.rs` and the files beside it.
+
+## Those of hooks
+
+Served at `/metrics/hooks`, under the names that the hooks give them. A hook writes operations to the file `METRICS_PATH`: JSON
+objects one after the other, which are applied when it has ended with 0.
+
+| field | meaning |
+|---|---|
+| `name` | the metric |
+| `action` | `add` to a counter, `set` a gauge, `observe` a value for a histogram, or `expire` a group |
+| `value` | the number; fractions count everywhere, and a counter does not take what is below zero |
+| `add`, `set` | short for `action` and `value` |
+| `buckets` | upper bounds for `observe`, each larger than the one before; those of the first observation count |
+| `labels` | a map of strings; `hook`, and `module` for hooks of modules, are ours to set |
+| `group` | series that come and go together |
+
+- A run that names a group ends all series of that group first, and then writes. Hooks that name the same group share it.
+- What has no group stays until it is written again, `add` and `observe` accumulate. `expire` without a group ends what the hook
+  wrote without one.
+- A run that writes nothing leaves everything as it was. When a module is switched off, what its hooks wrote ends.
+- A file that cannot be read or meant fails the hook, and nothing of it is applied: the error names line, operation and field.
+- An operation without an action, with one that does not exist, with both `add` and `set`, or that takes from a counter, is left
+  out with a warning.
+- A metric keeps its kind while it has a series. Samples of another kind are lost, which the log says; so are new series beyond
+  8 MiB of names and labels of one hook, and those that would give a metric more than 64 labels.
+";
 
 #[test]
 fn the_reference_page_is_up_to_date() {

@@ -5,7 +5,8 @@ use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, Notice};
 use addon_core::operator::event::{SyncAction, Usage};
 
-use crate::meters::{self, Meters, table};
+use crate::meters::table::{self, alone};
+use crate::meters::{self, Meters};
 
 /// Counts the notice.
 pub(super) fn count(notice: &Notice, meters: &Meters) {
@@ -85,12 +86,13 @@ pub(super) fn count(notice: &Notice, meters: &Meters) {
         } => {
             let module = module.as_ref().map_or("", ModuleName::as_str);
             let hook = hook.as_ref().map_or("", |hook| hook.name.as_str());
-            let labels = [module, hook, binding, queue.as_str()];
-            meters.add(&table::TASK_WAIT_IN_QUEUE, labels, waited.as_secs_f64());
+            let (queue, waited) = (queue.as_str(), waited.as_secs_f64());
+            meters.add(&table::TASK_WAIT_IN_QUEUE, [module, hook, binding, queue], waited);
+            meters.add(&alone::TASK_WAIT, [hook, binding, queue], waited);
         }
+        Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
         Notice::HookStarted { .. }
         | Notice::ModuleSwitched { .. }
-        | Notice::ModuleDeleted { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
         | Notice::ConvergeStarted { .. }
@@ -114,20 +116,24 @@ enum End {
 }
 
 /// Counts one run. All three counters are touched, so that none is missing when it is first asked for.
-fn ended(meters: &Meters, hook: &HookId, labels: &HookLabels, end: End) {
+fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
     let by = |wanted| if end == wanted { 1.0 } else { 0.0 };
     let HookLabels {
         binding,
         queue,
         activation,
         binding_name: _,
-    } = labels;
+    } = named;
     match &hook.owner {
         Owner::Global => {
             let labels = [hook.name.as_str(), binding, queue, activation];
             meters.add(&table::GLOBAL_HOOK_SUCCESS, labels, by(End::Success));
             meters.add(&table::GLOBAL_HOOK_ALLOWED_ERRORS, labels, by(End::Allowed));
             meters.add(&table::GLOBAL_HOOK_ERRORS, labels, by(End::Error));
+            let labels = alone_labels(hook, named);
+            meters.add(&alone::HOOK_RUN_SUCCESS, labels, by(End::Success));
+            meters.add(&alone::HOOK_RUN_ALLOWED_ERRORS, labels, by(End::Allowed));
+            meters.add(&alone::HOOK_RUN_ERRORS, labels, by(End::Error));
         }
         Owner::Module(module) => {
             let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
@@ -138,13 +144,13 @@ fn ended(meters: &Meters, hook: &HookId, labels: &HookLabels, end: End) {
     }
 }
 
-fn used(meters: &Meters, hook: &HookId, labels: &HookLabels, usage: Usage) {
+fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
     let HookLabels {
         binding,
         queue,
         activation,
         binding_name: _,
-    } = labels;
+    } = named;
     match &hook.owner {
         Owner::Global => {
             let labels = [hook.name.as_str(), binding, queue, activation];
@@ -152,6 +158,11 @@ fn used(meters: &Meters, hook: &HookId, labels: &HookLabels, usage: Usage) {
             meters.observe(&table::GLOBAL_HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&table::GLOBAL_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::GLOBAL_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
+            let labels = alone_labels(hook, named);
+            meters.observe(&alone::HOOK_RUN_SECONDS, labels, usage.wall);
+            meters.observe(&alone::HOOK_RUN_USER_CPU, labels, usage.user);
+            meters.observe(&alone::HOOK_RUN_SYS_CPU, labels, usage.system);
+            meters.set(&alone::HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
         }
         Owner::Module(module) => {
             let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
@@ -160,6 +171,15 @@ fn used(meters: &Meters, hook: &HookId, labels: &HookLabels, usage: Usage) {
             meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
         }
+    }
+}
+
+/// With hooks alone a run is labelled by the name of its binding. One at the start has neither a name nor a queue.
+fn alone_labels<'a>(hook: &'a HookId, named: &'a HookLabels) -> [&'a str; 3] {
+    if named.binding == "onStartup" {
+        [hook.name.as_str(), "", ""]
+    } else {
+        [hook.name.as_str(), &named.binding_name, &named.queue]
     }
 }
 

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::metric;
 use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::effect::HookLabels;
 use addon_core::operator::event::Usage;
@@ -236,5 +237,91 @@ fn what_we_cancelled_ourselves_is_no_error() {
             (&info, &"Hook is cancelled".into()),
             (&info, &"ModuleRun is cancelled".into())
         ]
+    );
+}
+
+/// What the notices move where we serve hooks alone.
+fn moved_alone(notices: &[Notice]) -> Vec<String> {
+    let meters = Arc::new(Meters::of_hooks_alone("own_"));
+    let told = Notices::new(Arc::clone(&meters), String::new());
+    for notice in notices {
+        told.tell(notice);
+    }
+    let text = meters.render(None);
+    text.lines()
+        .filter(|line| line.starts_with("own_") && !line.contains("_bucket{"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
+    let usage = Usage {
+        wall: Duration::from_secs(2),
+        user: Duration::from_millis(500),
+        system: Duration::from_millis(250),
+        max_rss: 4096,
+    };
+    let at_start = HookLabels {
+        binding: "onStartup",
+        binding_name: "onStartup".into(),
+        ..labels()
+    };
+    let moved = moved_alone(&[
+        Notice::HookSucceeded {
+            hook: hook(Owner::Global),
+            labels: labels(),
+            usage,
+        },
+        Notice::HookFailed {
+            hook: hook(Owner::Global),
+            labels: at_start,
+            failure: Failure::new(Class::HookFailed, "exit code 3"),
+            allowed: false,
+            attempts: 1,
+            retry_in: None,
+        },
+        Notice::ConvergeFinished {
+            reason: "Operator-Startup".into(),
+            took: Duration::from_secs(3),
+            first: true,
+            failing: Vec::new(),
+        },
+    ]);
+    let nightly = r#"{binding="nightly",hook="hooks/a.sh",queue="main"}"#;
+    let start = r#"{binding="",hook="hooks/a.sh",queue=""}"#;
+    assert_eq!(
+        moved,
+        [
+            format!("own_hook_run_allowed_errors_total{start} 0"),
+            format!("own_hook_run_allowed_errors_total{nightly} 0"),
+            format!("own_hook_run_errors_total{start} 1"),
+            format!("own_hook_run_errors_total{nightly} 0"),
+            format!("own_hook_run_max_rss_bytes{nightly} 4096"),
+            format!("own_hook_run_seconds_sum{nightly} 2"),
+            format!("own_hook_run_seconds_count{nightly} 1"),
+            format!("own_hook_run_success_total{start} 0"),
+            format!("own_hook_run_success_total{nightly} 1"),
+            format!("own_hook_run_sys_cpu_seconds_sum{nightly} 0.25"),
+            format!("own_hook_run_sys_cpu_seconds_count{nightly} 1"),
+            format!("own_hook_run_user_cpu_seconds_sum{nightly} 0.5"),
+            format!("own_hook_run_user_cpu_seconds_count{nightly} 1"),
+        ]
+    );
+}
+
+#[test]
+fn a_module_that_is_removed_takes_the_metrics_of_its_hooks_along() {
+    let meters = Arc::new(Meters::new("own_"));
+    let told = Notices::new(Arc::clone(&meters), String::new());
+    let written = metric::parse(r#"{"name": "size", "set": 1}"#).unwrap();
+    for owner in [module("one"), module("two")] {
+        meters.apply_hook_metrics(&hook(owner.into()), written.operations.clone());
+    }
+    told.tell(&Notice::ModuleDeleted { module: module("one") });
+    let text = meters.render_hooks();
+    assert!(
+        text.contains("module=\"two\"") && !text.contains("module=\"one\""),
+        "{text}"
     );
 }

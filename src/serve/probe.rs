@@ -24,7 +24,7 @@ pub type Trouble = watch::Receiver<Option<String>>;
 pub struct Probe {
     /// To ask the loop.
     pub doors: Loop,
-    /// To render our own metrics.
+    /// To render our own metrics and those of hooks.
     pub meters: Arc<Meters>,
     /// Told in `/readyz`.
     pub trouble: Trouble,
@@ -92,8 +92,8 @@ async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
     })
 }
 
-async fn hook_metrics() -> Response {
-    scraped(String::new())
+async fn hook_metrics(State(probe): State<Probe>) -> Response {
+    scraped(probe.meters.render_hooks())
 }
 
 fn scraped(body: String) -> Response {

@@ -1,3 +1,5 @@
+use addon_core::metric;
+use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::query::{Answer, Query};
 
 use super::super::stage;
@@ -146,7 +148,18 @@ async fn metrics_show_queues_and_modules_and_survive_a_silent_loop() {
         body.contains("process_cpu_seconds_total ") && !body.contains("own_"),
         "{body}"
     );
-    assert_eq!(at(stage::status(), "/metrics/hooks").await, (200, String::new()));
+
+    let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
+    let probe = probe(doors, None);
+    let hook = HookId {
+        owner: Owner::Global,
+        name: HookName::parse("a.sh").unwrap(),
+    };
+    let written = metric::parse(r#"{"name": "size", "set": 1}"#).unwrap();
+    probe.meters.apply_hook_metrics(&hook, written.operations);
+    let (code, kind, body) = stage::ask(router(probe), "GET /metrics/hooks").await;
+    assert_eq!((code, kind.as_str()), (200, meters::CONTENT_TYPE));
+    assert!(body.contains("\nsize{hook=\"a.sh\"} 1\n"), "{body}");
 }
 
 #[tokio::test]

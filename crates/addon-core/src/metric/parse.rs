@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::name::{Group, LabelName, MetricName, NameError};
-use super::{Buckets, Change, Finite, Labels, NotGrowing, Operation, Sample};
+use super::{Buckets, Change, Finite, Kind, Labels, NotGrowing, Operation, Sample};
 
 /// How much of a name is shown when it is told what is wrong with it.
 const SHOWN: usize = 80;
@@ -204,12 +204,11 @@ struct Written {
     labels: Vec<(String, String)>,
 }
 
-/// What an operation turned out to want, with the value of its shortcut.
+/// What an operation turned out to want.
 enum Action {
-    Add(Option<Finite>),
-    Set(Option<Finite>),
-    Observe,
     Expire,
+    /// A sample for a metric of this kind, with the value where this action has it.
+    Write(Kind, Option<Finite>),
 }
 
 impl Written {
@@ -229,54 +228,54 @@ impl Written {
 
     /// A shortcut counts more than `action` and `value`.
     fn action(&self) -> Result<Action, Useless> {
-        let action = match (self.add, self.set, self.action.as_deref()) {
+        let (kind, value) = match (self.add, self.set, self.action.as_deref()) {
             (Some(_), Some(_), _) => return Err(Useless::BothShortcuts),
-            (Some(by), None, _) => Action::Add(Some(by)),
-            (None, Some(to), _) => Action::Set(Some(to)),
-            (None, None, Some("add")) => Action::Add(self.value),
-            (None, None, Some("set")) => Action::Set(self.value),
-            (None, None, Some("observe")) => Action::Observe,
-            (None, None, Some("expire")) => Action::Expire,
+            (Some(by), None, _) => (Kind::Counter, Some(by)),
+            (None, Some(to), _) => (Kind::Gauge, Some(to)),
+            (None, None, Some("add")) => (Kind::Counter, self.value),
+            (None, None, Some("set")) => (Kind::Gauge, self.value),
+            (None, None, Some("observe")) => (Kind::Histogram, self.value),
+            (None, None, Some("expire")) => return Ok(Action::Expire),
             (None, None, None | Some("")) => return Err(Useless::NoAction),
             (None, None, Some(unknown)) => {
                 let action = unknown.chars().take(SHOWN).collect();
                 return Err(Useless::UnknownAction { action });
             }
         };
-        match action {
-            Action::Add(Some(by)) if by.get() < 0.0 => Err(Useless::Negative { by }),
-            Action::Add(_) | Action::Set(_) | Action::Observe | Action::Expire => Ok(action),
+        match value {
+            Some(by) if kind == Kind::Counter && by.get() < 0.0 => Err(Useless::Negative { by }),
+            value => Ok(Action::Write(kind, value)),
         }
     }
 
     fn operation(self, action: &Action) -> Result<Operation, Problem> {
-        let word = match action {
-            Action::Add(_) => "add",
-            Action::Set(_) => "set",
-            Action::Observe => "observe",
-            Action::Expire => {
-                return Ok(Operation {
-                    group: self.group,
-                    change: Change::Expire,
-                });
+        let change = match action {
+            Action::Expire => Change::Expire,
+            Action::Write(kind, value) => {
+                let action = match kind {
+                    Kind::Counter => "add",
+                    Kind::Gauge => "set",
+                    Kind::Histogram => "observe",
+                };
+                let missing = |field| Problem::Missing { field, action };
+                let name = self.name.ok_or_else(|| missing("name"))?;
+                let name = MetricName::parse(&name).map_err(Problem::Name)?;
+                let labels = labels(self.labels)?;
+                let value = value.ok_or_else(|| missing("value"))?;
+                let sample = match kind {
+                    Kind::Counter => Sample::Add(value),
+                    Kind::Gauge => Sample::Set(value),
+                    Kind::Histogram => Sample::Observe {
+                        value,
+                        buckets: buckets(self.buckets.ok_or_else(|| missing("buckets"))?, &labels)?,
+                    },
+                };
+                Change::Write { name, labels, sample }
             }
-        };
-        let missing = |field| Problem::Missing { field, action: word };
-        let name = self.name.ok_or_else(|| missing("name"))?;
-        let name = MetricName::parse(&name).map_err(Problem::Name)?;
-        let labels = labels(self.labels)?;
-        let value = |value: Option<Finite>| value.ok_or_else(|| missing("value"));
-        let sample = match action {
-            Action::Add(by) => Sample::Add(value(*by)?),
-            Action::Set(to) => Sample::Set(value(*to)?),
-            Action::Observe | Action::Expire => Sample::Observe {
-                value: value(self.value)?,
-                buckets: buckets(self.buckets.ok_or_else(|| missing("buckets"))?, &labels)?,
-            },
         };
         Ok(Operation {
             group: self.group,
-            change: Change::Write { name, labels, sample },
+            change,
         })
     }
 }

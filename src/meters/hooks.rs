@@ -1,0 +1,127 @@
+//! What hooks wrote, kept for the scrape of `/metrics/hooks`. The names are the hooks' own, without our prefix.
+//!
+//! The rules are the core's; here is the lock around its store. It is never held across an await.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use addon_core::metric::{Lost, Operation, Store, exposition};
+use addon_core::name::{HookId, ModuleName, Owner};
+use tracing::error;
+
+use super::Meters;
+
+/// How many metrics with lost samples are told after one run; a hook that loses more loses all in the same way.
+const TOLD: usize = 10;
+
+/// The page counts its own mistakes, which it cannot make: people's dashboards know the name.
+const OWN_ERRORS: &str = "# HELP promhttp_metric_handler_errors_total Total number of internal errors encountered by the promhttp metric handler.
+# TYPE promhttp_metric_handler_errors_total counter
+promhttp_metric_handler_errors_total{cause=\"encoding\"} 0
+promhttp_metric_handler_errors_total{cause=\"gathering\"} 0
+";
+const OWN_ERRORS_NAME: &str = "promhttp_metric_handler_errors_total";
+
+/// The store of all hooks.
+#[derive(Debug, Default)]
+pub(super) struct HookMetrics(Mutex<Store>);
+
+impl HookMetrics {
+    fn store(&self) -> MutexGuard<'_, Store> {
+        // The store is whole after a panic in between: it holds no series half.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meters {
+    /// Applies what one successful run of a hook wrote. Samples that cannot be taken are told in the log and fail
+    /// nothing.
+    pub fn apply_hook_metrics(&self, hook: &HookId, operations: Vec<Operation>) {
+        if operations.is_empty() {
+            return;
+        }
+        let lost = self.hooks.store().apply(hook, operations);
+        tell(hook, &lost);
+    }
+
+    /// Ends what the owner's hooks wrote: they do not run any more.
+    pub fn forget_hook_metrics(&self, owner: &Owner) {
+        self.hooks.store().forget(owner);
+    }
+
+    /// What hooks wrote, as text.
+    pub fn render_hooks(&self) -> String {
+        let store = self.hooks.store();
+        let mut text = exposition::text(&store);
+        let taken = store.families().any(|(name, _)| name.as_str() == OWN_ERRORS_NAME);
+        drop(store);
+        if !taken {
+            text.push_str(OWN_ERRORS);
+        }
+        text
+    }
+}
+
+fn tell(hook: &HookId, lost: &[Lost]) {
+    let name = hook.name.as_str();
+    let module = hook.owner.module().map(ModuleName::as_str);
+    for one in &lost[..lost.len().min(TOLD)] {
+        error!(hook = name, module, metric = one.metric.as_str(), error = %one, "Samples of a hook's metric are lost");
+    }
+    if let Some(more) = lost.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        error!(
+            hook = name,
+            module, more, "Samples of more metrics of the hook are lost"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use addon_core::metric;
+    use addon_core::name::HookName;
+
+    use super::*;
+
+    fn written(meters: &Meters, owner: Owner, text: &str) {
+        let hook = HookId {
+            owner,
+            name: HookName::parse("hooks/a.sh").unwrap(),
+        };
+        meters.apply_hook_metrics(&hook, metric::parse(text).unwrap().operations);
+    }
+
+    #[test]
+    fn hooks_have_a_page_of_their_own() {
+        let meters = Meters::new("own_");
+        assert_eq!(meters.render_hooks(), OWN_ERRORS);
+        let one: Owner = ModuleName::parse("one").unwrap().into();
+        written(&meters, Owner::Global, r#"{"name": "size", "set": 1.5}"#);
+        written(
+            &meters,
+            one.clone(),
+            r#"{"name": "size", "set": 2} {"name": "size", "add": 2}"#,
+        );
+        assert_eq!(
+            meters.render_hooks(),
+            "# HELP size size\n# TYPE size gauge\n\
+             size{hook=\"hooks/a.sh\",module=\"\"} 1.5\n\
+             size{hook=\"hooks/a.sh\",module=\"one\"} 2\n"
+                .to_owned()
+                + OWN_ERRORS
+        );
+        assert!(!meters.render(None).contains("size{"));
+        meters.forget_hook_metrics(&one);
+        assert!(!meters.render_hooks().contains("module=\"one\""));
+    }
+
+    #[test]
+    fn a_hook_may_have_the_name_that_the_page_would_use() {
+        let meters = Meters::new("own_");
+        written(
+            &meters,
+            Owner::Global,
+            &format!("{{\"name\": \"{OWN_ERRORS_NAME}\", \"set\": 1}}"),
+        );
+        assert_eq!(meters.render_hooks().matches("# TYPE").count(), 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! What queues are counted by. Must never keep what a queue holds: that is asked for at each scrape.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use addon_core::operator::query::QueueReport;
+
+use super::{Meters, count, table};
+
+/// Hooks with no more tasks than this in one queue are not worth a series.
+const CROWD: usize = 20;
+
+/// What is done to a queue, in the words of the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueAction {
+    /// A task goes in front of all others.
+    AddFirst,
+    /// A task goes to the end.
+    AddLast,
+    /// The first task is looked at.
+    GetFirst,
+    /// The first task is done.
+    RemoveFirst,
+    /// Tasks are taken out because others take them in.
+    DeleteFunc,
+    /// The tasks are listed.
+    IterateSnapshot,
+}
+
+impl QueueAction {
+    fn label(self) -> &'static str {
+        match self {
+            Self::AddFirst => "AddFirst",
+            Self::AddLast => "AddLast",
+            Self::GetFirst => "GetFirst",
+            Self::RemoveFirst => "RemoveFirst",
+            Self::DeleteFunc => "DeleteFunc",
+            Self::IterateSnapshot => "IterateSnapshot",
+        }
+    }
+}
+
+/// Whether somebody wants to know how long operations on queues take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueActions {
+    Counted,
+    NotCounted,
+}
+
+impl Meters {
+    /// Something was done to a queue.
+    pub fn queue_action(&self, queue: &str, action: QueueAction, took: Duration) {
+        if self.queue_actions == QueueActions::Counted {
+            self.observe(&table::TASKS_QUEUE_ACTION_SECONDS, [queue, action.label()], took);
+        }
+    }
+
+    /// The tasks of a hook were merged because the queue had grown long.
+    pub fn queue_compacted(&self, queue: &str, hook: &str) {
+        self.add(&table::TASKS_QUEUE_COMPACTED, [queue, hook], 1.0);
+    }
+}
+
+/// The hooks with many tasks in one queue, and how many those are.
+pub(super) fn crowds(queues: &[QueueReport]) -> impl Iterator<Item = ([&str; 2], f64)> {
+    let mut tasks: BTreeMap<[&str; 2], usize> = BTreeMap::new();
+    for queue in queues {
+        for task in queue.tasks.iter().filter(|task| !task.hook.is_empty()) {
+            *tasks.entry([&queue.name, &task.hook]).or_default() += 1;
+        }
+    }
+    let crowds = tasks.into_iter().filter(|(_, tasks)| *tasks > CROWD);
+    crowds.map(|(labels, tasks)| (labels, count(tasks)))
+}
