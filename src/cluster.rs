@@ -10,6 +10,7 @@ pub mod error;
 pub mod kubeconfig;
 pub mod releases;
 pub mod state;
+pub mod webhooks;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
