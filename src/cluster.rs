@@ -11,6 +11,7 @@ pub mod kinds;
 pub mod kubeconfig;
 pub mod releases;
 pub mod state;
+pub mod webhooks;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

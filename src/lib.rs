@@ -6,6 +6,7 @@ pub mod report;
 pub mod settings;
 pub mod telemetry;
 
+pub mod certificates;
 pub mod mailbox;
 pub mod meters;
 pub mod process;

@@ -28,10 +28,10 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 const ALL_OF_CORE: &str =
     "name time failure number digest yaml values object metric queue hook module release artifact review";
 const LAYERS_TO_0: &str = "core report settings telemetry";
-const LAYERS_TO_1: &str = "core report settings telemetry process mailbox meters";
-const LAYERS_TO_2: &str = "core report settings telemetry process mailbox meters disk helm cluster registry";
-const LAYERS_TO_4: &str =
-    "core report settings telemetry process mailbox meters notices disk helm cluster registry jobs serve driver";
+const LAYERS_TO_1: &str = "core report settings telemetry process certificates mailbox meters";
+const LAYERS_TO_2: &str =
+    "core report settings telemetry process certificates mailbox meters disk helm cluster registry";
+const LAYERS_TO_4: &str = "core report settings telemetry process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -64,6 +64,7 @@ pub(crate) const SHELL: Table = Table {
         row("settings", "core"),
         row("telemetry", "core report settings"),
         row("process", LAYERS_TO_0),
+        row("certificates", LAYERS_TO_0),
         row("mailbox", LAYERS_TO_0),
         row("meters", LAYERS_TO_0),
         row("notices", "core meters"),

@@ -1,0 +1,267 @@
+//! A certificate with its key and with those who signed it, taken apart and checked.
+
+use std::fmt;
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::review::registration::CaBundle;
+use jiff::Timestamp;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, RootCertStore};
+use thiserror::Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// A PEM text, with the place that errors name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// A file, or a key of a Secret.
+    pub place: String,
+    /// What stands there.
+    pub text: Vec<u8>,
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pem")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The three texts that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts {
+    /// The certificate, and those between it and the CA.
+    pub cert: Pem,
+    /// Its private key.
+    pub key: Pem,
+    /// Certificates of those who may have signed it.
+    pub ca: Pem,
+}
+
+/// Why a text cannot be used.
+#[derive(Debug, Error)]
+#[error("cannot use {place}")]
+pub struct BadCertificate {
+    place: String,
+    #[source]
+    problem: Problem,
+}
+
+/// What is wrong with it.
+#[derive(Debug, Error)]
+pub enum Problem {
+    #[error("it holds no certificate in PEM form")]
+    NoCertificate,
+    #[error("it holds no private key in PEM form")]
+    NoKey,
+    #[error("it is no PEM text: {0}")]
+    Pem(String),
+    #[error("its certificate {number} cannot be read: {why}")]
+    Unreadable { number: usize, why: String },
+    #[error("its certificate {number} is valid only from {from} on")]
+    NotYet { number: usize, from: Timestamp },
+    #[error("its certificate {number} was valid until {until}")]
+    Expired { number: usize, until: Timestamp },
+    #[error("it is not the key of the certificate")]
+    OtherKey,
+    #[error("its key cannot be used: {0}")]
+    Key(String),
+}
+
+impl From<BadCertificate> for Failure {
+    fn from(error: BadCertificate) -> Self {
+        Self::of(Class::Invalid, &error)
+    }
+}
+
+impl Pem {
+    fn bad(&self, problem: Problem) -> BadCertificate {
+        BadCertificate {
+            place: self.place.clone(),
+            problem,
+        }
+    }
+
+    /// Every certificate of the text, in its order; there is at least one.
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, BadCertificate> {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
+        let found = found.map_err(|error| self.bad(Problem::Pem(error.to_string())))?;
+        if found.is_empty() {
+            return Err(self.bad(Problem::NoCertificate));
+        }
+        for (place, der) in found.iter().enumerate() {
+            Validity::of(der).map_err(|why| self.bad(Problem::Unreadable { number: place + 1, why }))?;
+        }
+        Ok(found)
+    }
+
+    /// The certificates as those that are trusted.
+    pub fn roots(&self) -> Result<RootCertStore, BadCertificate> {
+        let mut roots = RootCertStore::empty();
+        for (place, der) in self.certificates()?.into_iter().enumerate() {
+            let why = |error: rustls::Error| error.to_string();
+            let added = roots.add(der).map_err(why);
+            added.map_err(|why| self.bad(Problem::Unreadable { number: place + 1, why }))?;
+        }
+        Ok(roots)
+    }
+}
+
+/// When a certificate can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// From then on.
+    pub from: Timestamp,
+    /// Until then.
+    pub until: Timestamp,
+}
+
+impl Validity {
+    /// Reads it out of a certificate.
+    pub fn of(der: &CertificateDer<'_>) -> Result<Self, String> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+        let validity = certificate.validity();
+        let time = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
+        Ok(Self {
+            from: time(validity.not_before.timestamp())?,
+            until: time(validity.not_after.timestamp())?,
+        })
+    }
+
+    fn check(self, number: usize, now: Timestamp) -> Result<(), Problem> {
+        if now < self.from {
+            let from = self.from;
+            return Err(Problem::NotYet { number, from });
+        }
+        if now > self.until {
+            let until = self.until;
+            return Err(Problem::Expired { number, until });
+        }
+        Ok(())
+    }
+}
+
+/// The DNS names that a certificate is for; none if it cannot be read.
+pub fn dns_names(der: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else {
+        return Vec::new();
+    };
+    let Ok(Some(names)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let names = names.value.general_names.iter();
+    let names = names.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// What a listener serves with, and what the API server is told of it.
+#[derive(Clone)]
+pub struct Material {
+    key: Arc<CertifiedKey>,
+    authorities: Vec<CertificateDer<'static>>,
+    expires: Timestamp,
+}
+
+impl fmt::Debug for Material {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Material")
+            .field("expires", &self.expires)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Material {
+    /// A key belongs to one certificate, so that it need not be looked at.
+    fn eq(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert && self.authorities == other.authorities
+    }
+}
+
+impl Material {
+    /// Checks that the texts can be read, fit together and are valid now. Authorities that are not valid any more are
+    /// left out, as long as one remains.
+    pub fn read(texts: &Texts, now: Timestamp) -> Result<Self, BadCertificate> {
+        let Texts { cert, key, ca } = texts;
+        let chain = cert.certificates()?;
+        let mut expires = Timestamp::MAX;
+        for (place, der) in chain.iter().enumerate() {
+            let number = place + 1;
+            let validity = Validity::of(der).map_err(|why| cert.bad(Problem::Unreadable { number, why }))?;
+            validity.check(number, now).map_err(|problem| cert.bad(problem))?;
+            expires = expires.min(validity.until);
+        }
+        let mut authorities = ca.certificates()?;
+        let checked = authorities.iter().enumerate().map(|(place, der)| {
+            let number = place + 1;
+            let validity = Validity::of(der).map_err(|why| Problem::Unreadable { number, why })?;
+            validity.check(number, now)
+        });
+        if let Some(Err(problem)) = checked.min_by_key(Result::is_err) {
+            return Err(ca.bad(problem));
+        }
+        authorities.retain(|der| Validity::of(der).is_ok_and(|validity| validity.check(1, now).is_ok()));
+        let key_der = match PrivateKeyDer::from_pem_slice(&key.text) {
+            Ok(found) => found,
+            Err(rustls::pki_types::pem::Error::NoItemsFound) => return Err(key.bad(Problem::NoKey)),
+            Err(error) => return Err(key.bad(Problem::Pem(error.to_string()))),
+        };
+        let certified = CertifiedKey::from_der(chain, key_der, &ring::default_provider());
+        let certified = certified.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => key.bad(Problem::OtherKey),
+            other => key.bad(Problem::Key(other.to_string())),
+        })?;
+        Ok(Self {
+            key: Arc::new(certified),
+            authorities,
+            expires,
+        })
+    }
+
+    /// The certificate with its key.
+    pub(super) fn key(&self) -> &Arc<CertifiedKey> {
+        &self.key
+    }
+
+    /// When the first part of its chain ends.
+    pub fn expires(&self) -> Timestamp {
+        self.expires
+    }
+
+    /// Those who may have signed it.
+    pub fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.authorities
+    }
+}
+
+/// Certificates as the API server takes them, each once.
+pub fn bundle<'a>(authorities: impl IntoIterator<Item = &'a CertificateDer<'static>>) -> Option<CaBundle> {
+    let mut once: Vec<&CertificateDer<'static>> = Vec::new();
+    for authority in authorities {
+        if !once.contains(&authority) {
+            once.push(authority);
+        }
+    }
+    let text: String = once.into_iter().map(|der| armoured(der)).collect();
+    CaBundle::new(text).ok()
+}
+
+/// One certificate in PEM form.
+pub(super) fn armoured(der: &CertificateDer<'_>) -> String {
+    use base64::Engine as _;
+    const WIDTH: usize = 64;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for line in text.as_bytes().chunks(WIDTH) {
+        pem.push_str(&String::from_utf8_lossy(line));
+        pem.push('\n');
+    }
+    pem + "-----END CERTIFICATE-----\n"
+}

@@ -1,0 +1,186 @@
+//! The TLS side of one listener: what it serves with now, and whether it listens yet.
+//!
+//! A listener is opened when there is something to serve with. Connections that exist go on with what they began with;
+//! the next handshake uses what is there then.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum_server::tls_rustls::RustlsConfig;
+use rustls::crypto::ring;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use super::material::Material;
+
+/// Nothing can be served.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    #[error("cannot require certificates of clients")]
+    Clients(#[source] rustls::server::VerifierBuilderError),
+    #[error("cannot set up TLS")]
+    Setup(#[from] rustls::Error),
+}
+
+/// How far a listener has got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Nobody needs it.
+    Idle,
+    /// There is something to serve with.
+    Wanted,
+    /// It is open at this address.
+    Listening(SocketAddr),
+    /// It could not be opened.
+    Failed(String),
+}
+
+/// What one listener serves with. Clones share it.
+#[derive(Clone)]
+pub struct Tls(Arc<Inner>);
+
+struct Inner {
+    config: RustlsConfig,
+    served: Mutex<Option<Served>>,
+    phase: watch::Sender<Phase>,
+}
+
+#[derive(Clone)]
+struct Served {
+    material: Material,
+    clients: Option<Arc<RootCertStore>>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(&*self.0.phase.borrow()).finish()
+    }
+}
+
+impl Tls {
+    /// Refuses every handshake until there is something to serve with.
+    pub fn new() -> Result<Self, TlsError> {
+        let config = RustlsConfig::from_config(config(None, WebPkiClientVerifier::no_client_auth())?);
+        Ok(Self(Arc::new(Inner {
+            config,
+            served: Mutex::default(),
+            phase: watch::Sender::new(Phase::Idle),
+        })))
+    }
+
+    /// Serves with this from the next handshake on. Where there are authorities of clients, these have to show a
+    /// certificate of one of them. Says whether anything is served differently now.
+    pub fn serve(&self, material: &Material, clients: Option<Arc<RootCertStore>>) -> Result<bool, TlsError> {
+        let changed = !self.serves(material, clients.as_deref());
+        if changed {
+            self.swap(material, clients)?;
+        }
+        self.want();
+        Ok(changed)
+    }
+
+    /// Has the listener opened if it is not, also after it could not be.
+    pub fn want(&self) {
+        self.0.phase.send_if_modified(|phase| {
+            let idle = matches!(phase, Phase::Idle | Phase::Failed(_));
+            if idle {
+                *phase = Phase::Wanted;
+            }
+            idle
+        });
+    }
+
+    fn serves(&self, material: &Material, clients: Option<&RootCertStore>) -> bool {
+        let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.as_ref().is_some_and(|served| {
+            let asked = served.clients.as_deref().map(|store| &store.roots);
+            served.material == *material && asked == clients.map(|store| &store.roots)
+        })
+    }
+
+    fn swap(&self, material: &Material, clients: Option<Arc<RootCertStore>>) -> Result<(), TlsError> {
+        let verifier: Arc<dyn ClientCertVerifier> = match &clients {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(roots) => {
+                let provider = Arc::new(ring::default_provider());
+                let built = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
+                built.map_err(TlsError::Clients)?
+            }
+        };
+        let config = config(Some(Arc::clone(material.key())), verifier)?;
+        let material = material.clone();
+        *self.0.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(Served { material, clients });
+        self.0.config.reload_from_config(config);
+        Ok(())
+    }
+
+    /// What it serves with now.
+    pub fn served(&self) -> Option<Material> {
+        let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.as_ref().map(|served| served.material.clone())
+    }
+
+    /// Whether clients have to show a certificate.
+    pub fn asks_clients(&self) -> bool {
+        let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.as_ref().is_some_and(|served| served.clients.is_some())
+    }
+
+    /// For the listener.
+    pub fn rustls(&self) -> RustlsConfig {
+        self.0.config.clone()
+    }
+
+    /// Waits until the listener has to be opened.
+    pub async fn wanted(&self) {
+        let mut phase = self.0.phase.subscribe();
+        // The sender lives as long as we do.
+        drop(phase.wait_for(|phase| *phase == Phase::Wanted).await);
+    }
+
+    /// Tells how the listener fares.
+    pub fn tell(&self, phase: Phase) {
+        self.0.phase.send_replace(phase);
+    }
+
+    /// Waits until the listener is open, or has failed to open.
+    pub async fn opened(&self) -> Result<SocketAddr, String> {
+        let mut phase = self.0.phase.subscribe();
+        let settled = phase
+            .wait_for(|phase| matches!(phase, Phase::Listening(_) | Phase::Failed(_)))
+            .await;
+        match settled.as_deref() {
+            Ok(Phase::Listening(address)) => Ok(*address),
+            Ok(Phase::Failed(why)) => Err(why.clone()),
+            Ok(Phase::Idle | Phase::Wanted) | Err(_) => Err("it was never opened".to_owned()),
+        }
+    }
+}
+
+fn config(
+    key: Option<Arc<CertifiedKey>>,
+    clients: Arc<dyn ClientCertVerifier>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    let mut config = builder
+        .with_client_cert_verifier(clients)
+        .with_cert_resolver(Arc::new(Only(key)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// One certificate for whatever name is asked for.
+#[derive(Debug)]
+struct Only(Option<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Only {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.clone()
+    }
+}

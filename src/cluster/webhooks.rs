@@ -1,0 +1,243 @@
+//! What stands in the cluster so that the API server asks our hooks: webhook configurations, and the conversion of
+//! resource definitions.
+//!
+//! Compares before it writes, so that nothing is written when nothing has changed and what somebody else has changed is
+//! put right. Must never touch more of an object than what is ours in it.
+
+pub mod ensure;
+pub mod kept;
+
+use std::fmt;
+
+use addon_core::review::routes::AdmissionKind;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::error::{Attempt, RequestError};
+
+/// Says who made a configuration.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
+/// How often a write is tried that somebody else came in between.
+const ROUNDS: usize = 3;
+const CRDS: &str = "customresourcedefinitions";
+
+/// Something that was not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What was done about it.
+    pub done: Done,
+    /// The resource as RBAC spells it.
+    pub resource: &'static str,
+    /// The object's name.
+    pub name: String,
+}
+
+/// What was done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It was not there.
+    Created,
+    /// It was not as it should be.
+    Updated,
+    /// Nobody needs it any more.
+    Removed,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let done = match self.done {
+            Done::Created => "created",
+            Done::Updated => "updated",
+            Done::Removed => "removed",
+        };
+        write!(f, "{} '{}' {done}", self.resource, self.name)
+    }
+}
+
+/// A webhook configuration as it should be.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Of which kind.
+    pub kind: AdmissionKind,
+    /// Its name.
+    pub name: &'a str,
+    /// Its `.webhooks`; none if there is to be no such configuration.
+    pub webhooks: &'a [Value],
+    /// Goes only together with this.
+    pub owner: Option<&'a OwnerReference>,
+}
+
+impl Wanted<'_> {
+    fn resource(&self) -> &'static str {
+        match self.kind {
+            AdmissionKind::Validating => "validatingwebhookconfigurations",
+            AdmissionKind::Mutating => "mutatingwebhookconfigurations",
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            AdmissionKind::Validating => "ValidatingWebhookConfiguration",
+            AdmissionKind::Mutating => "MutatingWebhookConfiguration",
+        }
+    }
+
+    fn change(&self, done: Done) -> Change {
+        Change {
+            done,
+            resource: self.resource(),
+            name: self.name.to_owned(),
+        }
+    }
+
+    fn new_object(&self, resource: &ApiResource) -> DynamicObject {
+        let mut object = DynamicObject::new(self.name, resource).data(json!({"webhooks": self.webhooks}));
+        let (key, value) = MANAGED_BY;
+        object.labels_mut().insert(key.to_owned(), value.to_owned());
+        object.metadata.owner_references = self.owner.map(|owner| vec![owner.clone()]);
+        object
+    }
+
+    /// What has to be changed in the object that is there.
+    fn difference(&self, found: &DynamicObject) -> Option<Value> {
+        let mut patch = json!({});
+        if found
+            .data
+            .get("webhooks")
+            .is_none_or(|there| *there != json!(self.webhooks))
+        {
+            patch["webhooks"] = json!(self.webhooks);
+        }
+        let owners = found.owner_references();
+        let lacks = |owner: &&OwnerReference| owners.iter().all(|there| there.uid != owner.uid);
+        // Whom somebody else's object belongs to is not ours to say.
+        if let Some(owner) = self.owner.filter(lacks).filter(|_| is_ours(found)) {
+            let all: Vec<_> = owners.iter().chain([owner]).collect();
+            patch["metadata"]["ownerReferences"] = json!(all);
+        }
+        (patch != json!({})).then(|| versioned(patch, found))
+    }
+}
+
+fn is_ours(object: &DynamicObject) -> bool {
+    let (key, value) = MANAGED_BY;
+    object.labels().get(key).is_some_and(|there| there == value)
+}
+
+/// The patch is refused if somebody has changed the object since.
+fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
+    patch["metadata"]["resourceVersion"] = json!(found.meta().resource_version);
+    patch
+}
+
+impl Cluster {
+    /// Brings a webhook configuration to where it should be. One that is not needed any more is removed if we made it,
+    /// and emptied if somebody else did.
+    pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
+        for _ in 1..ROUNDS {
+            match Box::pin(self.try_configuration(wanted)).await {
+                // Somebody else wrote, or there is none any more or one already: look again.
+                Err(error) if error.is_conflict() || error.is_not_found() => {}
+                settled => return settled,
+            }
+        }
+        Box::pin(self.try_configuration(wanted)).await
+    }
+
+    async fn try_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", wanted.kind());
+        let resource = ApiResource::from_gvk_with_plural(&kind, wanted.resource());
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
+        let found = match self.ask(attempt("get"), api.get_opt(wanted.name)).await {
+            // Who never had a webhook needs no right to look for one.
+            Err(error) if wanted.webhooks.is_empty() && error.code() == Some(403) => return Ok(None),
+            found => found?,
+        };
+        let Some(found) = found else {
+            if wanted.webhooks.is_empty() {
+                return Ok(None);
+            }
+            let object = wanted.new_object(&resource);
+            let params = PostParams::default();
+            self.ask(attempt("create"), api.create(&params, &object)).await?;
+            return Ok(Some(wanted.change(Done::Created)));
+        };
+        if wanted.webhooks.is_empty() && is_ours(&found) {
+            let params = DeleteParams::default().preconditions(Preconditions {
+                resource_version: found.metadata.resource_version,
+                uid: found.metadata.uid,
+            });
+            self.ask(attempt("delete"), api.delete(wanted.name, &params)).await?;
+            return Ok(Some(wanted.change(Done::Removed)));
+        }
+        let Some(patch) = wanted.difference(&found) else {
+            return Ok(None);
+        };
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.ask(attempt("patch"), api.patch(wanted.name, &params, &patch))
+            .await?;
+        Ok(Some(wanted.change(Done::Updated)))
+    }
+
+    /// Makes the API server convert a resource through us. A definition that is not there is an error.
+    pub async fn publish_conversion(&self, crd: &str, stanza: &Value) -> Result<Option<Change>, RequestError> {
+        for _ in 1..ROUNDS {
+            match self.try_conversion(crd, stanza).await {
+                Err(error) if error.is_conflict() => {}
+                settled => return settled,
+            }
+        }
+        self.try_conversion(crd, stanza).await
+    }
+
+    async fn try_conversion(&self, crd: &str, stanza: &Value) -> Result<Option<Change>, RequestError> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let attempt = |verb| self.cluster_attempt(verb, CRDS, crd);
+        let found = self.ask(attempt("get"), api.get(crd)).await?;
+        if json!(found.spec.conversion) == *stanza {
+            return Ok(None);
+        }
+        let mut conversion = stanza.clone();
+        // Either a service or an address: the one that is there must not stay.
+        conversion["webhook"]["clientConfig"]["url"] = Value::Null;
+        let patch = Patch::Merge(versioned(json!({"spec": {"conversion": conversion}}), &found));
+        let params = PatchParams::default();
+        self.ask(attempt("patch"), api.patch(crd, &params, &patch)).await?;
+        Ok(Some(Change {
+            done: Done::Updated,
+            resource: CRDS,
+            name: crd.to_owned(),
+        }))
+    }
+
+    /// The cluster role that goes when the chart that installed us goes, as an owner of objects.
+    pub async fn owning_role(&self, name: &str) -> Result<OwnerReference, RequestError> {
+        let api: Api<ClusterRole> = Api::all(self.client.clone());
+        let attempt = self.cluster_attempt("get", "clusterroles", name);
+        let role = self.ask(attempt, api.get_metadata(name)).await?;
+        Ok(OwnerReference {
+            api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+            kind: "ClusterRole".to_owned(),
+            name: name.to_owned(),
+            uid: role.metadata.uid.unwrap_or_default(),
+            ..OwnerReference::default()
+        })
+    }
+
+    fn cluster_attempt(&self, verb: &'static str, resource: &str, name: &str) -> Attempt {
+        Attempt {
+            verb,
+            resource: resource.to_owned(),
+            name: name.to_owned(),
+            namespace: None,
+            server: self.server.clone(),
+        }
+    }
+}

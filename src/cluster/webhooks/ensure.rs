@@ -1,0 +1,257 @@
+//! One step from what hooks want to what the API server does: certificates, listeners, configurations, in the order in
+//! which no request can fail.
+//!
+//! The API server trusts the next authority before anything is served that it has signed, and hears of a listener only
+//! after that has answered us. Called again and again, it does nothing as long as nothing has changed.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::review::registration::{self, Address};
+use addon_core::review::routes::{AdmissionKind, Routes};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use rustls::pki_types::CertificateDer;
+use tokio::time::timeout;
+
+use super::{Change, Wanted};
+use crate::certificates::files::{Files, clients};
+use crate::certificates::material::{Material, Validity, bundle};
+use crate::certificates::probe::probe;
+use crate::certificates::tls::Tls;
+use crate::cluster::Cluster;
+
+/// A listener is opened at once or not at all.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// Where certificates come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Somebody else puts them into files.
+    Files(Files),
+    /// We make them, and keep them in a Secret.
+    Own,
+}
+
+impl Source {
+    /// Takes files that are there; where nobody has put any, we make our own.
+    pub fn of(files: Files) -> Self {
+        if files.are_absent() {
+            Self::Own
+        } else {
+            Self::Files(files)
+        }
+    }
+}
+
+/// One of our listeners, as the cluster reaches it.
+#[derive(Debug)]
+pub struct Side {
+    /// The service that leads to it.
+    pub service: String,
+    /// Where its certificates come from.
+    pub source: Source,
+    /// Files with the authorities of those who may connect; none if everybody may.
+    pub client_ca: Vec<PathBuf>,
+    /// What it serves with.
+    pub tls: Tls,
+    /// Authorities of this life that may still be needed.
+    trusted: Mutex<Vec<CertificateDer<'static>>>,
+}
+
+impl Side {
+    pub fn new(service: impl Into<String>, source: Source, client_ca: Vec<PathBuf>, tls: Tls) -> Self {
+        Self {
+            service: service.into(),
+            source,
+            client_ca,
+            tls,
+            trusted: Mutex::default(),
+        }
+    }
+
+    /// Authorities that whoever asks us has to trust, now and after the next swap.
+    fn trust(&self, material: &Material, now: Timestamp) -> Vec<CertificateDer<'static>> {
+        let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        trusted.retain(|der| Validity::of(der).is_ok_and(|validity| now <= validity.until));
+        for authority in material.authorities() {
+            if !trusted.contains(authority) {
+                trusted.push(authority.clone());
+            }
+        }
+        trusted.clone()
+    }
+}
+
+/// Everything about webhooks that does not change in one life.
+#[derive(Debug)]
+pub struct Webhooks {
+    /// Where.
+    pub cluster: Cluster,
+    /// The name of both webhook configurations.
+    pub configuration: String,
+    /// The cluster role of the chart that installed us: what we publish goes with it.
+    pub owner: Option<String>,
+    /// Keeps certificates of our own.
+    pub secret: String,
+    /// Answers for admission.
+    pub admission: Side,
+    /// Answers for conversion.
+    pub conversion: Side,
+}
+
+impl Webhooks {
+    /// Makes the cluster ask us for exactly these routes. They have to be complete: what is missing in them is taken out
+    /// of the cluster. A part that fails does not keep the others from being done; the first failure is told.
+    pub async fn ensure(&self, routes: &Routes, now: Timestamp) -> Result<Vec<Change>, Failure> {
+        let mut changes = Vec::new();
+        let admission = Box::pin(self.ensure_admission(routes, now, &mut changes)).await;
+        let conversion = Box::pin(self.ensure_conversion(routes, now, &mut changes)).await;
+        for change in &changes {
+            tracing::info!(%change, "Webhooks are published");
+        }
+        admission.and(conversion).map(|()| changes)
+    }
+
+    async fn ensure_admission(
+        &self,
+        routes: &Routes,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Failure> {
+        const KINDS: [AdmissionKind; 2] = [AdmissionKind::Validating, AdmissionKind::Mutating];
+        if routes.admissions().next().is_none() {
+            for kind in KINDS {
+                changes.extend(self.publish(kind, &[], None).await?);
+            }
+            return Ok(());
+        }
+        let owner = match &self.owner {
+            Some(name) => Some(self.cluster.owning_role(name).await?),
+            None => None,
+        };
+        let ready = Box::pin(self.ready(&self.admission, now)).await?;
+        for kind in KINDS {
+            let webhooks = registration::webhooks(routes, kind, &ready.address);
+            changes.extend(self.publish(kind, &webhooks, owner.as_ref()).await?);
+        }
+        self.swap(&self.admission, &ready).await
+    }
+
+    async fn publish(
+        &self,
+        kind: AdmissionKind,
+        webhooks: &[serde_json::Value],
+        owner: Option<&OwnerReference>,
+    ) -> Result<Option<Change>, Failure> {
+        let name = &self.configuration;
+        let wanted = Wanted {
+            kind,
+            name,
+            webhooks,
+            owner,
+        };
+        Ok(self.cluster.publish_configuration(wanted).await?)
+    }
+
+    async fn ensure_conversion(
+        &self,
+        routes: &Routes,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Failure> {
+        if routes.conversions().next().is_none() {
+            return Ok(());
+        }
+        let ready = Box::pin(self.ready(&self.conversion, now)).await?;
+        let mut first = Ok(());
+        for (crd, stanza) in registration::conversions(routes, &ready.address) {
+            match self.cluster.publish_conversion(&crd, &stanza).await {
+                Ok(change) => changes.extend(change),
+                Err(error) if error.is_not_found() => {
+                    let report = format!("cannot convert '{crd}': there is no such resource definition yet");
+                    first = first.and(Err(Failure::new(Class::Unavailable, report)));
+                }
+                Err(error) => first = first.and(Err(error.into())),
+            }
+        }
+        self.swap(&self.conversion, &ready).await?;
+        first
+    }
+
+    /// The listener is open and can be verified by what is about to be published.
+    async fn ready(&self, side: &Side, now: Timestamp) -> Result<Ready, Failure> {
+        let material = self.material(side, now).await?;
+        if side.tls.served().is_none() {
+            serve(side, &material)?;
+        }
+        side.tls.want();
+        let bundle = bundle(&side.trust(&material, now));
+        let ca = bundle.ok_or_else(|| Failure::defect("checked certificates have no authority"))?;
+        let address = Address {
+            namespace: self.cluster.namespace().to_owned(),
+            service: side.service.clone(),
+            ca,
+        };
+        let ready = Ready { address, material };
+        match self.probe(side, &ready).await {
+            // What is served now may have been waited for too long; what is to be served may do.
+            Err(_) if side.tls.served().as_ref() != Some(&ready.material) => {
+                serve(side, &ready.material)?;
+                self.probe(side, &ready).await?;
+            }
+            probed => probed?,
+        }
+        Ok(ready)
+    }
+
+    async fn material(&self, side: &Side, now: Timestamp) -> Result<Material, Failure> {
+        let texts = match &side.source {
+            Source::Files(files) => files.read()?,
+            Source::Own => {
+                let names = [&self.admission, &self.conversion].map(|side| self.host(side));
+                let kept = Box::pin(self.cluster.webhook_certificates(&self.secret, &names, now)).await?;
+                self.cluster.texts_of(&self.secret, &kept)
+            }
+        };
+        Ok(Material::read(&texts, now)?)
+    }
+
+    async fn probe(&self, side: &Side, ready: &Ready) -> Result<(), Failure> {
+        let opened = timeout(OPENING, side.tls.opened()).await;
+        let opened = opened.unwrap_or_else(|_| Err("it is not opened".to_owned()));
+        let address = opened.map_err(|why| {
+            let report = format!("no listener for the service '{}': {why}", side.service);
+            Failure::new(Class::Unavailable, report)
+        })?;
+        let asks_clients = side.tls.asks_clients();
+        Ok(probe(address, &self.host(side), &ready.address.ca, asks_clients).await?)
+    }
+
+    /// Serves with the newest: by now it is trusted.
+    async fn swap(&self, side: &Side, ready: &Ready) -> Result<(), Failure> {
+        if serve(side, &ready.material)? {
+            self.probe(side, ready).await?;
+        }
+        Ok(())
+    }
+
+    /// The name under which the API server verifies us.
+    fn host(&self, side: &Side) -> String {
+        format!("{}.{}.svc", side.service, self.cluster.namespace())
+    }
+}
+
+struct Ready {
+    address: Address,
+    material: Material,
+}
+
+/// Whether anything is served differently now.
+fn serve(side: &Side, material: &Material) -> Result<bool, Failure> {
+    let clients = clients(&side.client_ca)?;
+    let served = side.tls.serve(material, clients);
+    served.map_err(|error| Failure::of(Class::Invalid, &error))
+}

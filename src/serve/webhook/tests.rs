@@ -1,0 +1,336 @@
+use std::future::pending;
+
+use addon_core::object::json::Json;
+use addon_core::review::reply::NoAnswer;
+use jiff::Timestamp;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+use crate::certificates::authority::{self, Stored};
+use crate::certificates::material::{Material, Pem, Texts, bundle};
+use crate::certificates::probe::{ProbeError, probe};
+
+const NAME: &str = "svc.ns.svc";
+
+fn stored() -> Stored {
+    authority::renewed(None, &[NAME.to_owned()], Timestamp::now())
+        .unwrap()
+        .unwrap()
+}
+
+fn pem(place: &str, text: &str) -> Pem {
+    Pem {
+        place: place.to_owned(),
+        text: text.into(),
+    }
+}
+
+fn material(stored: &Stored) -> Material {
+    let texts = Texts {
+        cert: pem("cert", &stored.cert),
+        key: pem("key", &stored.key),
+        ca: pem("ca", &stored.ca),
+    };
+    Material::read(&texts, Timestamp::now()).unwrap()
+}
+
+struct Running {
+    tls: Tls,
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<io::Result<()>>,
+    stored: Stored,
+}
+
+impl Running {
+    async fn start<F: Future<Output = Reply> + Send + 'static>(
+        reviews: Reviews,
+        handler: impl Fn(Asked) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let (tls, stop, stored) = (Tls::new().unwrap(), CancellationToken::new(), stored());
+        let listener = Listener {
+            reviews,
+            address: ([127, 0, 0, 1], 0).into(),
+            tls: tls.clone(),
+        };
+        let task = tokio::spawn(serve(listener, handler, stop.clone()));
+        tls.serve(&material(&stored), None).unwrap();
+        let address = tls.opened().await.unwrap();
+        Self {
+            tls,
+            address,
+            stop,
+            task,
+            stored,
+        }
+    }
+
+    /// The head and the body of the answer.
+    async fn send(&self, request: &str) -> (String, String) {
+        let mut stream = connect(self.address, &self.stored, None).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    async fn post(&self, path: &str, body: &str) -> (String, String) {
+        self.send(&post(path, "application/json", body)).await
+    }
+}
+
+fn post(path: &str, kind: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn connect(
+    address: SocketAddr,
+    trusted: &Stored,
+    client: Option<&Stored>,
+) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let roots = pem("ca", &trusted.ca).roots().unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some(client) => config
+            .with_client_auth_cert(
+                vec![CertificateDer::from_pem_slice(client.cert.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap(),
+            )
+            .unwrap(),
+    };
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from(NAME).unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, tcp).await
+}
+
+/// Answers with the path that was asked.
+async fn echo(asked: Asked) -> Reply {
+    Reply::Review(Json::from(&json!({"path": asked.path})))
+}
+
+const REQUEST: &str = r#"{"request": {"uid": "1"}}"#;
+
+#[tokio::test]
+async fn requests_are_judged_before_anybody_is_asked() {
+    let running = Running::start(Reviews::Admission, echo).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+    for (request, status, body) in [
+        (get("/healthz"), "200 OK", ""),
+        (get("/hooks/a"), "405 Method Not Allowed", ""),
+        (
+            post("/hooks/a", "text/plain", REQUEST),
+            "415 Unsupported Media Type",
+            "",
+        ),
+        (
+            post("/hooks/a", "application/json", "no json"),
+            "400 Bad Request",
+            "Invalid JSON payload",
+        ),
+        (
+            post("/hooks/a", "text/plain", ""),
+            "400 Bad Request",
+            "Invalid JSON payload",
+        ),
+        (
+            post("/hooks/a", "application/json", "{}"),
+            "400 Bad Request",
+            "Missing parameters: request",
+        ),
+        (
+            post("/hooks/a?timeout=10s", "application/json; charset=utf-8", REQUEST),
+            "200 OK",
+            r#"{"path":"/hooks/a"}"#,
+        ),
+    ] {
+        let (head, said) = running.send(&request).await;
+        assert_eq!(
+            (head.lines().next().unwrap(), said.as_str()),
+            (format!("HTTP/1.1 {status}").as_str(), body),
+            "{request}"
+        );
+    }
+    let (head, _) = running.post("/hooks/a", REQUEST).await;
+    assert!(head.contains("content-type: application/json"), "{head}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let running = Running::start(Reviews::Admission, echo).await;
+    let body = " ".repeat((8 << 20) + 1);
+    let (head, said) = running.post("/hooks/a", &body).await;
+    assert!(head.starts_with("HTTP/1.1 413"), "{head}");
+    assert_eq!(said, "more than 8388608 bytes");
+}
+
+#[tokio::test]
+async fn without_a_reply_the_policy_is_left_to_the_api_server() {
+    let running = Running::start(Reviews::Admission, async |asked: Asked| match asked.path.as_str() {
+        "/late" => pending().await,
+        "/broken" => unreachable!("a mistake of ours"),
+        _ => Reply::NoAnswer(NoAnswer::NotReady),
+    })
+    .await;
+    for (path, status, said) in [
+        ("/late?timeout=1s", 504, "no hook has answered in time"),
+        ("/broken", 500, ""),
+        ("/other", 503, "hooks are still being configured"),
+    ] {
+        let (head, body) = running.post(path, REQUEST).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {head}");
+        assert_eq!(body, said, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn conversions_are_read_as_conversions() {
+    let running = Running::start(Reviews::Conversion, async |asked: Asked| match asked.request {
+        ReviewRequest::Conversion(request) => Reply::Review(Json::from(&json!(request.desired))),
+        ReviewRequest::Admission(_) => Reply::NoAnswer(NoAnswer::NotReady),
+    })
+    .await;
+    let (_, body) = running
+        .post("/crd", r#"{"request": {"desiredAPIVersion": "g/v1"}}"#)
+        .await;
+    assert_eq!(body, r#""g/v1""#);
+}
+
+#[tokio::test]
+async fn requests_under_way_are_answered_before_the_end() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (begun, held) = (Arc::new(Semaphore::new(0)), Arc::clone(&gate));
+    let seen = Arc::clone(&begun);
+    let running = Running::start(Reviews::Admission, move |asked| {
+        let (held, seen) = (Arc::clone(&held), Arc::clone(&seen));
+        async move {
+            seen.add_permits(1);
+            drop(held.acquire().await);
+            echo(asked).await
+        }
+    })
+    .await;
+    let ended = async {
+        begun.acquire().await.unwrap().forget();
+        running.stop.cancel();
+        // The listener is gone when nobody can connect any more.
+        while TcpStream::connect(running.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(1);
+    };
+    let (answer, ()) = tokio::join!(running.post("/hooks/a", REQUEST), ended);
+    assert_eq!(answer.1, r#"{"path":"/hooks/a"}"#);
+    running.task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn certificates_are_swapped_while_requests_go_on() {
+    let mut running = Running::start(Reviews::Admission, echo).await;
+    let mut open = connect(running.address, &running.stored, None).await.unwrap();
+    let old = std::mem::replace(&mut running.stored, stored());
+    assert!(
+        connect(running.address, &running.stored, None).await.is_err(),
+        "not served yet"
+    );
+    running.tls.serve(&material(&running.stored), None).unwrap();
+    assert_eq!(running.post("/new", REQUEST).await.1, r#"{"path":"/new"}"#);
+    assert!(
+        connect(running.address, &old, None).await.is_err(),
+        "not served any more"
+    );
+    open.write_all(post("/old", "application/json", REQUEST).as_bytes())
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    open.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with(r#"{"path":"/old"}"#), "{answer}");
+}
+
+#[tokio::test]
+async fn clients_show_a_certificate_where_they_have_to() {
+    let running = Running::start(Reviews::Admission, echo).await;
+    let client = stored();
+    let roots = Arc::new(pem("clients", &client.ca).roots().unwrap());
+    running.tls.serve(&material(&running.stored), Some(roots)).unwrap();
+    let request = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let ask = async |who: Option<&Stored>| -> io::Result<String> {
+        let mut stream = connect(running.address, &running.stored, who).await?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    };
+    assert!(ask(None).await.is_err());
+    assert!(ask(Some(&stored())).await.is_err(), "of another authority");
+    let own = bundle(material(&running.stored).authorities()).unwrap();
+    assert!(running.tls.asks_clients());
+    probe(running.address, NAME, &own, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_probe_sees_what_the_api_server_would_see() {
+    let running = Running::start(Reviews::Admission, echo).await;
+    let own = bundle(material(&running.stored).authorities()).unwrap();
+    let other = bundle(material(&stored()).authorities()).unwrap();
+    probe(running.address, NAME, &own, false).await.unwrap();
+    let verify = |error: ProbeError| matches!(error, ProbeError::Verify { .. });
+    assert!(verify(probe(running.address, NAME, &other, false).await.unwrap_err()));
+    assert!(verify(
+        probe(running.address, "other.ns.svc", &own, false).await.unwrap_err()
+    ));
+    running.stop.cancel();
+    running.task.await.unwrap().unwrap();
+    let gone = probe(running.address, NAME, &own, false).await.unwrap_err();
+    assert!(matches!(gone, ProbeError::Connect { .. }), "{gone}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_told_and_tried_again() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (tls, stop, stored) = (Tls::new().unwrap(), CancellationToken::new(), stored());
+    let listener = Listener {
+        reviews: Reviews::Admission,
+        address,
+        tls: tls.clone(),
+    };
+    let task = tokio::spawn(serve(listener, echo, stop.clone()));
+    tls.serve(&material(&stored), None).unwrap();
+    let why = tls.opened().await.unwrap_err();
+    assert!(why.starts_with(&format!("cannot listen on {address}: ")), "{why}");
+    drop(taken);
+    tls.serve(&material(&stored), None).unwrap();
+    assert_eq!(tls.opened().await, Ok(address));
+    stop.cancel();
+    task.await.unwrap().unwrap();
+}
+
+#[test]
+fn we_wait_a_little_less_than_the_api_server() {
+    for (uri, millis) in [
+        ("/a?timeout=10s", 9500),
+        ("/a?x=y&timeout=1s", 900),
+        ("/a?timeout=30s", 29500),
+        ("/a", 29500),
+        ("/a?timeout=900s", 29500),
+        ("/a?timeout=0s", 29500),
+        ("/a?timeout=soon", 29500),
+    ] {
+        assert_eq!(patience(&uri.parse().unwrap()).as_millis(), millis, "{uri}");
+    }
+}
