@@ -1,0 +1,254 @@
+//! From what people call a kind to how its objects are addressed.
+//!
+//! Must never guess: what the API server does not list is unknown, and that is said only after it was asked anew.
+
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
+use kube::core::{ApiResource, GroupVersionKind};
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use super::Cluster;
+use super::apis::Kind;
+use super::error::RequestError;
+
+/// All kinds of one cluster. Clones share what was found.
+#[derive(Debug, Clone)]
+pub struct Kinds {
+    cluster: Cluster,
+    found: Arc<Mutex<Option<Arc<Table>>>>,
+}
+
+/// Why a kind is not known.
+#[derive(Debug, Error)]
+pub enum KindError {
+    /// The API server serves nothing of that name. The sentence is the one that people know from the original.
+    #[error(
+        "Cannot get GroupVersionResource info for apiVersion '{api_version}' kind '{kind}' from api-server. \
+         Possibly CRD is not created before informers are started."
+    )]
+    Unknown {
+        /// Group and version that were asked for, empty for any.
+        api_version: String,
+        /// The name that was asked for.
+        kind: String,
+    },
+    /// The API server did not say what it serves.
+    #[error("cannot look up the kind '{kind}'")]
+    Ask {
+        /// The name that was asked for.
+        kind: String,
+        /// Why it did not.
+        source: RequestError,
+    },
+}
+
+impl From<KindError> for Failure {
+    fn from(error: KindError) -> Self {
+        match error {
+            KindError::Unknown { .. } => Self::new(Class::Refused, error.to_string())
+                .hint("create the CRD, or correct the binding's apiVersion and kind"),
+            KindError::Ask { kind, source } => Self::from(source).within(format!("cannot look up the kind '{kind}'")),
+        }
+    }
+}
+
+impl Kinds {
+    /// Nothing is asked before the first look-up.
+    pub fn new(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            found: Arc::default(),
+        }
+    }
+
+    /// Finds a kind by its name, plural or short name in any case. Without an `api_version` the preferred version of
+    /// each group is searched. What is not found is looked up once more in what the API server serves now.
+    pub async fn resolve(&self, api_version: Option<&str>, kind: &str) -> Result<Kind, KindError> {
+        let mut found = self.found.lock().await;
+        if let Some(known) = found.as_ref().and_then(|table| table.find(api_version, kind)) {
+            return Ok(known.clone());
+        }
+        let table = Arc::new(self.ask().await.map_err(|source| KindError::Ask {
+            kind: kind.to_owned(),
+            source,
+        })?);
+        let known = table.find(api_version, kind).cloned();
+        *found = Some(table);
+        known.ok_or_else(|| KindError::Unknown {
+            api_version: api_version.unwrap_or_default().to_owned(),
+            kind: kind.to_owned(),
+        })
+    }
+
+    /// Drops what was found: something has changed what the API server serves.
+    pub async fn forget(&self) {
+        *self.found.lock().await = None;
+    }
+
+    async fn ask(&self) -> Result<Table, RequestError> {
+        let mut attempt = self.cluster.attempt("get", "/api and /apis", "");
+        attempt.namespace = None;
+        let client = &self.cluster.client;
+        let answers = async {
+            tokio::try_join!(
+                client.list_core_api_versions_aggregated(),
+                client.list_api_groups_aggregated()
+            )
+        };
+        let (core, groups) = self.cluster.ask(attempt, answers).await?;
+        Ok(Table::of(core.items.iter().chain(&groups.items)))
+    }
+}
+
+/// What an API server serves, in its own order of preference.
+#[derive(Debug, Default)]
+struct Table(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    names: Vec<String>,
+    kind: Kind,
+    /// It stands in the version that the group prefers.
+    preferred: bool,
+}
+
+impl Table {
+    fn of<'a>(groups: impl Iterator<Item = &'a APIGroupDiscovery>) -> Self {
+        let mut rows = Vec::new();
+        for group in groups {
+            let name = group.metadata.as_ref().and_then(|meta| meta.name.as_deref());
+            for (rank, version) in group.versions.iter().enumerate() {
+                let Some(number) = version.version.as_deref() else {
+                    continue;
+                };
+                let served = version.resources.iter();
+                rows.extend(served.filter_map(|resource| {
+                    let (names, kind) = read(name.unwrap_or_default(), number, resource)?;
+                    let preferred = rank == 0;
+                    Some(Row { names, kind, preferred })
+                }));
+            }
+        }
+        Self(rows)
+    }
+
+    fn find(&self, api_version: Option<&str>, kind: &str) -> Option<&Kind> {
+        let wanted = kind.to_lowercase();
+        let api_version = api_version.filter(|version| !version.is_empty());
+        let row = self.0.iter().find(|row| {
+            let version_fits = match api_version {
+                Some(version) => row.kind.resource.api_version == version,
+                None => row.preferred,
+            };
+            version_fits && row.names.contains(&wanted)
+        });
+        row.map(|row| &row.kind)
+    }
+}
+
+/// The names of a resource in small letters, and how it is addressed; nothing for one that cannot be asked for.
+fn read(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<(Vec<String>, Kind)> {
+    let plural = resource.resource.as_deref()?;
+    let served = resource.response_kind.as_ref()?;
+    let kind = served.kind.as_deref().filter(|kind| !kind.is_empty())?;
+    if resource.verbs.is_empty() {
+        return None;
+    }
+    let mut names = vec![kind.to_lowercase(), plural.to_lowercase()];
+    names.extend(resource.short_names.iter().map(|name| name.to_lowercase()));
+    let gvk = GroupVersionKind::gvk(group, version, kind);
+    let kind = Kind {
+        resource: ApiResource::from_gvk_with_plural(&gvk, plural),
+        namespaced: resource.scope.as_deref() == Some("Namespaced"),
+    };
+    Some((names, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn table() -> Table {
+        let resource = |plural: &str, kind: &str, short: &[&str], verbs: &[&str]| {
+            json!({"resource": plural, "responseKind": {"kind": kind}, "scope": "Namespaced",
+                "shortNames": short, "verbs": verbs})
+        };
+        let groups: Vec<APIGroupDiscovery> = serde_json::from_value(json!([
+            {"metadata": {}, "versions": [{"version": "v1", "resources": [
+                resource("pods", "Pod", &["po"], &["get", "list"]),
+                {"resource": "nodes", "responseKind": {"kind": "Node"}, "scope": "Cluster", "verbs": ["list"]},
+                resource("events", "Event", &["ev"], &["list"])]}]},
+            {"metadata": {"name": "autoscaling"}, "versions": [
+                {"version": "v2", "resources": [resource("horizontalpodautoscalers", "HorizontalPodAutoscaler", &["hpa"], &["list"])]},
+                {"version": "v1", "resources": [
+                    resource("horizontalpodautoscalers", "HorizontalPodAutoscaler", &["hpa"], &["list"]),
+                    resource("olds", "Old", &[], &["list"])]}]},
+            {"metadata": {"name": "events.k8s.io"}, "versions": [{"version": "v1", "resources": [
+                resource("events", "Event", &["ev"], &["list"]), resource("mutes", "Mute", &[], &[])]}]},
+        ]))
+        .unwrap();
+        Table::of(groups.iter())
+    }
+
+    fn found(api_version: Option<&str>, kind: &str) -> Option<String> {
+        let table = table();
+        let found = &table.find(api_version, kind)?.resource;
+        Some(format!("{}/{}", found.api_version, found.plural))
+    }
+
+    #[test]
+    fn a_kind_is_found_by_each_of_its_names_in_any_case() {
+        for name in ["Pod", "pod", "PODS", "po"] {
+            assert_eq!(found(None, name).as_deref(), Some("v1/pods"), "{name}");
+            assert_eq!(found(Some("v1"), name).as_deref(), Some("v1/pods"), "{name}");
+        }
+        assert!(!table().find(None, "Node").unwrap().namespaced);
+        assert!(table().find(None, "po").unwrap().namespaced);
+    }
+
+    #[test]
+    fn without_a_version_the_preferred_one_of_the_first_group_is_meant() {
+        assert_eq!(found(None, "ev").as_deref(), Some("v1/events"));
+        assert_eq!(
+            found(Some("events.k8s.io/v1"), "ev").as_deref(),
+            Some("events.k8s.io/v1/events")
+        );
+        assert_eq!(
+            found(Some(""), "hpa").as_deref(),
+            Some("autoscaling/v2/horizontalpodautoscalers")
+        );
+        assert_eq!(
+            found(Some("autoscaling/v1"), "hpa").as_deref(),
+            Some("autoscaling/v1/horizontalpodautoscalers")
+        );
+        assert_eq!(
+            found(None, "Old"),
+            None,
+            "a version that nobody prefers has to be named"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_not_there() {
+        assert_eq!(found(None, "Mute"), None);
+        assert_eq!(found(Some("v2"), "Pod"), None);
+    }
+
+    #[test]
+    fn the_text_for_an_unknown_kind_is_the_known_one() {
+        let failure = Failure::from(KindError::Unknown {
+            api_version: "example.com/v1".to_owned(),
+            kind: "Gadget".to_owned(),
+        });
+        assert_eq!(
+            failure.report,
+            "Cannot get GroupVersionResource info for apiVersion 'example.com/v1' kind 'Gadget' from api-server. \
+             Possibly CRD is not created before informers are started."
+        );
+    }
+}
