@@ -91,16 +91,30 @@ impl Patcher {
         kind: &Segment,
         namespace: Option<&Segment>,
     ) -> Result<Address, Failure> {
-        let found = self
-            .kinds
-            .resolve(api_version.map(ApiVersion::as_str), kind.as_str())
-            .await;
-        let kind = found.map_err(|error| match error {
+        let address = self.resolved(api_version, kind, namespace).await?;
+        if address.misplaced().is_none() {
+            return Ok(address);
+        }
+        // A kind may have moved out of its namespaces, or into them, since we asked.
+        self.kinds.forget().await;
+        self.resolved(api_version, kind, namespace).await
+    }
+
+    async fn resolved(
+        &self,
+        api_version: Option<&ApiVersion>,
+        kind: &Segment,
+        namespace: Option<&Segment>,
+    ) -> Result<Address, Failure> {
+        let version = api_version.map(ApiVersion::as_str);
+        let kind = self.kinds.resolve(version, kind.as_str()).await;
+        let kind = kind.map_err(|error| match error {
             KindError::Unknown { .. } => Failure::new(Class::Refused, error.to_string())
                 .hint("create the CRD first, or correct apiVersion and kind of the operation"),
             KindError::Ask { .. } => Failure::from(error),
         })?;
-        Ok(Address::new(self.cluster.clone(), kind, namespace.map(Segment::as_str)))
+        let namespace = namespace.map(Segment::as_str);
+        Ok(Address::new(self.cluster.clone(), kind, namespace))
     }
 }
 

@@ -6,12 +6,17 @@ mod create;
 mod delete;
 mod status;
 
+use std::path::PathBuf;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch;
+use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
+use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::patch::Patcher;
 use fs_err as fs;
 use serde_json::{Value, json};
+use testbed::plane::User;
 use tokio_util::sync::CancellationToken;
 
 use super::world::World;
@@ -25,9 +30,20 @@ pub(super) struct Stage {
 impl Stage {
     async fn new(prefix: &str) -> Self {
         let world = World::new(prefix).await;
-        let cluster = world.tools.cluster.clone();
-        let patcher = Patcher::new(cluster.clone(), Kinds::new(cluster), jq);
+        let patcher = patcher(world.tools.cluster.clone());
         Self { world, patcher }
+    }
+
+    /// The same place, reached in another way.
+    async fn reached_by(&mut self, kubeconfig: PathBuf, server: Option<&str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            kube_config: vec![kubeconfig],
+            server: server.map(str::to_owned),
+            ..Address::default()
+        };
+        let cluster = Cluster::connect(&address, self.namespace(), dir.path()).await.unwrap();
+        self.patcher = patcher(cluster);
     }
 
     fn namespace(&self) -> &str {
@@ -60,6 +76,10 @@ impl Stage {
         self.world
             .kubectl(&format!("create --filename={}", file.path().display()));
     }
+}
+
+fn patcher(cluster: Cluster) -> Patcher {
+    Patcher::new(cluster.clone(), Kinds::new(cluster), jq)
 }
 
 fn config_map(name: &str, data: &Value) -> Value {
@@ -197,20 +217,42 @@ async fn a_place_where_no_object_can_be_is_said_before_anything_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_is_a_matter_of_time() {
-    let stage = Stage::new("patch-gone").await;
-    let dir = tempfile::tempdir().unwrap();
+    let mut stage = Stage::new("patch-gone").await;
+    let kubeconfig = stage.world.namespace.kubeconfig(User::Operator);
     // Port 1 is reserved and nobody listens there.
-    let address = addon_operator::cluster::kubeconfig::Address {
-        kube_config: vec![stage.world.namespace.kubeconfig(testbed::plane::User::Operator)],
-        server: Some("https://127.0.0.1:1".to_owned()),
-        ..Default::default()
-    };
-    let cluster = addon_operator::cluster::Cluster::connect(&address, "ns", dir.path())
+    stage.reached_by(kubeconfig, Some("https://127.0.0.1:1")).await;
+    let failure = stage
+        .apply("operation: Delete\nkind: cm\nnamespace: NS\nname: a")
         .await
-        .unwrap();
-    let patcher = Patcher::new(cluster.clone(), Kinds::new(cluster), jq);
-    let operations = patch::parse("operation: Delete\nkind: cm\nnamespace: ns\nname: a").unwrap();
-    let failure = patcher.apply(&operations, &CancellationToken::new()).await.unwrap_err();
+        .unwrap_err();
     assert_eq!(failure.class, Class::Unavailable);
-    assert!(failure.report.starts_with("Delete object cm/ns/a: "), "{failure}");
+    let start = format!("Delete object cm/{}/a: ", stage.namespace());
+    assert!(failure.report.starts_with(&start), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
+    let mut stage = Stage::new("patch-right").await;
+    let dir = tempfile::tempdir().unwrap();
+    let kubeconfig = dir.path().join("kubeconfig");
+    fs::copy(stage.world.namespace.kubeconfig(User::Operator), &kubeconfig).unwrap();
+    let token = stage.world.kubectl("create token default");
+    let file = kubeconfig.display();
+    stage.world.kubectl(&format!(
+        "config --kubeconfig={file} set-credentials nobody --token={}",
+        token.trim()
+    ));
+    stage.world.kubectl(&format!(
+        "config --kubeconfig={file} set-context --current --user=nobody"
+    ));
+    stage.reached_by(kubeconfig.clone(), None).await;
+    let text = "operation: MergePatch\nkind: cm\nnamespace: NS\nname: a\nmergePatch: {data: {a: b}}\nignoreMissingObject: true";
+    let failure = stage.apply(text).await.unwrap_err();
+    assert_eq!(failure.class, Class::Refused, "{failure}");
+    assert!(failure.report.contains("is forbidden"), "{failure}");
+    let hint = format!(
+        "allow the verb 'patch' on 'configmaps' in namespace '{}' to",
+        stage.namespace()
+    );
+    assert!(failure.hints[0].starts_with(&hint), "{failure:?}");
 }

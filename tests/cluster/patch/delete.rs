@@ -94,6 +94,18 @@ async fn delete_waits_for_finalizers_that_others_take_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_object_of_the_same_name_is_not_waited_for() {
+    let stage = Stage::new("delete-again").await;
+    stage.given(&[held("again")]);
+    let outcome = stage.delete_and_meanwhile("again", &CancellationToken::new(), || {
+        stage.release("again");
+        stage.given(&[config_map("again", &json!({"life": "second"}))]);
+    });
+    outcome.unwrap();
+    assert_eq!(stage.data("again"), json!({"life": "second"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_does_not_go_is_told_with_what_holds_it() {
     let stage = Stage::new("delete-stuck").await;
     stage.given(&[held("stuck"), config_map("next", &json!({}))]);
