@@ -1,7 +1,8 @@
 //! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and how a request that
 //! failed is told. The verbs we need stand in the files of what they are about.
 //!
-//! Never retries: only the watch of the `ConfigMap` recovers by itself. Never deletes an object.
+//! Never retries: only the watch of the `ConfigMap` recovers by itself, and a hook's change of an object is made again
+//! when somebody else was faster. Never deletes an object, unless a hook asks for it.
 
 pub mod apis;
 pub mod config_map;
@@ -9,6 +10,7 @@ pub mod drift;
 pub mod error;
 pub mod kinds;
 pub mod kubeconfig;
+pub mod patch;
 pub mod releases;
 pub mod state;
 pub mod webhooks;

@@ -2,6 +2,7 @@
 
 mod cluster {
     mod config_map;
+    mod patch;
     mod releases;
     mod repair;
     mod state;

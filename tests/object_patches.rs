@@ -11,7 +11,9 @@ use fs_err as fs;
 
 fn corpus() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/object-patches");
-    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries: Result<Vec<_>, _> = fs::read_dir(dir).and_then(Iterator::collect);
+    let entries = entries.expect("the corpus is part of the sources");
+    let mut paths: Vec<_> = entries.iter().map(fs::DirEntry::path).collect();
     paths.sort();
     paths
 }

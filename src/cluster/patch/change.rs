@@ -1,0 +1,95 @@
+//! Objects that are to be different.
+
+use addon_core::failure::{Class, Failure};
+use addon_core::number;
+use addon_core::object::patch::{Change, JqFilter, Segment, Terms};
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::Patcher;
+use super::address::{Address, Ask};
+use super::race::{self, Lost, is_missing};
+
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+impl Patcher {
+    pub(super) async fn change(
+        &self,
+        address: &Address,
+        name: &str,
+        change: &Change,
+        terms: &Terms,
+    ) -> Result<(), Failure> {
+        let subresource = terms.subresource.as_ref().map(Segment::as_str);
+        let outcome = match change {
+            Change::Merge(patch) => send(address, name, subresource, MERGE_PATCH, &json!(patch.keys())).await,
+            Change::Json(patch) => send(address, name, subresource, JSON_PATCH, &json!(patch.steps())).await,
+            Change::Jq(filter) => race::run(|| self.refine(address, name, subresource, filter)).await,
+        };
+        match (outcome, subresource) {
+            (Err(Lost::Request(error)), _) if terms.ignore_missing && is_missing(&error) => Ok(()),
+            (Err(Lost::Request(error)), Some(part)) if error.is_not_found() => {
+                let hint = format!("the same is said of an object whose kind has no subresource '{part}'");
+                Err(Failure::from(error).hint(hint))
+            }
+            (outcome, _) => Ok(outcome?),
+        }
+    }
+
+    /// Makes of the object what the filter makes of it, unless that is the same.
+    async fn refine(
+        &self,
+        address: &Address,
+        name: &str,
+        subresource: Option<&str>,
+        filter: &JqFilter,
+    ) -> Result<(), Lost> {
+        let mut found = address.get(name).await?;
+        let made = self.filtered(&found, filter).await.map_err(Lost::Before)?;
+        number::settle(&mut found);
+        if made != found {
+            address.replace(name, subresource, &made).await?;
+        }
+        Ok(())
+    }
+
+    async fn filtered(&self, object: &Value, filter: &JqFilter) -> Result<Value, Failure> {
+        let (jq, program, object) = (self.jq, filter.as_str().to_owned(), object.clone());
+        let results = tokio::task::spawn_blocking(move || jq(&program, &object)).await;
+        let results = results.map_err(|error| Failure::defect(format!("the filter did not end: {error}")))??;
+        match <[Value; 1]>::try_from(results) {
+            Ok([mut object]) if object.is_object() => {
+                number::settle(&mut object);
+                Ok(object)
+            }
+            Ok(_) => Err(unfit("something that is no object")),
+            Err(results) => Err(unfit(&format!("{} results", results.len()))),
+        }
+    }
+}
+
+async fn send(
+    address: &Address,
+    name: &str,
+    subresource: Option<&str>,
+    content_type: &'static str,
+    patch: &Value,
+) -> Result<(), Lost> {
+    let ask = Ask {
+        subresource,
+        content_type,
+        body: Some(patch),
+        ..Ask::new("patch", Method::PATCH)
+    };
+    address.ask(name, ask).await?;
+    Ok(())
+}
+
+fn unfit(found: &str) -> Failure {
+    Failure::new(
+        Class::HookFailed,
+        format!("jqFilter gives {found} instead of one object"),
+    )
+    .hint("the filter has to give the whole object, changed: assign with `.a.b = c` or take away with `del(.a.b)`")
+}

@@ -1,0 +1,57 @@
+//! Objects that are to be there.
+
+use addon_core::failure::Failure;
+use addon_core::object::patch::{Existing, Manifest, Segment};
+use serde_json::{Value, json};
+
+use super::Patcher;
+use super::address::Address;
+use super::race::{self, Lost, is_missing, is_taken};
+
+impl Patcher {
+    pub(super) async fn create(&self, object: &Manifest, existing: Existing) -> Result<(), Failure> {
+        let address = self
+            .address(object.api_version(), object.kind(), object.namespace())
+            .await?;
+        if let Some(failure) = address.misplaced() {
+            return Err(failure);
+        }
+        let mut content = Value::Object(object.content().clone());
+        // The operation may have called the kind by another of its names.
+        content["apiVersion"] = json!(address.kind.resource.api_version);
+        content["kind"] = json!(address.kind.resource.kind);
+        let name = object.name().map_or("", Segment::as_str);
+        match (existing, object.name()) {
+            (Existing::Replace, Some(_)) => {
+                race::run(|| create_or_replace(&address, name, &content)).await?;
+                Ok(())
+            }
+            (Existing::Keep, Some(_)) => match address.create(name, &content).await {
+                Err(error) if is_taken(&error) => Ok(()),
+                outcome => Ok(outcome.map(drop)?),
+            },
+            // A name that the server makes up was never taken on purpose.
+            (Existing::Refuse, _) | (_, None) => Ok(address.create(name, &content).await.map(drop)?),
+        }
+    }
+}
+
+async fn create_or_replace(address: &Address, name: &str, content: &Value) -> Result<(), Lost> {
+    match address.create(name, content).await {
+        Err(error) if is_taken(&error) => {}
+        outcome => return Ok(outcome.map(drop)?),
+    }
+    // Whoever deletes the object between two of our requests is one more who was faster.
+    let gone = |error| {
+        if is_missing(&error) {
+            Lost::Race(error)
+        } else {
+            error.into()
+        }
+    };
+    let found = address.get(name).await.map_err(gone)?;
+    let mut content = content.clone();
+    content["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+    address.replace(name, None, &content).await.map_err(gone)?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Objects that are to be gone.
+
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::object::patch::Dependents;
+use hyper::Method;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::address::{Address, Ask};
+use super::race::is_missing;
+
+/// How long an object may take to go.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait before the first look, and at most between two.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Deletes an object; one that is not there is as good as deleted.
+pub(super) async fn delete(
+    address: &Address,
+    name: &str,
+    dependents: Dependents,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
+    let policy = match dependents {
+        Dependents::First => "Foreground",
+        Dependents::Later => "Background",
+        Dependents::Stay => "Orphan",
+    };
+    let options = json!({"propagationPolicy": policy});
+    let ask = Ask {
+        body: Some(&options),
+        ..Ask::new("delete", Method::DELETE)
+    };
+    let answer = match address.ask(name, ask).await {
+        Err(error) if is_missing(&error) => return Ok(()),
+        answer => answer?,
+    };
+    match dependents {
+        Dependents::First => until_gone(address, name, uid(&answer), cancel).await,
+        Dependents::Later | Dependents::Stay => Ok(()),
+    }
+}
+
+/// The object's own number: in it, or in what the server says about it.
+fn uid(answer: &Value) -> Option<&str> {
+    let found = answer
+        .pointer("/metadata/uid")
+        .or_else(|| answer.pointer("/details/uid"));
+    found.and_then(Value::as_str)
+}
+
+/// Looks until the object is gone. Another one of the same name is not the one that was to go.
+async fn until_gone(
+    address: &Address,
+    name: &str,
+    deleted: Option<&str>,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let (mut pause, longest) = PAUSES;
+    loop {
+        let found = match address.get(name).await {
+            Err(error) if is_missing(&error) => return Ok(()),
+            found => found?,
+        };
+        if deleted.is_some() && uid(&found) != deleted {
+            return Ok(());
+        }
+        if Instant::now() + pause > deadline {
+            return Err(still_there(&found));
+        }
+        tokio::select! {
+            () = sleep(pause) => pause = (pause * 2).min(longest),
+            () = cancel.cancelled() => {
+                return Err(Failure::new(Class::Cancelled, "told to stop while the object was being deleted"));
+            }
+        }
+    }
+}
+
+fn still_there(object: &Value) -> Failure {
+    let names = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let names: Vec<_> = names.into_iter().flatten().filter_map(Value::as_str).collect();
+    let held = if names.is_empty() {
+        String::new()
+    } else {
+        format!(", held by its finalizers: {}", names.join(", "))
+    };
+    Failure::new(
+        Class::TimedOut,
+        format!("the object is still there after {PATIENCE:?}{held}"),
+    )
+    .hint("DeleteInBackground does not wait until the object is gone")
+}

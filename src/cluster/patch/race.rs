@@ -1,0 +1,83 @@
+//! Changes that only count if nobody else was faster: tried again on what the others made of the object.
+
+use std::future::Future;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use kube::core::Status;
+
+use crate::cluster::error::RequestError;
+
+/// How long to wait before each further try.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+];
+
+/// Why a try brought nothing.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// Somebody else was faster; there is sense in another try.
+    Race(RequestError),
+    /// The server said no, or could not be asked.
+    Request(RequestError),
+    /// It never came to a request.
+    Before(Failure),
+}
+
+impl From<RequestError> for Lost {
+    fn from(error: RequestError) -> Self {
+        if reason(&error) == Some("Conflict") {
+            Self::Race(error)
+        } else {
+            Self::Request(error)
+        }
+    }
+}
+
+impl From<Lost> for Failure {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Race(error) | Lost::Request(error) => Self::from(error),
+            Lost::Before(failure) => failure,
+        }
+    }
+}
+
+/// Four tries at most.
+pub(super) async fn run<F: Future<Output = Result<(), Lost>>>(attempt: impl Fn() -> F) -> Result<(), Lost> {
+    for pause in PAUSES {
+        match attempt().await {
+            Err(Lost::Race(_)) => tokio::time::sleep(pause).await,
+            outcome => return outcome,
+        }
+    }
+    attempt().await
+}
+
+fn status(error: &RequestError) -> Option<&Status> {
+    match error {
+        RequestError::Failed { source, .. } => match source.as_ref() {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        },
+        RequestError::Silent { .. } | RequestError::Unusable { .. } => None,
+    }
+}
+
+/// The server's own word for what is in the way.
+fn reason(error: &RequestError) -> Option<&str> {
+    status(error).map(|status| status.reason.as_str())
+}
+
+/// An object of this name exists.
+pub(super) fn is_taken(error: &RequestError) -> bool {
+    reason(error) == Some("AlreadyExists")
+}
+
+/// The object does not exist. A path that leads nowhere gives the same code, but names no object: that says nothing.
+pub(super) fn is_missing(error: &RequestError) -> bool {
+    let details = status(error).and_then(|status| status.details.as_ref());
+    error.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
+}

@@ -1,0 +1,258 @@
+//! Object patches of hooks, on a real API server.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+mod change;
+mod create;
+mod delete;
+mod status;
+
+use std::path::PathBuf;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::object::patch;
+use addon_operator::cluster::Cluster;
+use addon_operator::cluster::kinds::Kinds;
+use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::cluster::patch::Patcher;
+use fs_err as fs;
+use serde_json::{Value, json};
+use testbed::plane::User;
+use tokio_util::sync::CancellationToken;
+
+use super::world::World;
+
+/// A namespace in which the patches of these tests are carried out.
+pub(super) struct Stage {
+    world: World,
+    patcher: Patcher,
+}
+
+impl Stage {
+    async fn new(prefix: &str) -> Self {
+        let world = World::new(prefix).await;
+        let patcher = patcher(world.tools.cluster.clone());
+        Self { world, patcher }
+    }
+
+    /// The same place, reached in another way.
+    async fn reached_by(&mut self, kubeconfig: PathBuf, server: Option<&str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            kube_config: vec![kubeconfig],
+            server: server.map(str::to_owned),
+            ..Address::default()
+        };
+        let cluster = Cluster::connect(&address, self.namespace(), dir.path()).await.unwrap();
+        self.patcher = patcher(cluster);
+    }
+
+    fn namespace(&self) -> &str {
+        self.world.namespace.name()
+    }
+
+    /// Carries out what a file says; `NS` stands for the namespace.
+    async fn apply(&self, text: &str) -> Result<(), Failure> {
+        let operations = patch::parse(&text.replace("NS", self.namespace())).unwrap();
+        self.patcher.apply(&operations, &CancellationToken::new()).await
+    }
+
+    /// An object, null if it is not there.
+    fn object(&self, object: &str) -> Value {
+        let text = self
+            .world
+            .kubectl(&format!("get {object} --ignore-not-found --output=json"));
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    fn data(&self, name: &str) -> Value {
+        self.object(&format!("configmap {name}"))["data"].clone()
+    }
+
+    /// Creates objects by hand.
+    fn given(&self, manifests: &[Value]) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+        fs::write(file.path(), list.to_string()).unwrap();
+        self.world
+            .kubectl(&format!("create --filename={}", file.path().display()));
+    }
+}
+
+fn patcher(cluster: Cluster) -> Patcher {
+    Patcher::new(cluster.clone(), Kinds::new(cluster), jq)
+}
+
+fn config_map(name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+}
+
+/// The few programs that these tests use.
+fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
+    let mut made = object.clone();
+    match program.split_once(' ').unwrap_or((program, "")) {
+        (".", "") => {}
+        (".,.", "") => return Ok(vec![made.clone(), made]),
+        ("empty", "") => return Ok(Vec::new()),
+        ("error", text) => return Err(Failure::new(Class::HookFailed, text)),
+        ("set", text) => {
+            let (pointer, value) = text.split_once(' ').unwrap();
+            set(&mut made, pointer, serde_json::from_str(value).unwrap());
+        }
+        // Somebody else writes to the object while it is being filtered, so many times.
+        ("meanwhile", times) => {
+            let seen: u32 = made["data"]["seen"].as_str().unwrap_or("0").parse().unwrap();
+            if seen < times.parse().unwrap() {
+                let name = made["metadata"]["name"].as_str().unwrap();
+                let namespace = made["metadata"]["namespace"].as_str().unwrap();
+                let patch = json!({"data": {"seen": (seen + 1).to_string()}}).to_string();
+                testbed::shared::plane()
+                    .kubectl(["patch", "configmap", name, "--namespace", namespace, "--patch", &patch])
+                    .unwrap();
+            }
+            set(&mut made, "/data/by", json!("us"));
+        }
+        other => unreachable!("nobody wrote {other:?}"),
+    }
+    Ok(vec![made])
+}
+
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for key in pointer.split('/').skip(1) {
+        place = &mut place[key];
+    }
+    *place = value;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_follow_each_other_and_a_failure_stops_none() {
+    let stage = Stage::new("patch-order").await;
+    let failure = stage
+        .apply(
+            r#"{"operation": "Create", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "NS"}}}
+               {"operation": "MergePatch", "kind": "cm", "namespace": "NS", "name": "a", "mergePatch": {"data": {"step": "1"}}}
+               {"operation": "MergePatch", "kind": "cm", "namespace": "NS", "name": "none", "mergePatch": {"data": {"step": "1"}}}
+               {"operation": "MergePatch", "kind": "cm", "namespace": "NS", "name": "a", "mergePatch": {"data": {"step": "2"}}}
+               {"operation": "Create", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "NS"}}}"#,
+        )
+        .await
+        .unwrap_err();
+    assert_eq!(stage.data("a"), json!({"step": "2"}));
+    let expected = format!(
+        "Filter object cm/{ns}/none: MergePatch: cannot patch configmaps 'none' in namespace '{ns}': \
+         configmaps \"none\" not found; \
+         Create object v1/ConfigMap/{ns}/a: cannot create configmaps 'a' in namespace '{ns}': \
+         configmaps \"a\" already exists",
+        ns = stage.namespace()
+    );
+    assert_eq!((failure.class, failure.report), (Class::Refused, expected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_request_to_stop_no_operation_begins() {
+    let stage = Stage::new("patch-stop").await;
+    let create = r#"{"operation": "Create", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "NS"}}}"#;
+    let operations = patch::parse(&create.replace("NS", stage.namespace())).unwrap();
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let failure = stage.patcher.apply(&operations, &cancel).await.unwrap_err();
+    assert_eq!(
+        (failure.class, &*failure.report),
+        (Class::Cancelled, "stopped after 0 of 1 object patches")
+    );
+    assert_eq!(stage.object("configmap a"), Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_nobody_serves_is_named_and_so_is_what_was_to_be_done() {
+    let stage = Stage::new("patch-kind").await;
+    let delete = "operation: DeleteInBackground\napiVersion: example.com/v1\nkind: Gadget\nname: a\nnamespace: NS";
+    let failure = stage.apply(delete).await.unwrap_err();
+    let ns = stage.namespace();
+    assert!(
+        failure.report.starts_with(&format!(
+            "Delete object example.com/v1/Gadget/{ns}/a: DeleteInBackground: Cannot get GroupVersionResource info"
+        )),
+        "{failure}"
+    );
+    assert_eq!(failure.class, Class::Refused);
+    assert!(failure.hints[0].contains("CRD"), "{failure:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_where_no_object_can_be_is_said_before_anything_is_asked() {
+    let stage = Stage::new("patch-place").await;
+    let nowhere = "operation: Create\nobject: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+    let failure = stage.apply(nowhere).await.unwrap_err();
+    assert_eq!(
+        failure.report,
+        "Create object v1/ConfigMap/a: objects of kind ConfigMap live in namespaces, and none is named"
+    );
+    let inside =
+        "operation: MergePatch\nkind: Namespace\nnamespace: NS\nname: NS\nmergePatch: {metadata: {labels: {a: b}}}\n";
+    let failure = stage.apply(inside).await.unwrap_err();
+    assert_eq!(failure.class, Class::HookFailed);
+    assert!(failure.report.contains("live in no namespace"), "{failure}");
+    // What cannot be there is not there.
+    stage
+        .apply(&format!("{inside}ignoreMissingObject: true"))
+        .await
+        .unwrap();
+    stage
+        .apply("operation: Delete\nkind: Namespace\nnamespace: NS\nname: NS")
+        .await
+        .unwrap();
+    stage
+        .apply("operation: Delete\nkind: ConfigMap\nname: kube-root-ca.crt")
+        .await
+        .unwrap();
+    assert_eq!(
+        stage.object("configmap kube-root-ca.crt")["metadata"]["deletionTimestamp"],
+        Value::Null
+    );
+    let namespace = stage.object(&format!("namespace {}", stage.namespace()));
+    assert_eq!(namespace["status"]["phase"], "Active");
+    assert_eq!(namespace["metadata"]["labels"]["a"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_a_matter_of_time() {
+    let mut stage = Stage::new("patch-gone").await;
+    let kubeconfig = stage.world.namespace.kubeconfig(User::Operator);
+    // Port 1 is reserved and nobody listens there.
+    stage.reached_by(kubeconfig, Some("https://127.0.0.1:1")).await;
+    let failure = stage
+        .apply("operation: Delete\nkind: cm\nnamespace: NS\nname: a")
+        .await
+        .unwrap_err();
+    assert_eq!(failure.class, Class::Unavailable);
+    let start = format!("Delete object cm/{}/a: ", stage.namespace());
+    assert!(failure.report.starts_with(&start), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
+    let mut stage = Stage::new("patch-right").await;
+    let dir = tempfile::tempdir().unwrap();
+    let kubeconfig = dir.path().join("kubeconfig");
+    fs::copy(stage.world.namespace.kubeconfig(User::Operator), &kubeconfig).unwrap();
+    let token = stage.world.kubectl("create token default");
+    let file = kubeconfig.display();
+    stage.world.kubectl(&format!(
+        "config --kubeconfig={file} set-credentials nobody --token={}",
+        token.trim()
+    ));
+    stage.world.kubectl(&format!(
+        "config --kubeconfig={file} set-context --current --user=nobody"
+    ));
+    stage.reached_by(kubeconfig.clone(), None).await;
+    let text = "operation: MergePatch\nkind: cm\nnamespace: NS\nname: a\nmergePatch: {data: {a: b}}\nignoreMissingObject: true";
+    let failure = stage.apply(text).await.unwrap_err();
+    assert_eq!(failure.class, Class::Refused, "{failure}");
+    assert!(failure.report.contains("is forbidden"), "{failure}");
+    let hint = format!(
+        "allow the verb 'patch' on 'configmaps' in namespace '{}' to",
+        stage.namespace()
+    );
+    assert!(failure.hints[0].starts_with(&hint), "{failure:?}");
+}
