@@ -19,6 +19,8 @@ pub mod failure;
 
 pub mod values;
 
+pub mod object;
+
 pub mod queue;
 
 pub mod hook;
