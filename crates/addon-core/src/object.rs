@@ -2,6 +2,7 @@
 //!
 //! Must never interpret an object beyond its names: what a hook cuts out of it is the filter's.
 
+pub mod filter;
 pub mod json;
 pub mod patch;
 pub mod snapshot;

@@ -1,0 +1,148 @@
+//! What one run of a filter may cost, and what it has cost so far.
+//!
+//! The engine knows no end: nothing stops `repeat(.)`. So whatever can repeat itself counts here: calls of definitions
+//! that call themselves, outputs of generators, natives. What is spent stays spent, and running out is no error that a
+//! filter could catch. The stack is measured, not counted: a call looks how far it is from where the run began.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use jaq_core::{Exn, Lut};
+use regex::Regex;
+
+use super::value::{Val, to_json};
+use super::{Engine, Limits};
+
+/// Why a run had to end, apart from errors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    Steps,
+    Memory,
+    Stack,
+    /// `halt`, with the text of what `halt_error` was given.
+    Halt(Option<String>),
+}
+
+/// What every native can reach.
+#[derive(Clone, Copy)]
+pub(super) struct Data<'a> {
+    pub(super) lut: &'a Lut<Engine>,
+    pub(super) budget: &'a Budget,
+}
+
+impl<'a> jaq_core::data::HasLut<'a, Engine> for Data<'a> {
+    fn lut(&self) -> &'a Lut<Engine> {
+        self.lut
+    }
+}
+
+/// The account of one run.
+#[derive(Debug)]
+pub(super) struct Budget {
+    steps: Cell<u64>,
+    cells: Cell<u64>,
+    stack: usize,
+    bottom: usize,
+    searches: Cell<u64>,
+    stop: RefCell<Option<Stop>>,
+    patterns: RefCell<BTreeMap<String, Regex>>,
+    /// Seconds since 1970, if the caller said.
+    pub(super) now: Option<f64>,
+}
+
+/// A code that no filter can give to `halt`.
+const STOPPED: i32 = i32::MIN;
+
+/// How far the stack reaches now.
+fn depth() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&here)).addr()
+}
+
+impl Budget {
+    pub(super) fn new(limits: &Limits, now: Option<f64>) -> Self {
+        Self {
+            steps: Cell::new(limits.steps),
+            cells: Cell::new(limits.cells),
+            stack: limits.stack,
+            bottom: depth(),
+            searches: Cell::new(0),
+            stop: RefCell::new(None),
+            patterns: RefCell::default(),
+            now,
+        }
+    }
+
+    fn spend<'b, 'a>(account: &Cell<u64>, cost: u64, stop: Stop, budget: &Self) -> Result<(), Exn<'b, Val<'a>>> {
+        match account.get().checked_sub(cost) {
+            Some(left) => {
+                account.set(left);
+                Ok(())
+            }
+            None => Err(budget.stop(stop)),
+        }
+    }
+
+    /// Ends the run.
+    pub(super) fn stop<'b, 'a>(&self, stop: Stop) -> Exn<'b, Val<'a>> {
+        self.steps.set(0);
+        self.stop.borrow_mut().get_or_insert(stop);
+        Exn::halt(STOPPED)
+    }
+
+    /// Why the run ended, if it was stopped.
+    pub(super) fn stopped(&self) -> Option<Stop> {
+        self.stop.borrow().clone()
+    }
+
+    /// Some work.
+    pub(super) fn work<'b, 'a>(&self, steps: usize) -> Result<(), Exn<'b, Val<'a>>> {
+        Self::spend(&self.steps, steps as u64, Stop::Steps, self)
+    }
+
+    /// Some memory, and the work of filling it.
+    pub(super) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
+        Self::spend(&self.cells, cells as u64, Stop::Memory, self)?;
+        self.work(cells / 8)
+    }
+
+    /// A call that may be one of very many inside each other.
+    pub(super) fn enter<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
+        if depth().abs_diff(self.bottom) > self.stack {
+            return Err(self.stop(Stop::Stack));
+        }
+        self.work(4)
+    }
+
+    /// `halt` and `halt_error`.
+    pub(super) fn halt<'b, 'a>(&self, message: Option<&Val<'a>>) -> Exn<'b, Val<'a>> {
+        let text = message.map(|value| value.as_str().map_or_else(|| to_json(value), str::to_owned));
+        self.stop(Stop::Halt(text))
+    }
+
+    /// A number for a search for paths.
+    pub(super) fn search(&self) -> u64 {
+        self.searches.set(self.searches.get() + 1);
+        self.searches.get()
+    }
+
+    /// A regular expression, compiled once a run.
+    pub(super) fn pattern<E>(&self, key: &str, compile: impl FnOnce() -> Result<Regex, E>) -> Result<Regex, E> {
+        if let Some(regex) = self.patterns.borrow().get(key) {
+            return Ok(regex.clone());
+        }
+        let regex = compile()?;
+        self.patterns.borrow_mut().insert(key.to_owned(), regex.clone());
+        Ok(regex)
+    }
+}
+
+/// How many cells a value takes by itself, without what it shares.
+pub(super) fn cells(value: &Val<'_>) -> usize {
+    match value.bare() {
+        Val::Str(text) => 2 + text.len() / 24,
+        Val::Arr(array) => 2 + array.items.len(),
+        Val::Obj(object) => 12 + 3 * object.entries.len(),
+        _ => 1,
+    }
+}

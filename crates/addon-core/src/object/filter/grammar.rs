@@ -1,0 +1,342 @@
+//! The grammar of filters: from tokens to the terms that the engine runs, in the original's dialect.
+//!
+//! A grammar of our own and not the engine's, since the two languages differ in precedence, in strings, in `?//` and in
+//! what they refuse. Must never build a term higher than [`MAX_HEIGHT`]: everything after the grammar, down to dropping
+//! the term, descends as deep as the term is high.
+
+mod literal;
+mod pattern;
+mod scope;
+
+use jaq_core::load::Arena;
+use jaq_core::load::parse::{Def, Term};
+
+use super::FilterError;
+use super::lexer::{Lexer, Token};
+use super::lower::{self, Node};
+pub(super) use scope::Scopes;
+
+/// How high a term may become.
+pub(super) const MAX_HEIGHT: usize = 100;
+
+/// How long a text may be, in bytes.
+pub(super) const MAX_TEXT: usize = 64 * 1024;
+
+/// How many alternative patterns a text may have: each of them repeats what follows it.
+const MAX_ALTERNATIVES: usize = 6;
+
+/// A term and how high it is.
+#[derive(Debug, Clone)]
+struct Tree<'s> {
+    node: Node<'s>,
+    height: usize,
+}
+
+impl<'s> Tree<'s> {
+    fn leaf(node: Node<'s>) -> Self {
+        Self { node, height: 1 }
+    }
+}
+
+/// A place in the text and what is wrong there.
+type Parsed<T> = Result<T, FilterError>;
+
+/// Reads one text.
+pub(super) struct Grammar<'s> {
+    lexer: Lexer<'s>,
+    ahead: Option<(usize, Token<'s>)>,
+    arena: &'s Arena,
+    scopes: Scopes<'s>,
+    depth: usize,
+    variables: usize,
+    alternatives: usize,
+    prelude: bool,
+}
+
+impl<'s> Grammar<'s> {
+    fn new(text: &'s str, arena: &'s Arena, prelude: bool) -> Parsed<Self> {
+        let lexer = Lexer::new(text);
+        if text.len() > MAX_TEXT {
+            return Err(lexer.error(0, format!("a filter of more than {MAX_TEXT} bytes")));
+        }
+        Ok(Self { lexer, ahead: None, arena, scopes: Scopes::default(), depth: 0, variables: 0, alternatives: 0, prelude })
+    }
+
+    /// Reads the definitions that every filter may use. There, a name that begins with `_` means a native of ours.
+    pub(super) fn prelude(
+        text: &'s str,
+        arena: &'s Arena,
+        natives: Scopes<'s>,
+    ) -> Parsed<(Vec<Def<&'s str>>, Scopes<'s>)> {
+        let mut grammar = Self { scopes: natives, ..Self::new(text, arena, true)? };
+        let mut defs = Vec::new();
+        while grammar.eat_keyword("def")? {
+            defs.push(grammar.definition()?.0);
+        }
+        grammar.end()?;
+        Ok((defs, grammar.scopes))
+    }
+
+    /// Reads a filter that may call what `scopes` knows.
+    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Node<'s>> {
+        let mut grammar = Self { scopes, ..Self::new(text, arena, false)? };
+        if grammar.eat_keyword("module")? {
+            grammar.metadata()?;
+        }
+        if let Token::Keyword("import" | "include") = grammar.peek()? {
+            return grammar.fail("no module can be loaded here");
+        }
+        let body = grammar.query()?;
+        grammar.end()?;
+        Ok(body.node)
+    }
+
+    /// `module {…};` says nothing to us.
+    fn metadata(&mut self) -> Parsed<()> {
+        if self.peek()? != Token::Sign("{") {
+            return self.unexpected("an object");
+        }
+        self.term()?;
+        self.expect(";")
+    }
+
+    fn peek(&mut self) -> Parsed<Token<'s>> {
+        if let Some((_, token)) = self.ahead {
+            return Ok(token);
+        }
+        let (at, token) = self.lexer.token()?;
+        self.ahead = Some((at, token));
+        Ok(token)
+    }
+
+    fn bump(&mut self) -> Parsed<Token<'s>> {
+        let token = self.peek()?;
+        self.ahead = None;
+        Ok(token)
+    }
+
+    fn fail<T>(&self, what: impl Into<String>) -> Parsed<T> {
+        let at = self.ahead.map_or_else(|| self.lexer.at(), |(at, _)| at);
+        Err(self.lexer.error(at, what))
+    }
+
+    fn unexpected<T>(&mut self, wanted: &str) -> Parsed<T> {
+        let found = match self.peek()? {
+            Token::End => "the end".to_owned(),
+            Token::Quote => "a string".to_owned(),
+            Token::Name(word) | Token::Keyword(word) | Token::Variable(word) => format!("`{word}`"),
+            Token::Format(word) | Token::Number(word) | Token::Sign(word) => format!("`{word}`"),
+            Token::Field(word) => format!("`.{word}`"),
+        };
+        self.fail(format!("expected {wanted}, found {found}"))
+    }
+
+    fn eat(&mut self, sign: &str) -> Parsed<bool> {
+        let found = self.peek()? == Token::Sign(sign);
+        if found {
+            self.ahead = None;
+        }
+        Ok(found)
+    }
+
+    fn eat_keyword(&mut self, word: &str) -> Parsed<bool> {
+        let found = self.peek()? == Token::Keyword(word);
+        if found {
+            self.ahead = None;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, sign: &str) -> Parsed<()> {
+        if self.eat(sign)? { Ok(()) } else { self.unexpected(&format!("`{sign}`")) }
+    }
+
+    fn expect_keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.eat_keyword(word)? { Ok(()) } else { self.unexpected(&format!("`{word}`")) }
+    }
+
+    fn end(&mut self) -> Parsed<()> {
+        if self.peek()? == Token::End { Ok(()) } else { self.unexpected("an operator or the end") }
+    }
+
+    /// A term made of others, if it is not too high.
+    fn tree(&self, node: Node<'s>, below: usize) -> Parsed<Tree<'s>> {
+        let height = below + 1;
+        if height > MAX_HEIGHT {
+            return self.fail("too deeply nested");
+        }
+        Ok(Tree { node, height })
+    }
+
+    /// Runs a part of the grammar one level deeper.
+    fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_HEIGHT {
+            return self.fail("too deeply nested");
+        }
+        self.depth += 1;
+        let result = part(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A variable that no filter can name.
+    fn fresh(&mut self, what: &str) -> &'s str {
+        self.variables += 1;
+        self.keep(format!("$!{what}{}", self.variables))
+    }
+
+    /// A text of ours that lives as long as the filter's.
+    fn keep(&self, text: String) -> &'s str {
+        self.arena.alloc(text)
+    }
+
+    /// Pipes, commas, and what swallows all that follows: definitions, bindings, labels.
+    fn query(&mut self) -> Parsed<Tree<'s>> {
+        self.deeper(|grammar| {
+            let mut piped = Vec::new();
+            let mut height = 0;
+            loop {
+                let mut listed = Vec::new();
+                loop {
+                    let part = grammar.operand()?;
+                    height = height.max(part.height);
+                    listed.push(part.node);
+                    if !grammar.eat(",")? {
+                        break;
+                    }
+                }
+                height += levels(listed.len());
+                piped.push(lower::join(listed, lower::comma));
+                if !grammar.eat("|")? {
+                    break;
+                }
+            }
+            let below = height + levels(piped.len());
+            grammar.tree(lower::join(piped, lower::pipe), below)
+        })
+    }
+
+    fn operand(&mut self) -> Parsed<Tree<'s>> {
+        match self.peek()? {
+            Token::Keyword("def") => {
+                self.bump()?;
+                let mark = self.scopes.mark();
+                let (def, below) = self.definition()?;
+                let body = self.query()?;
+                self.scopes.forget(mark);
+                self.tree(Term::Def(vec![def], Box::new(body.node)), below.max(body.height))
+            }
+            Token::Keyword("label") => {
+                self.bump()?;
+                let name = self.variable()?;
+                self.expect("|")?;
+                let body = self.query()?;
+                self.tree(Term::Label(name, Box::new(body.node)), body.height)
+            }
+            _ => {
+                let term = self.term()?;
+                if self.eat_keyword("as")? { self.binding(term) } else { self.expression_from(term, 0) }
+            }
+        }
+    }
+
+    fn expression(&mut self) -> Parsed<Tree<'s>> {
+        let term = self.term()?;
+        self.expression_from(term, 0)
+    }
+
+    /// Binary operators that bind at least as strongly as `floor`, after their first operand.
+    fn expression_from(&mut self, first: Tree<'s>, floor: u8) -> Parsed<Tree<'s>> {
+        let mut left = first;
+        let mut closed = None;
+        while let Token::Sign(sign) | Token::Keyword(sign) = self.peek()? {
+            let Some((strength, side)) = strength(sign).filter(|(strength, _)| *strength >= floor) else { break };
+            if closed == Some(strength) {
+                return self.unexpected("parentheses before this operator");
+            }
+            self.bump()?;
+            let next = self.term()?;
+            let right_floor = if side == Side::Right { strength } else { strength + 1 };
+            let right = self.deeper(|grammar| grammar.expression_from(next, right_floor))?;
+            let below = left.height.max(right.height) + usize::from(sign.ends_with('=') && strength == UPDATES);
+            left = self.tree(lower::binary(sign, left.node, right.node), below)?;
+            closed = (side == Side::Neither).then_some(strength);
+        }
+        Ok(left)
+    }
+
+    /// `def name(params): body;`, after the `def`, and how high its body is.
+    fn definition(&mut self) -> Parsed<(Def<&'s str>, usize)> {
+        self.deeper(|grammar| {
+            let Token::Name(name) = grammar.peek()? else { return grammar.unexpected("a name") };
+            grammar.bump()?;
+            let mut params = Vec::new();
+            if grammar.eat("(")? {
+                loop {
+                    let (Token::Name(param) | Token::Variable(param)) = grammar.peek()? else {
+                        return grammar.unexpected("a parameter");
+                    };
+                    grammar.bump()?;
+                    params.push(param);
+                    if !grammar.eat(";")? {
+                        break;
+                    }
+                }
+                grammar.expect(")")?;
+            }
+            grammar.expect(":")?;
+            let name = grammar.local_name(name);
+            let depth = grammar.fresh("depth");
+            let mark = grammar.scopes.open(name, &params, depth, grammar.arena);
+            let body = grammar.query()?;
+            grammar.expect(";")?;
+            let height = body.height + 2;
+            let (name, body) = grammar.scopes.close(mark, body.node, &mut params);
+            Ok((Def { name, args: params, body }, height))
+        })
+    }
+
+    /// In the prelude, `_name` is the native `!name`.
+    fn local_name(&self, name: &'s str) -> &'s str {
+        match name.strip_prefix('_').filter(|_| self.prelude) {
+            Some(native) => self.keep(format!("!{native}")),
+            None => name,
+        }
+    }
+
+    fn variable(&mut self) -> Parsed<&'s str> {
+        let Token::Variable(name) = self.peek()? else { return self.unexpected("a variable") };
+        self.bump()?;
+        Ok(name)
+    }
+}
+
+/// Which operators are updates.
+const UPDATES: u8 = 2;
+
+/// To which side an operator associates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+    Neither,
+}
+
+/// How strongly an operator binds, from weak to strong.
+fn strength(sign: &str) -> Option<(u8, Side)> {
+    Some(match sign {
+        "//" => (1, Side::Right),
+        "=" | "|=" | "+=" | "-=" | "*=" | "/=" | "%=" | "//=" => (UPDATES, Side::Neither),
+        "or" => (3, Side::Left),
+        "and" => (4, Side::Left),
+        "==" | "!=" | "<" | "<=" | ">" | ">=" => (5, Side::Neither),
+        "+" | "-" => (6, Side::Left),
+        "*" | "/" | "%" => (7, Side::Left),
+        _ => return None,
+    })
+}
+
+/// How many levels a balanced tree of so many leaves has below its root.
+fn levels(leaves: usize) -> usize {
+    leaves.next_power_of_two().trailing_zeros() as usize
+}

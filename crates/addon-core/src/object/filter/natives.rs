@@ -1,0 +1,107 @@
+//! The filters that are written in Rust, by name; all others are in `prelude.jq`.
+//!
+//! A name that begins with `!` is called only by what `lower` and the prelude make. Arguments arrive in the order of the
+//! text. Every native counts what it does; none may panic, whatever it is given.
+
+mod arithmetic;
+mod control;
+mod formats;
+mod lists;
+mod maths;
+mod objects;
+mod patterns;
+mod search;
+mod strings;
+mod times;
+mod update;
+
+use std::collections::BTreeSet;
+
+use jaq_core::box_iter::box_once;
+use jaq_core::native::{self, Fun};
+use jaq_core::{Bind, Exn, RunPtr, ValXs};
+
+use super::Engine;
+use super::budget::{Budget, cells};
+use super::value::{Res, Val};
+
+/// The context and the input of a native.
+type Cv<'a> = jaq_core::Cv<'a, Engine>;
+
+/// What a native gives: values, errors, and orders to stop.
+type Outs<'a> = ValXs<'a, Val<'a>>;
+
+/// One value, an error, or an order to stop.
+type Out<'a, T = Val<'a>> = Result<T, Exn<'a, Val<'a>>>;
+
+/// Name, parameters, function.
+type Row = (&'static str, Box<[Bind]>, RunPtr<Engine>);
+
+fn rows() -> impl Iterator<Item = Row> {
+    control::rows()
+        .into_iter()
+        .chain(search::rows())
+        .chain(update::rows())
+        .chain(arithmetic::rows())
+        .chain(lists::rows())
+        .chain(objects::rows())
+        .chain(strings::rows())
+        .chain(formats::rows())
+        .chain(patterns::rows())
+        .chain(maths::rows())
+        .chain(times::rows())
+}
+
+/// All of them, for the engine.
+pub(super) fn all() -> impl Iterator<Item = Fun<Engine>> {
+    rows().map(native::run::<Engine>)
+}
+
+/// Those that take several values.
+pub(super) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
+    let several = |row: &Row| row.1.len() > 1 && row.1.iter().all(|bind| matches!(bind, Bind::Var(())));
+    rows().filter(several).map(|(name, params, _)| (name, params.len())).collect()
+}
+
+/// What `builtins` tells: names with their number of parameters.
+fn public_names() -> impl Iterator<Item = String> {
+    rows().filter(|row| !row.0.starts_with('!')).map(|(name, params, _)| format!("{name}/{}", params.len()))
+}
+
+/// So many values as parameters.
+fn values(count: usize) -> Box<[Bind]> {
+    native::v(count)
+}
+
+/// So many filters as parameters.
+fn filters(count: usize) -> Box<[Bind]> {
+    vec![Bind::Fun(()); count].into()
+}
+
+fn budget<'a>(cv: &Cv<'a>) -> &'a Budget {
+    cv.0.data().budget
+}
+
+fn one<'a>(out: Out<'a>) -> Outs<'a> {
+    box_once(out)
+}
+
+/// Pays for a new value.
+fn paid<'a>(budget: &Budget, result: Res<'a>) -> Out<'a> {
+    let value = result?;
+    budget.memory(cells(&value))?;
+    Ok(value)
+}
+
+/// A function of the input.
+fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(Val<'a>) -> Res<'a>) -> Outs<'a> {
+    let budget = budget(&cv);
+    one(paid(budget, function(cv.1.plain())))
+}
+
+/// A function of the input and one argument.
+fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(Val<'a>, Val<'a>) -> Res<'a>) -> Outs<'a> {
+    let budget = budget(&cv);
+    let arg = cv.0.pop_var().plain();
+    one(paid(budget, function(cv.1.plain(), arg)))
+}

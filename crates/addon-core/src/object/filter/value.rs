@@ -1,0 +1,458 @@
+//! The values that filters work on.
+//!
+//! The input is borrowed, not copied: an array or an object of it is copied one level deep, and only when a filter changes
+//! it. Every value knows how heavy it is and how deep, and none may become heavier or deeper than the limits here: what
+//! descends into a value, down to dropping it, then has a bounded stack, and what walks over it a bounded time, also when
+//! a value contains one and the same part a million times.
+
+mod engine;
+mod json;
+mod order;
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use jaq_core::Error;
+use serde_json::{Map, Value};
+
+use super::number::Num;
+use super::trace::Traced;
+
+pub(super) use json::{from_json, import, preview, to_json};
+pub(super) use order::compare;
+
+/// A value or what went wrong; an error is a value too.
+pub(super) type Res<'a, T = Val<'a>> = Result<T, Error<Val<'a>>>;
+
+/// How deep arrays and objects may be nested.
+pub(super) const MAX_DEPTH: u32 = 400;
+
+/// How heavy a value may be: nodes, with one more for every 16 bytes of text.
+pub(super) const MAX_WEIGHT: u64 = 2_000_000;
+
+/// One value.
+#[derive(Debug, Clone)]
+pub(super) enum Val<'a> {
+    Null,
+    Bool(bool),
+    Num(Num),
+    Str(Text<'a>),
+    Arr(Rc<Arr<'a>>),
+    Obj(Rc<Obj<'a>>),
+    /// An array of the input.
+    RawArr(&'a [Value]),
+    /// An object of the input.
+    RawObj(&'a Map<String, Value>),
+    /// A value that knows where it was found; only while paths are looked for.
+    Traced(Rc<Traced<'a>>),
+    /// A state of `foreach` with all that its update had to say.
+    Burst(Rc<Burst<'a>>),
+    /// Where something was deleted; only while paths are deleted.
+    Hole,
+}
+
+/// Text of the input or of ours.
+#[derive(Debug, Clone)]
+pub(super) enum Text<'a> {
+    Raw(&'a str),
+    Own(Rc<str>),
+}
+
+/// An array of ours.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Arr<'a> {
+    pub(super) items: Vec<Val<'a>>,
+    size: Size,
+}
+
+/// An object of ours.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Obj<'a> {
+    pub(super) entries: BTreeMap<Text<'a>, Val<'a>>,
+    size: Size,
+}
+
+/// See [`Val::Burst`].
+#[derive(Debug)]
+pub(super) struct Burst<'a> {
+    pub(super) state: Val<'a>,
+    pub(super) outputs: Vec<Val<'a>>,
+}
+
+/// How heavy and how deep something is. After a removal it may be more than the truth, never less.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Size {
+    pub(super) weight: u64,
+    pub(super) depth: u32,
+}
+
+impl Size {
+    fn hold(&mut self, part: Self) {
+        self.weight = self.weight.saturating_add(part.weight);
+        self.depth = self.depth.max(part.depth + 1);
+    }
+
+    fn check<'a>(self) -> Res<'a, ()> {
+        if self.depth > MAX_DEPTH {
+            return Err(fault(format!("a value is nested more than {MAX_DEPTH} levels deep")));
+        }
+        if self.weight > MAX_WEIGHT {
+            return Err(fault(format!("a value has more than {MAX_WEIGHT} parts")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self { weight: 1 + text.len() as u64 / 16, depth: 0 }
+    }
+
+    /// The size of a value of the input.
+    pub(super) fn raw<'a>(value: &Value) -> Res<'a, Self> {
+        let mut size = Self { weight: 1, depth: 0 };
+        match value {
+            Value::String(text) => return Ok(Self::text(text)),
+            Value::Array(items) => {
+                for item in items {
+                    size.hold(Self::raw(item)?);
+                    size.check()?;
+                }
+            }
+            Value::Object(map) => {
+                for (key, item) in map {
+                    size.hold(Self::text(key));
+                    size.hold(Self::raw(item)?);
+                    size.check()?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        Ok(size)
+    }
+}
+
+/// An error with a text.
+pub(super) fn fault<'a>(text: impl Into<String>) -> Error<Val<'a>> {
+    Error::new(Val::from(text.into()))
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Raw(text) => text,
+            Self::Own(text) => text,
+        }
+    }
+}
+
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialOrd for Text<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+/// An array, whoever owns it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum List<'v, 'a> {
+    Own(&'v [Val<'a>]),
+    Raw(&'a [Value]),
+}
+
+impl<'v, 'a> List<'v, 'a> {
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Own(items) => items.len(),
+            Self::Raw(items) => items.len(),
+        }
+    }
+
+    pub(super) fn get(self, index: usize) -> Option<Val<'a>> {
+        match self {
+            Self::Own(items) => items.get(index).cloned(),
+            Self::Raw(items) => items.get(index).map(import),
+        }
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = Val<'a>> + use<'v, 'a> {
+        (0..self.len()).filter_map(move |index| self.get(index))
+    }
+}
+
+/// An object, whoever owns it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Dict<'v, 'a> {
+    Own(&'v BTreeMap<Text<'a>, Val<'a>>),
+    Raw(&'a Map<String, Value>),
+}
+
+impl<'v, 'a> Dict<'v, 'a> {
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Own(entries) => entries.len(),
+            Self::Raw(map) => map.len(),
+        }
+    }
+
+    pub(super) fn get(self, key: &str) -> Option<Val<'a>> {
+        match self {
+            Self::Own(entries) => entries.get(key).cloned(),
+            Self::Raw(map) => map.get(key).map(import),
+        }
+    }
+
+    /// In the order of the keys.
+    pub(super) fn iter(self) -> Box<dyn Iterator<Item = (Text<'a>, Val<'a>)> + 'v> {
+        match self {
+            Self::Own(entries) => Box::new(entries.iter().map(|(key, value)| (key.clone(), value.clone()))),
+            Self::Raw(map) => Box::new(map.iter().map(|(key, value)| (Text::Raw(key), import(value)))),
+        }
+    }
+}
+
+impl<'a> Val<'a> {
+    pub(super) fn int(int: i64) -> Self {
+        Self::Num(Num::Int(int))
+    }
+
+    pub(super) fn count(count: usize) -> Self {
+        Self::Num(Num::count(count))
+    }
+
+    pub(super) fn float(float: f64) -> Self {
+        Self::Num(Num::Float(float))
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self::Str(Text::Own(Rc::from(text)))
+    }
+
+    /// An array, if it is not too much.
+    pub(super) fn array(items: Vec<Self>) -> Res<'a> {
+        let mut size = Size { weight: 1, depth: 0 };
+        for item in &items {
+            size.hold(item.size()?);
+        }
+        size.check()?;
+        Ok(Self::Arr(Rc::new(Arr { items, size })))
+    }
+
+    /// An object, if it is not too much.
+    pub(super) fn object(entries: BTreeMap<Text<'a>, Self>) -> Res<'a> {
+        let mut size = Size { weight: 1, depth: 0 };
+        for (key, item) in &entries {
+            size.hold(Size::text(key));
+            size.hold(item.size()?);
+        }
+        size.check()?;
+        Ok(Self::Obj(Rc::new(Obj { entries, size })))
+    }
+
+    /// A string, if it is not too much.
+    pub(super) fn string(text: String) -> Res<'a> {
+        Size::text(&text).check()?;
+        Ok(Self::from(text))
+    }
+
+    pub(super) fn size(&self) -> Res<'a, Size> {
+        Ok(match self {
+            Self::Null | Self::Bool(_) | Self::Num(_) | Self::Hole => Size { weight: 1, depth: 0 },
+            Self::Str(text) => Size::text(text),
+            Self::Arr(array) => array.size,
+            Self::Obj(object) => object.size,
+            Self::RawArr(items) => {
+                let mut size = Size { weight: 1, depth: 0 };
+                for item in *items {
+                    size.hold(Size::raw(item)?);
+                }
+                size
+            }
+            Self::RawObj(map) => {
+                let mut size = Size { weight: 1, depth: 0 };
+                for (key, item) in *map {
+                    size.hold(Size::text(key));
+                    size.hold(Size::raw(item)?);
+                }
+                size
+            }
+            Self::Traced(traced) => traced.value.size()?,
+            Self::Burst(burst) => burst.state.size()?,
+        })
+    }
+
+    /// The value without where it was found.
+    pub(super) fn plain(self) -> Self {
+        match self {
+            Self::Traced(traced) => traced.value.clone(),
+            Self::Burst(burst) => burst.state.clone().plain(),
+            other => other,
+        }
+    }
+
+    /// The same, borrowed.
+    pub(super) fn bare(&self) -> &Self {
+        match self {
+            Self::Traced(traced) => &traced.value,
+            Self::Burst(burst) => burst.state.bare(),
+            other => other,
+        }
+    }
+
+    pub(super) fn as_list(&self) -> Option<List<'_, 'a>> {
+        match self.bare() {
+            Self::Arr(array) => Some(List::Own(&array.items)),
+            Self::RawArr(items) => Some(List::Raw(items)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_dict(&self) -> Option<Dict<'_, 'a>> {
+        match self.bare() {
+            Self::Obj(object) => Some(Dict::Own(&object.entries)),
+            Self::RawObj(map) => Some(Dict::Raw(map)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self.bare() {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_num(&self) -> Option<&Num> {
+        match self.bare() {
+            Self::Num(num) => Some(num),
+            _ => None,
+        }
+    }
+
+    pub(super) fn truth(&self) -> bool {
+        !matches!(self.bare(), Self::Null | Self::Bool(false) | Self::Hole)
+    }
+
+    /// What `type` calls it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.bare() {
+            Self::Bool(_) => "boolean",
+            Self::Num(_) => "number",
+            Self::Str(_) => "string",
+            Self::Arr(_) | Self::RawArr(_) => "array",
+            Self::Obj(_) | Self::RawObj(_) => "object",
+            Self::Null | Self::Hole | Self::Traced(_) | Self::Burst(_) => "null",
+        }
+    }
+
+    /// Whether something drops out when an array or object is emptied of holes.
+    pub(super) fn is_hole(&self) -> bool {
+        matches!(self, Self::Hole)
+    }
+
+    /// The children, of arrays and objects alike.
+    pub(super) fn children(&self) -> Option<Vec<Self>> {
+        if let Some(list) = self.as_list() {
+            return Some(list.iter().collect());
+        }
+        self.as_dict().map(|dict| dict.iter().map(|(_, value)| value).collect())
+    }
+}
+
+/// What a change of a container did to its size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Growth {
+    pub(super) added: Size,
+    pub(super) removed: u64,
+}
+
+impl Growth {
+    /// One value took the place of another.
+    pub(super) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
+        Ok(Self { added: new.size()?, removed: old.weight })
+    }
+}
+
+impl Size {
+    fn grow(&mut self, growth: Growth) {
+        self.hold(growth.added);
+        self.weight = self.weight.saturating_sub(growth.removed).max(1);
+    }
+}
+
+/// Gives the items of an array to `change`; one of the input is copied first, one that others hold too.
+/// Also says how many items had to be copied.
+pub(super) fn change_array<'a, T>(
+    value: &mut Val<'a>,
+    change: impl FnOnce(&mut Vec<Val<'a>>) -> Res<'a, (T, Growth)>,
+) -> Res<'a, (T, usize)> {
+    let mut copied = 0;
+    if let Val::RawArr(items) = *value {
+        copied = items.len();
+        *value = Val::array(items.iter().map(import).collect())?;
+    }
+    let Val::Arr(array) = value else { return Err(fault("expected an array")) };
+    if Rc::strong_count(array) > 1 {
+        copied = array.items.len();
+    }
+    let array = Rc::make_mut(array);
+    let (result, growth) = change(&mut array.items)?;
+    array.size.grow(growth);
+    if array.size.check().is_err() {
+        array.size = Size { weight: 1, depth: 0 };
+        for item in &array.items {
+            array.size.hold(item.size()?);
+        }
+        array.size.check()?;
+    }
+    Ok((result, copied))
+}
+
+/// The same for an object.
+pub(super) fn change_object<'a, T>(
+    value: &mut Val<'a>,
+    change: impl FnOnce(&mut BTreeMap<Text<'a>, Val<'a>>) -> Res<'a, (T, Growth)>,
+) -> Res<'a, (T, usize)> {
+    let mut copied = 0;
+    if let Val::RawObj(map) = *value {
+        copied = map.len();
+        *value = Val::object(map.iter().map(|(key, item)| (Text::Raw(key), import(item))).collect())?;
+    }
+    let Val::Obj(object) = value else { return Err(fault("expected an object")) };
+    if Rc::strong_count(object) > 1 {
+        copied = object.entries.len();
+    }
+    let object = Rc::make_mut(object);
+    let (result, growth) = change(&mut object.entries)?;
+    object.size.grow(growth);
+    if object.size.check().is_err() {
+        object.size = Size { weight: 1, depth: 0 };
+        for (key, item) in &object.entries {
+            object.size.hold(Size::text(key));
+            object.size.hold(item.size()?);
+        }
+        object.size.check()?;
+    }
+    Ok((result, copied))
+}
