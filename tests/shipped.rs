@@ -9,6 +9,7 @@ use testbed::plane::User;
 use testbed::{process, shared};
 
 const TUNER_HOOK: &str = "modules/100-sysctl-tuner/hooks/complete-settings.sh";
+const NODES_HOOK: &str = "modules/100-sysctl-tuner/hooks/follow-nodes.sh";
 const AUDIT_ENABLED: &str = "modules/300-sysctl-audit/enabled";
 const FACTS_HOOK: &str = "global-hooks/hooks/cluster-facts.sh";
 
@@ -45,12 +46,20 @@ impl Ran {
 
 /// Runs a script as the operator does: values in a file, answers in files, on the cluster of this test run.
 fn run(script: &str, values: &Value) -> Ran {
+    run_for(script, values, &json!([]))
+}
+
+/// Runs a hook for these binding contexts.
+fn run_for(script: &str, values: &Value, contexts: &Value) -> Ran {
     let files = tempfile::tempdir().expect("a temporary folder can be made");
     let file = |name: &str| files.path().join(name);
     fs_err::write(file("values"), values.to_string()).expect("the folder can be written");
     fs_err::write(file("patch"), "").expect("the folder can be written");
+    fs_err::write(file("contexts"), contexts.to_string()).expect("the folder can be written");
     let mut command = process::command(path(script));
     command
+        .env("FRAMEWORK_DIR", path("frameworks/shell"))
+        .env("BINDING_CONTEXT_PATH", file("contexts"))
         .env("VALUES_PATH", file("values"))
         .env("VALUES_JSON_PATCH_PATH", file("patch"));
     command
@@ -91,6 +100,50 @@ fn without_profile_and_facts_nothing_is_derived() {
             json!({"preset": {}, "pauseImage": ""})
         )]
     );
+}
+
+#[test]
+fn the_tuner_makes_room_for_the_neighbours_of_all_nodes() {
+    let table = |entries: u32| {
+        json!({
+            "net.ipv4.neigh.default.gc_thresh1": (entries / 8).to_string(),
+            "net.ipv4.neigh.default.gc_thresh2": (entries / 2).to_string(),
+            "net.ipv4.neigh.default.gc_thresh3": entries.to_string(),
+        })
+    };
+    let rows = [
+        (0, json!(256), json!({})),
+        (4, json!(256), json!({})),
+        (5, json!(256), table(2048)),
+        (8, json!(256), table(2048)),
+        (9, json!(256), table(4096)),
+        (5000, json!(256), table(131_072)),
+        (5, json!(0), json!({})),
+        (5, Value::Null, json!({})),
+        (5, json!(204.9), table(2048)),
+    ];
+    for (count, each, expected) in rows {
+        let nodes: Vec<_> = (0..count)
+            .map(|n| json!({"filterResult": format!("node-{n}")}))
+            .collect();
+        let context =
+            |binding: &str, kind: &str| json!({"binding": binding, "type": kind, "snapshots": {"nodes": nodes}});
+        let contexts = [
+            context("nodes", "Event"),
+            context("beforeHelm", ""),
+            context("nodes", "Synchronization"),
+        ];
+        for context in &contexts {
+            let values = json!({"global": {}, "sysctlTuner": {"neighboursPerNode": each}});
+            let ran = run_for(NODES_HOOK, &values, &json!([context, context]));
+            assert_eq!(ran.error(), "");
+            assert_eq!(
+                ran.added(),
+                [("/sysctlTuner/neighbours".to_owned(), expected.clone())],
+                "{count} {context}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -165,10 +218,12 @@ fn rendered(module: &str, values: &Value) -> String {
 #[test]
 fn settings_win_over_the_profile_and_large_numbers_stay_whole() {
     let preset = json!({"vm.swappiness": "1", "net.core.somaxconn": "4096"});
+    let neighbours = json!({"net.ipv4.neigh.default.gc_thresh3": "2048", "vm.swappiness": "99"});
     let values = json!({"sysctlTuner": {"derived": {"preset": preset, "pauseImage": "pause:derived"},
+                                        "neighbours": neighbours,
                                         "settings": {"vm.swappiness": 10, "vm.max_map_count": 1_000_000}}});
     let manifest = rendered("modules/100-sysctl-tuner", &values);
-    let wanted = "    net.core.somaxconn = 4096\n    vm.max_map_count = 1000000\n    vm.swappiness = 10\n";
+    let wanted = "    net.core.somaxconn = 4096\n    net.ipv4.neigh.default.gc_thresh3 = 2048\n    vm.max_map_count = 1000000\n    vm.swappiness = 10\n";
     assert!(manifest.contains(wanted), "{manifest}");
     assert!(manifest.contains("image: pause:derived"), "{manifest}");
 }

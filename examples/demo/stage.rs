@@ -134,6 +134,8 @@ impl<'a> Stage<'a> {
             ("HELM_BIN", plane.program(Part::Helm3).into()),
             ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
             ("ADDON_OPERATOR_MODULES_DIR", modules),
+            // In an image the framework of hooks lies where they look for it.
+            ("FRAMEWORK_DIR", Path::new(REPOSITORY).join("frameworks/shell").into()),
             (
                 "ADDON_OPERATOR_GLOBAL_HOOKS_DIR",
                 Path::new(REPOSITORY).join("global-hooks").into(),

@@ -10,7 +10,8 @@ context::global::jq() {
 
 # context::jq ARGUMENT...: jq on the current context.
 context::jq() {
-  context::global::jq ".[$BINDING_CONTEXT_CURRENT_INDEX]" | jq "$@"
+  # What is wrong with the filter is told once, by the jq behind the pipe.
+  { trap - ERR; context::global::jq ".[$BINDING_CONTEXT_CURRENT_INDEX]"; } | jq "$@"
 }
 
 # context::get [--required] PATH: prints a value, texts without quotes. What is not there is `null`; with --required it is

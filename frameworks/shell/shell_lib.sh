@@ -14,6 +14,8 @@ shell_lib::traceback() {
   {
     printf 'Traceback, innermost call last:\n'
     for ((frame = ${#FUNCNAME[@]} - 1; frame > 0; frame--)); do
+      # How the handler was found does not matter to anybody.
+      [[ ${FUNCNAME[frame]} != hook::* ]] || continue
       printf '  %s:%d in %s' "${BASH_SOURCE[frame]}" "${BASH_LINENO[frame - 1]}" "${FUNCNAME[frame]}"
       if text=$(shell_lib::line "${BASH_SOURCE[frame]}" "${BASH_LINENO[frame - 1]}"); then
         printf ': %s' "$text"

@@ -1,12 +1,15 @@
 //! Lines as hooks print them, and the records that come of them.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use addon_core::name::{HookName, Owner};
+use tokio_util::sync::CancellationToken;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::*;
+use crate::process::{Output, Spawn, Spawner};
 
 /// One record: its level, its message and what it has beside.
 type Record = (Level, String, Map<String, Value>);
@@ -149,4 +152,45 @@ fn a_long_line_is_cut_and_marked_and_so_is_a_huge_object() {
     assert_eq!(records[0].1, "m");
     let kept = records[0].2["hook"]["truncated"].as_str().unwrap();
     assert_eq!(kept.chars().count(), LONGEST_RECORD);
+}
+
+/// What a real program prints, however it writes it.
+#[tokio::test]
+async fn lines_of_a_real_program_are_lines_however_they_were_written() {
+    let script = r#"
+        printf '{"msg":'; printf '"two writes"}\n'
+        printf '{"msg":"long","x":"%s"}\n' "$(printf 'x%.0s' {1..9000})"
+        printf 'y%.0s' {1..6000}; printf 'y%.0s' {1..6000}; echo
+        echo '{not JSON'; echo '  after  '; echo
+        printf '{\n  "msg": "pretty",\n  "level": "debug"\n}\n'
+        printf 'no end'
+    "#;
+    let records = Arc::default();
+    let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&records)));
+    let guard = tracing::subscriber::set_default(subscriber);
+    let labels = Labels::of_enabled_script(&ModuleName::parse("m").unwrap(), Style::default());
+    let mut spawn = Spawn::new("/bin/bash", Duration::from_mins(1));
+    spawn.args = vec!["-c".into(), script.into()];
+    spawn.stdout = Output::lines(labels.sink(Stream::Stdout));
+    let finished = Spawner::new().unwrap().run(spawn, &CancellationToken::new()).await;
+    assert!(finished.unwrap().exit.is_success());
+    drop(guard);
+    let records: Vec<Record> = std::mem::take(&mut *records.lock().unwrap());
+    let said: Vec<(Level, &str)> = records
+        .iter()
+        .map(|(level, message, _)| (*level, message.as_str()))
+        .collect();
+    let cut = "y".repeat(LONGEST_RECORD) + ":truncated";
+    let expected = [
+        (Level::INFO, "two writes"),
+        (Level::INFO, "long"),
+        (Level::INFO, &cut),
+        (Level::INFO, "{not JSON"),
+        (Level::INFO, "after"),
+        (Level::DEBUG, "pretty"),
+        (Level::INFO, "no end"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(records[1].2["hook_x"].as_str().map(str::len), Some(9000));
+    assert!(records.iter().all(|(_, _, members)| members["output"] == "stdout"));
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Follows the nodes of the cluster: the more there are, the more neighbours each one has, and the kernel's table of them must
+# hold all. Thresholds double when they have to grow, so that a node more is not a rollout more.
+source "${FRAMEWORK_DIR:-}/shell_lib.sh"
+
+# The table of a kernel that nobody has tuned, and the largest one that is worth its memory.
+readonly LEAST=1024 MOST=131072
+
+__config__() {
+  cat <<'YAML'
+configVersion: v1
+beforeHelm: 20
+kubernetes:
+  - name: nodes
+    apiVersion: v1
+    kind: Node
+    executeHookOnEvent: [Added, Deleted]
+    jqFilter: .metadata.name
+    keepFullObjectsInMemory: false
+    includeSnapshotsFrom: [nodes]
+YAML
+}
+
+# Each context of a run tells the same: how many nodes there are now.
+__main__() {
+  local nodes wanted entries=$LEAST
+  nodes=$(context::jq '.snapshots.nodes | length')
+  wanted=$(jq --argjson nodes "$nodes" '.sysctlTuner.neighboursPerNode // 0 | . * $nodes | ceil' "$VALUES_PATH")
+  while ((entries < wanted && entries < MOST)); do
+    entries=$((entries * 2))
+  done
+  # shellcheck disable=SC2016 # the dollars are for jq
+  jq -n --argjson entries "$entries" --argjson least "$LEAST" '
+    def threshold($number; $value): {"net.ipv4.neigh.default.gc_thresh\($number)": "\($value)"};
+    [{op: "add", path: "/sysctlTuner/neighbours",
+      value: (if $entries == $least then {}
+              else threshold(1; $entries / 8) + threshold(2; $entries / 2) + threshold(3; $entries) end)}]
+  ' >"$VALUES_JSON_PATCH_PATH"
+}
+
+hook::run "$@"

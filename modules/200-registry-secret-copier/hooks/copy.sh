@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Copies labelled registry Secrets into every active namespace and keeps the copies true. Each run compares all that is there
+# with all that should be, so that neither a lost event nor a restart matters. Must never write to a Secret that is no copy.
+source "${FRAMEWORK_DIR:-}/shell_lib.sh"
+
+__config__() {
+  cat <<'YAML'
+configVersion: v1
+afterDeleteHelm: 10
+kubernetes:
+  - name: sources
+    apiVersion: v1
+    kind: Secret
+    labelSelector:
+      matchLabels: {registry-secret-copier/source: "true"}
+    jqFilter: |
+      {namespace: .metadata.namespace, name: .metadata.name, type, data: (.data // {}),
+       copied: (.metadata.labels["registry-secret-copier/copied-from"] != null)}
+    keepFullObjectsInMemory: false
+    group: copies
+    queue: registry-secret-copier
+  - name: copies
+    apiVersion: v1
+    kind: Secret
+    labelSelector:
+      matchExpressions: [{key: registry-secret-copier/copied-from, operator: Exists}]
+    jqFilter: |
+      {namespace: .metadata.namespace, name: .metadata.name, type, data: (.data // {}),
+       from: .metadata.labels["registry-secret-copier/copied-from"]}
+    keepFullObjectsInMemory: false
+    group: copies
+    queue: registry-secret-copier
+  - name: namespaces
+    apiVersion: v1
+    kind: Namespace
+    jqFilter: "{name: .metadata.name, active: (.status.phase == \"Active\" and .metadata.deletionTimestamp == null)}"
+    keepFullObjectsInMemory: false
+    group: copies
+    queue: registry-secret-copier
+YAML
+}
+
+# What all programs below begin with. Of sources that share a name the first in the order of namespaces counts.
+# shellcheck disable=SC2016 # the dollars are for jq
+readonly FACTS='
+  def seen($binding): [.snapshots[$binding][]?.filterResult | select(. != null)];
+  def mark: "registry-secret-copier/copied-from";
+  def operation($name): {operation: $name, apiVersion: "v1", kind: "Secret", namespace, name};
+  ($values[0].registrySecretCopier.sourceNamespaces // []) as $allowed
+  | (seen("sources")
+     | map(select(.copied | not))
+     | map(select(.type == ("kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg")))
+     | map(select($allowed == [] or (.namespace as $own | any($allowed[]; . == $own))))
+     | group_by(.name) | map(sort_by(.namespace))) as $offers
+  | ($offers | map(.[0])) as $sources
+  | ([seen("namespaces")[] | select(.active) | .name]) as $active
+  | ([seen("copies")[] | select(.namespace as $own | any($active[]; . == $own))]) as $copies
+  |'
+
+__on_group::copies() {
+  warn_of_doubles
+  # The keys of the table tell copies apart; no name has a slash in it.
+  # shellcheck disable=SC2016
+  facts -c '
+    (reduce $offers[][] as $offer ({}; .["\($offer.namespace)/\($offer.name)"] = true)) as $taken
+    | ([$sources[] as $source | $active[]
+        | {key: "\(.)/\($source.name)", value: {namespace: ., name: $source.name, source: $source}}
+        | select($taken[.key] | not)]
+       | from_entries) as $wanted
+    | (reduce $copies[] as $copy ({}; .["\($copy.namespace)/\($copy.name)"] = $copy)) as $there
+
+    # What must go. A type cannot be changed, so a copy of another type is made anew.
+    | ($copies[] | $wanted["\(.namespace)/\(.name)"] as $want | select($want == null or $want.source.type != .type)
+       | operation("DeleteInBackground")),
+
+      # What is missing. A Secret of somebody else is left as it is.
+      ($wanted[] | . as $want | $there["\(.namespace)/\(.name)"] as $copy
+       | select($copy == null or $copy.type != .source.type)
+       | {operation: "CreateIfNotExists",
+          object: {apiVersion: "v1", kind: "Secret",
+                   metadata: {namespace, name, labels: {(mark): .source.namespace}},
+                   type: .source.type, data: .source.data}}),
+
+      # What differs. The first step is refused if the Secret has become one of somebody else.
+      ($wanted[] | . as $want | $there["\(.namespace)/\(.name)"] as $copy
+       | select($copy != null and $copy.type == .source.type)
+       | select($copy.data != .source.data or $copy.from != .source.namespace)
+       | ("/metadata/labels/" + (mark | split("/") | join("~1"))) as $path
+       | operation("JSONPatch") + {ignoreMissingObject: true, jsonPatch: [
+           {op: "test", path: $path, value: $copy.from},
+           {op: "add", path: $path, value: .source.namespace},
+           {op: "add", path: "/data", value: .source.data}]})
+  ' >>"$KUBERNETES_PATCH_PATH"
+}
+
+# The module was switched off: nobody will keep the copies true any more.
+__main__() {
+  facts -c '$copies[] | operation("DeleteInBackground")' >>"$KUBERNETES_PATCH_PATH"
+}
+
+warn_of_doubles() {
+  # shellcheck disable=SC2016
+  facts -c '
+    $offers[] | .[0] as $first | .[1:][]
+    | {level: "warn", msg: "not copied: another namespace offers a registry Secret of that name",
+       secret: .name, namespace, copied_from: $first.namespace}'
+}
+
+# facts ARGUMENT... PROGRAM: jq on the current context, with the facts at hand.
+facts() {
+  context::jq --slurpfile values "${VALUES_PATH:-/dev/null}" "${@:1:$#-1}" "$FACTS ${!#}"
+}
+
+hook::run "$@"
