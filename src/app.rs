@@ -23,6 +23,8 @@ use tracing::{error, info};
 
 use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::kinds::Kinds;
+use crate::cluster::patch::Patcher;
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
@@ -131,7 +133,7 @@ async fn build(
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
+    let meters = Arc::new(start::meters(settings));
     let (trouble, told_trouble) = watch::channel(None);
     let socket = listen(settings, levels, parts, &doors, &meters, told_trouble).await?;
 
@@ -139,7 +141,7 @@ async fn build(
     let tmp = start::tmp_dir(settings)?;
     let address = start::address(settings, environment);
     let namespace = start::namespace(settings, &address)?;
-    let cluster = Cluster::connect(&address, &namespace, tmp.dir()).await?;
+    let cluster = Cluster::connect(&address, &namespace, tmp.dir(), Arc::clone(&meters)).await?;
     info!(server = cluster.server(), namespace, "Cluster is configured");
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
@@ -151,7 +153,10 @@ async fn build(
         );
     }
 
+    let kinds = Kinds::new(cluster.clone());
     let tools = Arc::new(Tools {
+        patcher: Patcher::new(cluster.clone(), kinds, jobs::hook::jq),
+        meters: Arc::clone(&meters),
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
         helm,

@@ -21,8 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::client::ClientBuilder;
 use kube::{Api, Client};
 use tokio::sync::Mutex;
+
+use crate::meters::Meters;
+use crate::meters::requests::Requests;
 
 use apis::Apis;
 use error::{Attempt, RequestError};
@@ -55,8 +59,13 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     /// Reads the address and writes the private kubeconfig into the directory. No request is made: a cluster that
-    /// cannot be reached now is not an error of the start.
-    pub async fn connect(address: &Address, namespace: &str, dir: &Path) -> Result<Self, ConnectError> {
+    /// cannot be reached now is not an error of the start. The meters count the requests.
+    pub async fn connect(
+        address: &Address,
+        namespace: &str,
+        dir: &Path,
+        meters: Arc<Meters>,
+    ) -> Result<Self, ConnectError> {
         let found = kubeconfig::find(address)?;
         let (mut config, private) = found.settle().await?;
         config.default_retry = false;
@@ -64,10 +73,11 @@ impl Cluster {
         namespace.clone_into(&mut config.default_namespace);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let kubeconfig = private.write(dir)?;
-        let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+        let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Client {
             server: server.clone(),
             source: Box::new(source),
         })?;
+        let client = builder.with_layer(&Requests::to(&server, meters)).build();
         Ok(Self {
             client,
             namespace: namespace.to_owned(),

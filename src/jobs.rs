@@ -23,7 +23,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
+use crate::cluster::patch::Patcher;
 use crate::helm::Helm;
+use crate::meters::Meters;
 use crate::process::{ProcessError, Spawner};
 use catalogue::Catalogue;
 use hook::relay::Style;
@@ -37,6 +39,10 @@ pub struct Tools {
     pub cluster: Cluster,
     /// The one helm; none where there are hooks alone.
     pub helm: Option<Helm>,
+    /// Carries out what hooks ask to be done to objects.
+    pub patcher: Patcher,
+    /// Shows what hooks measure.
+    pub meters: Arc<Meters>,
     /// The directory of hooks that stand alone; none where there are modules.
     pub hooks_dir: Option<PathBuf>,
     /// Starts hooks and scripts.

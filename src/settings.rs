@@ -71,6 +71,7 @@ pub struct Settings {
     /// Probes and metrics.
     pub listen: SocketAddr,
     pub metrics_prefix: String,
+    pub queue_actions: QueueActions,
     pub log: LogSettings,
     pub debug_socket: PathBuf,
     /// Where the same is served over TCP, for everybody who can reach it.
@@ -147,6 +148,13 @@ pub struct KubeSettings {
     pub limit: RateLimit,
     pub patch_limit: RateLimit,
     pub patch_timeout: Duration,
+}
+
+/// Whether what is done to queues is timed: it has as many series as there are queues, times eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueActions {
+    Timed,
+    Left,
 }
 
 /// A limit of our own, beside the API server's.
@@ -275,6 +283,7 @@ impl Settings {
             hooks: words.hooks()?,
             listen: words.listen()?,
             metrics_prefix: words.metrics_prefix()?,
+            queue_actions: words.queue_actions()?,
             log: words.log()?,
             debug_socket: debug_socket(words.program, flag, words.environment)?,
             debug_http: words.debug_http()?,

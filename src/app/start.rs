@@ -26,10 +26,11 @@ use crate::disk::{Fault, Problem};
 use crate::helm::{self, Helm};
 use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::tmp::TmpDir;
+use crate::meters::Meters;
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
-use crate::settings::{Environment, ModuleSettings, Order, Settings, Work};
+use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings, Work};
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
@@ -235,6 +236,19 @@ pub(super) fn helm(
         timeout: modules.helm.timeout,
     };
     Ok(Helm::new(options, spawner))
+}
+
+/// Our own metrics, under the names of the program that we are.
+pub(super) fn meters(settings: &Settings) -> Meters {
+    let prefix = &settings.metrics_prefix;
+    let meters = match settings.work {
+        Work::Modules(_) => Meters::new(prefix),
+        Work::Hooks(_) => Meters::of_hooks_alone(prefix),
+    };
+    match settings.queue_actions {
+        QueueActions::Timed => meters,
+        QueueActions::Left => meters.without_queue_actions(),
+    }
 }
 
 /// How what hooks print gets into the log.

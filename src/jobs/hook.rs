@@ -10,17 +10,20 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::hook::context::{self, Snapshots};
 use addon_core::hook::output::HookOutput;
+use addon_core::metric::Parsed;
 use addon_core::name::{HookId, HookName, Owner};
+use addon_core::object::filter::Filter;
 use addon_core::operator::effect::HookRun;
 use addon_core::operator::event::Usage;
 use serde::Serialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalogue;
 use super::{Tools, not_ended, tail};
-use crate::process::{self, Output, Spawn};
+use crate::process::{self, Finished, Output, Spawn};
 use crate::report::Chain;
-use files::{Documents, Files};
+use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
 
 /// A hook that has not told its configuration by then never will.
@@ -139,17 +142,53 @@ pub(super) async fn run(
         .await
         .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        let complaint = finished.complaint();
-        let report = match tools.relay.labels {
-            LabelSet::Modules => tail(&complaint),
-            // Alerts of hooks alone match the text as the hook wrote it.
-            LabelSet::HooksAlone => complaint,
+        let failure = ended_badly(tools, &finished);
+        return match tools.patcher.apply(&files.tolerated(), cancel).await {
+            Ok(()) => Err(failure),
+            Err(also) => Err(Failure {
+                report: format!("{}; {}", failure.report, also.report),
+                ..failure
+            }),
         };
-        return Err(Failure::new(Class::HookFailed, report));
     }
-    let output = files.output()?;
-    files.warn_of_unread(hook);
-    Ok((output, usage(finished.usage)))
+    let Wrote {
+        values,
+        metrics,
+        objects,
+    } = files.written()?;
+    // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
+    if tools.hooks_dir.is_some() {
+        tools.patcher.apply(&objects, cancel).await?;
+        show(tools, hook, metrics);
+    } else {
+        show(tools, hook, metrics);
+        tools.patcher.apply(&objects, cancel).await?;
+    }
+    Ok((values, usage(finished.usage)))
+}
+
+fn ended_badly(tools: &Tools, finished: &Finished) -> Failure {
+    let complaint = finished.complaint();
+    let report = match tools.relay.labels {
+        LabelSet::Modules => tail(&complaint),
+        // Alerts of hooks alone match the text as the hook wrote it.
+        LabelSet::HooksAlone => complaint,
+    };
+    Failure::new(Class::HookFailed, report)
+}
+
+/// Takes over what the hook measured.
+fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
+    for dropped in &metrics.dropped {
+        tracing::warn!(%hook, problem = %dropped, "Hook wrote a metric that says nothing");
+    }
+    tools.meters.apply_hook_metrics(hook, metrics.operations);
+}
+
+/// The filters of object patches.
+pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
+    let filtered = Filter::compile(program).and_then(|filter| filter.outputs(object));
+    filtered.map_err(|error| Failure::of(Class::HookFailed, &error))
 }
 
 /// The hook's program in the operator's environment, without files and arguments.

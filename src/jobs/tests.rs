@@ -62,7 +62,9 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         kube_config: vec![dir.join("kubeconfig")],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, "ns", tmp.dir()).await.unwrap();
+    let cluster = Cluster::connect(&address, "ns", tmp.dir(), Arc::new(Meters::new("addon_operator_")))
+        .await
+        .unwrap();
     let spawner = Spawner::new().unwrap();
     let options = helm::Options {
         binary: "/nowhere/helm".into(),
@@ -78,6 +80,12 @@ async fn tools(dir: &Path) -> Arc<Tools> {
     };
     let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
     Arc::new(Tools {
+        patcher: crate::cluster::patch::Patcher::new(
+            cluster.clone(),
+            crate::cluster::kinds::Kinds::new(cluster.clone()),
+            crate::jobs::hook::jq,
+        ),
+        meters: Arc::new(Meters::new("addon_operator_")),
         hooks_dir: None,
         helm: Some(Helm::new(options, spawner.clone())),
         cluster,

@@ -111,6 +111,7 @@ fn without_a_word_everything_has_its_default() {
         },
         listen: "0.0.0.0:9650".parse().unwrap(),
         metrics_prefix: "addon_operator_".into(),
+        queue_actions: QueueActions::Timed,
         log: LogSettings {
             level: LogLevel::Info,
             format: LogFormat::Json,

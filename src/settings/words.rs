@@ -10,8 +10,8 @@ use super::program::Program;
 use super::said::{self, Setting};
 use super::{
     ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings, KubeSettings, LogFormat,
-    LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, RateLimit, StartArgs, Timestamps, TmpFiles,
-    labels,
+    LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions, RateLimit, StartArgs,
+    Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -346,6 +346,15 @@ impl Words<'_> {
             read,
         )?;
         Ok(prefix.unwrap_or_else(|| self.program.metrics_prefix().to_owned()))
+    }
+
+    /// The original looks for this one word.
+    pub(super) fn queue_actions(&self) -> Checked<QueueActions> {
+        let said = Setting::look_up(self.environment, "", None, &["QUEUE_ACTIONS_METRICS"])?.text();
+        Ok(match said.as_deref() {
+            Some("no") => QueueActions::Left,
+            _ => QueueActions::Timed,
+        })
     }
 
     pub(super) fn log(&self) -> Checked<LogSettings> {

@@ -42,7 +42,14 @@ impl Stage {
             server: server.map(str::to_owned),
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, self.namespace(), dir.path()).await.unwrap();
+        let cluster = Cluster::connect(
+            &address,
+            self.namespace(),
+            dir.path(),
+            Arc::new(Meters::new("addon_operator_")),
+        )
+        .await
+        .unwrap();
         self.patcher = patcher(cluster);
     }
 

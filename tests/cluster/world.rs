@@ -179,7 +179,14 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         kube_config: vec![namespace.kubeconfig(User::Operator)],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, namespace.name(), tmp.dir()).await.unwrap();
+    let cluster = Cluster::connect(
+        &address,
+        namespace.name(),
+        tmp.dir(),
+        Arc::new(Meters::new("addon_operator_")),
+    )
+    .await
+    .unwrap();
     let spawner = Spawner::new().unwrap();
     let options = Options {
         binary: logging_helm(namespace, dir),
@@ -201,6 +208,8 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
     };
     let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
     Arc::new(Tools {
+        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), jobs::hook::jq),
+        meters: Arc::new(Meters::new("addon_operator_")),
         hooks_dir: None,
         helm: Some(Helm::new(options, spawner.clone())),
         cluster,

@@ -46,17 +46,32 @@ fn expected(row: &Row) -> Answer {
     if row.output.iter().any(|output| output.starts_with("ERR")) {
         return Answer::Fails;
     }
-    if row.output.iter().any(|output| output.starts_with("PARSE") || output.starts_with("COMPILE")) {
+    if row
+        .output
+        .iter()
+        .any(|output| output.starts_with("PARSE") || output.starts_with("COMPILE"))
+    {
         return Answer::NoFilter;
     }
-    Answer::Gives(row.output.iter().map(|output| serde_json::from_str(output).unwrap()).collect())
+    Answer::Gives(
+        row.output
+            .iter()
+            .map(|output| serde_json::from_str(output).unwrap())
+            .collect(),
+    )
 }
 
 fn answered(row: &Row, filters: &mut BTreeMap<String, Result<Filter, FilterError>>) -> Answer {
-    let compiled = filters.entry(row.filter.clone()).or_insert_with(|| Filter::compile(&row.filter));
+    let compiled = filters
+        .entry(row.filter.clone())
+        .or_insert_with(|| Filter::compile(&row.filter));
     let Ok(filter) = compiled else { return Answer::NoFilter };
     let input: Value = serde_json::from_str(&row.input).unwrap();
-    match filter.outputs_within(&input, &addon_core::object::filter::Limits::default(), Some(1_700_000_000.5)) {
+    match filter.outputs_within(
+        &input,
+        &addon_core::object::filter::Limits::default(),
+        Some(1_700_000_000.5),
+    ) {
         Ok(outputs) => Answer::Gives(outputs),
         Err(_) => Answer::Fails,
     }
@@ -75,7 +90,10 @@ fn the_tables_agree_but_for_what_is_listed() {
         let text = std::fs::read_to_string(path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    assert!(listed.iter().all(|difference| difference.reason.len() > 20), "a reason in words");
+    assert!(
+        listed.iter().all(|difference| difference.reason.len() > 20),
+        "a reason in words"
+    );
     let mut used = vec![false; listed.len()];
     let mut report = String::new();
     let (mut agreeing, mut all) = (0_u32, 0_u32);

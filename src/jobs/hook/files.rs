@@ -4,11 +4,12 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::output::{HookOutput, Written};
+use addon_core::metric::{self, Parsed};
 use addon_core::name::{HookId, Owner};
+use addon_core::object::patch::{self, Operation};
 use addon_core::values::patch::PatchFile;
 
 use crate::jobs::tmp::{TmpDir, TmpFile, safe};
@@ -17,6 +18,13 @@ use crate::jobs::tmp::{TmpDir, TmpFile, safe};
 pub(super) struct Documents {
     pub(super) values: Vec<u8>,
     pub(super) config_values: Vec<u8>,
+}
+
+/// What a hook asks for.
+pub(super) struct Wrote {
+    pub(super) values: HookOutput,
+    pub(super) metrics: Parsed,
+    pub(super) objects: Vec<Operation>,
 }
 
 pub(super) struct Files {
@@ -121,8 +129,28 @@ impl Files {
             .collect()
     }
 
-    /// What the hook wrote, read in one go.
-    pub(super) fn output(&self) -> Result<HookOutput, Failure> {
+    /// What a hook that ended well wrote, read in one go: if any of it cannot be understood, none of it counts.
+    pub(super) fn written(&self) -> Result<Wrote, Failure> {
+        let values = self.values()?;
+        let metrics = read(&self.metrics, "metrics")?;
+        let metrics = metric::parse(&metrics).map_err(|error| Failure::of(Class::HookFailed, &error))?;
+        let objects = read(&self.object_patch, "object patches")?;
+        let objects = patch::parse(&objects).map_err(|error| Failure::of(Class::HookFailed, &error))?;
+        Ok(Wrote {
+            values,
+            metrics,
+            objects,
+        })
+    }
+
+    /// The object patches that are to be carried out although the hook failed. A file that cannot be understood holds
+    /// none: the failure of the hook says enough.
+    pub(super) fn tolerated(&self) -> Vec<Operation> {
+        let text = self.object_patch.read().unwrap_or_default();
+        patch::parse_tolerated(&text).unwrap_or_default()
+    }
+
+    fn values(&self) -> Result<HookOutput, Failure> {
         let With::Values {
             values_patch,
             config_patch,
@@ -131,10 +159,7 @@ impl Files {
         else {
             return Ok(HookOutput::default());
         };
-        let read = |file: &TmpFile, kind: PatchFile| {
-            let failure = |error| Failure::new(Class::HookFailed, format!("got bad json patch for {kind}: {error}"));
-            file.read().map_err(failure)
-        };
+        let read = |file: &TmpFile, kind: PatchFile| read(file, &format!("json patch for {kind}"));
         let config_patch = read(config_patch, PatchFile::Config)?;
         let values_patch = read(values_patch, PatchFile::Values)?;
         let written = Written {
@@ -143,17 +168,9 @@ impl Files {
         };
         HookOutput::parse(written).map_err(|error| Failure::of(Class::HookFailed, &error))
     }
-
-    /// Metrics and object patches are offered to every hook, but this version does not apply them.
-    pub(super) fn warn_of_unread(&self, hook: &HookId) {
-        for (file, what) in [(&self.metrics, "metrics"), (&self.object_patch, "object patches")] {
-            if is_written(file.path()) {
-                tracing::warn!(%hook, what, "the hook wrote something that this version does not apply yet");
-            }
-        }
-    }
 }
 
-fn is_written(path: &Path) -> bool {
-    fs_err::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+fn read(file: &TmpFile, what: &str) -> Result<String, Failure> {
+    file.read()
+        .map_err(|error| Failure::new(Class::HookFailed, format!("got bad {what}: {error}")))
 }

@@ -22,8 +22,8 @@ mod value;
 use std::fmt;
 use std::sync::Arc;
 
-use jaq_core::load::{Arena, File, Loader};
 use jaq_core::load::parse::Def;
+use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Ctx, DataT, Vars};
 use serde_json::Value;
 use thiserror::Error;
@@ -63,7 +63,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 6_000_000, cells: 12_000_000, stack: 640 * 1024, output: MAX_WEIGHT }
+        Self {
+            steps: 6_000_000,
+            cells: 12_000_000,
+            stack: 640 * 1024,
+            output: MAX_WEIGHT,
+        }
     }
 }
 
@@ -105,12 +110,25 @@ impl Filter {
         let arena = Arena::default();
         let (mut defs, scopes) = prelude::load(&arena)?;
         let body = grammar::Grammar::program(text, &arena, scopes)?;
-        defs.push(Def { name: ENTRY, args: Vec::new(), body });
-        let modules = Loader::new(defs).load(&arena, File { code: ENTRY, path: () }).map_err(|_| unloadable())?;
+        defs.push(Def {
+            name: ENTRY,
+            args: Vec::new(),
+            body,
+        });
+        let modules = Loader::new(defs)
+            .load(&arena, File { code: ENTRY, path: () })
+            .map_err(|_| unloadable())?;
         let compiler = jaq_core::Compiler::default().with_funs(natives::all());
         match compiler.compile(modules) {
-            Ok(program) => Ok(Self { text: text.into(), program: Arc::new(program) }),
-            Err(errors) => Err(errors.iter().flat_map(|(_, missing)| missing).next().map_or_else(unloadable, undefined)),
+            Ok(program) => Ok(Self {
+                text: text.into(),
+                program: Arc::new(program),
+            }),
+            Err(errors) => Err(errors
+                .iter()
+                .flat_map(|(_, missing)| missing)
+                .next()
+                .map_or_else(unloadable, undefined)),
         }
     }
 
@@ -139,7 +157,10 @@ impl Filter {
     pub fn outputs_within(&self, input: &Value, limits: &Limits, now: Option<f64>) -> Result<Vec<Value>, FilterError> {
         Size::raw(input).map_err(|error| FilterError::Failed(error.to_string()))?;
         let budget = Budget::new(limits, now);
-        let data = Data { lut: &self.program.lut, budget: &budget };
+        let data = Data {
+            lut: &self.program.lut,
+            budget: &budget,
+        };
         let context = Ctx::<Engine>::new(data, Vars::new([]));
         let mut outputs = Vec::new();
         let mut left = limits.output;
@@ -149,7 +170,9 @@ impl Filter {
                 Err(exception) => return stopped(&budget, outputs, exception),
             };
             let size = output.size().map_err(|error| FilterError::Failed(error.to_string()))?;
-            left = left.checked_sub(size.weight).ok_or(FilterError::Exceeded("much memory"))?;
+            left = left
+                .checked_sub(size.weight)
+                .ok_or(FilterError::Exceeded("much memory"))?;
             outputs.push(output.export());
         }
         Ok(outputs)
@@ -165,10 +188,14 @@ fn unloadable() -> FilterError {
 
 fn undefined((name, missing): &(&str, jaq_core::compile::Undefined)) -> FilterError {
     match missing {
-        jaq_core::compile::Undefined::Filter(arity) => {
-            FilterError::Undefined { kind: "function", name: format!("{name}/{arity}") }
-        }
-        other => FilterError::Undefined { kind: other.as_str(), name: (*name).to_owned() },
+        jaq_core::compile::Undefined::Filter(arity) => FilterError::Undefined {
+            kind: "function",
+            name: format!("{name}/{arity}"),
+        },
+        other => FilterError::Undefined {
+            kind: other.as_str(),
+            name: (*name).to_owned(),
+        },
     }
 }
 

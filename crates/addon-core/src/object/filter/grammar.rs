@@ -59,7 +59,16 @@ impl<'s> Grammar<'s> {
         if text.len() > MAX_TEXT {
             return Err(lexer.error(0, format!("a filter of more than {MAX_TEXT} bytes")));
         }
-        Ok(Self { lexer, ahead: None, arena, scopes: Scopes::default(), depth: 0, variables: 0, alternatives: 0, prelude })
+        Ok(Self {
+            lexer,
+            ahead: None,
+            arena,
+            scopes: Scopes::default(),
+            depth: 0,
+            variables: 0,
+            alternatives: 0,
+            prelude,
+        })
     }
 
     /// Reads the definitions that every filter may use. There, a name that begins with `_` means a native of ours.
@@ -68,7 +77,10 @@ impl<'s> Grammar<'s> {
         arena: &'s Arena,
         natives: Scopes<'s>,
     ) -> Parsed<(Vec<Def<&'s str>>, Scopes<'s>)> {
-        let mut grammar = Self { scopes: natives, ..Self::new(text, arena, true)? };
+        let mut grammar = Self {
+            scopes: natives,
+            ..Self::new(text, arena, true)?
+        };
         let mut defs = Vec::new();
         while grammar.eat_keyword("def")? {
             defs.push(grammar.definition()?.0);
@@ -79,7 +91,10 @@ impl<'s> Grammar<'s> {
 
     /// Reads a filter that may call what `scopes` knows.
     pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Node<'s>> {
-        let mut grammar = Self { scopes, ..Self::new(text, arena, false)? };
+        let mut grammar = Self {
+            scopes,
+            ..Self::new(text, arena, false)?
+        };
         if grammar.eat_keyword("module")? {
             grammar.metadata()?;
         }
@@ -148,15 +163,27 @@ impl<'s> Grammar<'s> {
     }
 
     fn expect(&mut self, sign: &str) -> Parsed<()> {
-        if self.eat(sign)? { Ok(()) } else { self.unexpected(&format!("`{sign}`")) }
+        if self.eat(sign)? {
+            Ok(())
+        } else {
+            self.unexpected(&format!("`{sign}`"))
+        }
     }
 
     fn expect_keyword(&mut self, word: &str) -> Parsed<()> {
-        if self.eat_keyword(word)? { Ok(()) } else { self.unexpected(&format!("`{word}`")) }
+        if self.eat_keyword(word)? {
+            Ok(())
+        } else {
+            self.unexpected(&format!("`{word}`"))
+        }
     }
 
     fn end(&mut self) -> Parsed<()> {
-        if self.peek()? == Token::End { Ok(()) } else { self.unexpected("an operator or the end") }
+        if self.peek()? == Token::End {
+            Ok(())
+        } else {
+            self.unexpected("an operator or the end")
+        }
     }
 
     /// A term made of others, if it is not too high.
@@ -235,7 +262,11 @@ impl<'s> Grammar<'s> {
             }
             _ => {
                 let term = self.term()?;
-                if self.eat_keyword("as")? { self.binding(term) } else { self.expression_from(term, 0) }
+                if self.eat_keyword("as")? {
+                    self.binding(term)
+                } else {
+                    self.expression_from(term, 0)
+                }
             }
         }
     }
@@ -250,7 +281,9 @@ impl<'s> Grammar<'s> {
         let mut left = first;
         let mut closed = None;
         while let Token::Sign(sign) | Token::Keyword(sign) = self.peek()? {
-            let Some((strength, side)) = strength(sign).filter(|(strength, _)| *strength >= floor) else { break };
+            let Some((strength, side)) = strength(sign).filter(|(strength, _)| *strength >= floor) else {
+                break;
+            };
             if closed == Some(strength) {
                 return self.unexpected("parentheses before this operator");
             }
@@ -268,7 +301,9 @@ impl<'s> Grammar<'s> {
     /// `def name(params): body;`, after the `def`, and how high its body is.
     fn definition(&mut self) -> Parsed<(Def<&'s str>, usize)> {
         self.deeper(|grammar| {
-            let Token::Name(name) = grammar.peek()? else { return grammar.unexpected("a name") };
+            let Token::Name(name) = grammar.peek()? else {
+                return grammar.unexpected("a name");
+            };
             grammar.bump()?;
             let mut params = Vec::new();
             if grammar.eat("(")? {
@@ -292,7 +327,14 @@ impl<'s> Grammar<'s> {
             grammar.expect(";")?;
             let height = body.height + 2;
             let (name, body) = grammar.scopes.close(mark, body.node, &mut params);
-            Ok((Def { name, args: params, body }, height))
+            Ok((
+                Def {
+                    name,
+                    args: params,
+                    body,
+                },
+                height,
+            ))
         })
     }
 
@@ -305,7 +347,9 @@ impl<'s> Grammar<'s> {
     }
 
     fn variable(&mut self) -> Parsed<&'s str> {
-        let Token::Variable(name) = self.peek()? else { return self.unexpected("a variable") };
+        let Token::Variable(name) = self.peek()? else {
+            return self.unexpected("a variable");
+        };
         self.bump()?;
         Ok(name)
     }

@@ -147,7 +147,9 @@ pub(super) fn optional(base: Node<'_>) -> Node<'_> {
             pipe(*inner, attempt(*last, None))
         }
         Term::Call(name @ ("!index" | "!slice"), mut args) => {
-            let Some(inner) = args.pop() else { return call(name, args) };
+            let Some(inner) = args.pop() else {
+                return call(name, args);
+            };
             args.push(Term::Id);
             pipe(inner, attempt(call(name, args), None))
         }
@@ -178,12 +180,10 @@ pub(super) fn single(term: &Node<'_>) -> bool {
     match term {
         Term::Id | Term::Num(_) | Term::Var(_) => true,
         Term::Str(_, parts) => parts.iter().all(|part| !matches!(part, StrPart::Term(_))),
-        Term::Obj(entries) => {
-            entries.iter().all(|(key, value)| single(key) && value.as_ref().is_none_or(single))
-        }
-        Term::Path(base, path) => {
-            single(base) && path.0.iter().all(|(_, optional)| matches!(optional, Opt::Essential))
-        }
+        Term::Obj(entries) => entries
+            .iter()
+            .all(|(key, value)| single(key) && value.as_ref().is_none_or(single)),
+        Term::Path(base, path) => single(base) && path.0.iter().all(|(_, optional)| matches!(optional, Opt::Essential)),
         Term::BinOp(left, BinaryOp::Pipe(None), right) => single(left) && single(right),
         Term::IfThenElse(branches, last) => {
             branches.iter().all(|(test, then)| single(test) && single(then)) && last.as_deref().is_none_or(single)

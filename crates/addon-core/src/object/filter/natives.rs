@@ -60,12 +60,17 @@ pub(super) fn all() -> impl Iterator<Item = Fun<Engine>> {
 /// Those that take several values.
 pub(super) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
     let several = |row: &Row| row.1.len() > 1 && row.1.iter().all(|bind| matches!(bind, Bind::Var(())));
-    rows().filter(several).map(|(name, params, _)| (name, params.len())).collect()
+    rows()
+        .filter(several)
+        .map(|(name, params, _)| (name, params.len()))
+        .collect()
 }
 
 /// What `builtins` tells: names with their number of parameters.
 fn public_names() -> impl Iterator<Item = String> {
-    rows().filter(|row| !row.0.starts_with('!')).map(|(name, params, _)| format!("{name}/{}", params.len()))
+    rows()
+        .filter(|row| !row.0.starts_with('!'))
+        .map(|(name, params, _)| format!("{name}/{}", params.len()))
 }
 
 /// So many values as parameters.

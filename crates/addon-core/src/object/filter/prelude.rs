@@ -17,7 +17,9 @@ pub(super) fn load<'s>(arena: &'s Arena) -> Result<(Vec<Def<&'s str>>, Scopes<'s
 
 /// Their names with their number of parameters.
 pub(super) fn names() -> BTreeSet<String> {
-    let heads = TEXT.lines().filter_map(|line| line.strip_prefix("def ")?.split_once(':'));
+    let heads = TEXT
+        .lines()
+        .filter_map(|line| line.strip_prefix("def ")?.split_once(':'));
     heads
         .map(|(head, _)| match head.split_once('(') {
             Some((name, params)) => format!("{name}/{}", params.matches(';').count() + 1),

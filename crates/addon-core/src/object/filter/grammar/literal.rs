@@ -177,7 +177,9 @@ impl<'s> Grammar<'s> {
         let mut below = 0;
         while !self.eat("}")? {
             let (key, value) = self.entry()?;
-            below = below.max(key.height).max(value.as_ref().map_or(0, |value| value.height));
+            below = below
+                .max(key.height)
+                .max(value.as_ref().map_or(0, |value| value.height));
             entries.push((key.node, value.map(|value| value.node)));
             if !self.eat(",")? {
                 self.expect("}")?;
@@ -204,7 +206,11 @@ impl<'s> Grammar<'s> {
                 return self.unexpected("a key");
             }
         };
-        let value = if self.eat(":")? { Some(self.entry_value()?) } else { None };
+        let value = if self.eat(":")? {
+            Some(self.entry_value()?)
+        } else {
+            None
+        };
         Ok((key, value))
     }
 
@@ -266,7 +272,11 @@ impl<'s> Grammar<'s> {
                 break;
             }
         }
-        let last = if self.eat_keyword("else")? { Some(self.query()?) } else { None };
+        let last = if self.eat_keyword("else")? {
+            Some(self.query()?)
+        } else {
+            None
+        };
         self.expect_keyword("end")?;
         below = below.max(last.as_ref().map_or(0, |last| last.height)) + branches.len();
         let last = last.map(|last| Box::new(last.node));
@@ -276,7 +286,11 @@ impl<'s> Grammar<'s> {
     /// `try`, after that word.
     fn attempt(&mut self) -> Parsed<Tree<'s>> {
         let body = self.term()?;
-        let catch = if self.eat_keyword("catch")? { Some(self.term()?) } else { None };
+        let catch = if self.eat_keyword("catch")? {
+            Some(self.term()?)
+        } else {
+            None
+        };
         let below = body.height.max(catch.as_ref().map_or(0, |catch| catch.height));
         self.tree(lower::attempt(body.node, catch.map(|catch| catch.node)), below)
     }

@@ -88,14 +88,22 @@ fn urid(input: Val<'_>) -> Res<'_> {
             continue;
         }
         let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex.trim_start_matches('+'), 16).ok().filter(|_| !hex.contains('+'))) {
+        match hex.and_then(|hex| {
+            u8::from_str_radix(hex.trim_start_matches('+'), 16)
+                .ok()
+                .filter(|_| !hex.contains('+'))
+        }) {
             Some(code) => {
                 bytes.push(code);
                 rest = &after[2..];
             }
             None => {
                 let shown = String::from_utf8_lossy(&after[..after.len().min(2)]).into_owned();
-                return Err(say::because("@urid", &input, &format!("invalid URL escape \"%{shown}\"")));
+                return Err(say::because(
+                    "@urid",
+                    &input,
+                    &format!("invalid URL escape \"%{shown}\""),
+                ));
             }
         }
     }
@@ -111,10 +119,17 @@ fn row<'a>(name: &str, input: &Val<'a>, separator: &str, quote: impl Fn(&str) ->
             Val::Str(text) => quote(text),
             Val::Null | Val::Bool(_) | Val::Num(_) => {
                 let text = to_json(&cell);
-                if text == "null" && name != "sh" { String::new() } else { text }
+                if text == "null" && name != "sh" {
+                    String::new()
+                } else {
+                    text
+                }
             }
             other => {
-                return Err(fault(format!("@{name} cannot format an array including: {}", say::typed(other))));
+                return Err(fault(format!(
+                    "@{name} cannot format an array including: {}",
+                    say::typed(other)
+                )));
             }
         });
     }
@@ -122,7 +137,9 @@ fn row<'a>(name: &str, input: &Val<'a>, separator: &str, quote: impl Fn(&str) ->
 }
 
 fn csv(input: Val<'_>) -> Res<'_> {
-    row("csv", &input, ",", |text| format!("\"{}\"", text.replace('"', "\"\"").replace('\0', "\\0")))
+    row("csv", &input, ",", |text| {
+        format!("\"{}\"", text.replace('"', "\"\"").replace('\0', "\\0"))
+    })
 }
 
 fn tsv(input: Val<'_>) -> Res<'_> {
@@ -140,8 +157,14 @@ fn tsv(input: Val<'_>) -> Res<'_> {
 }
 
 fn sh(input: Val<'_>) -> Res<'_> {
-    let input = if input.as_list().is_some() { input } else { Val::array(vec![input])? };
-    row("sh", &input, " ", |text| format!("'{}'", text.replace('\'', "'\\''").replace('\0', "\\0")))
+    let input = if input.as_list().is_some() {
+        input
+    } else {
+        Val::array(vec![input])?
+    };
+    row("sh", &input, " ", |text| {
+        format!("'{}'", text.replace('\'', "'\\''").replace('\0', "\\0"))
+    })
 }
 
 fn base64(input: Val<'_>) -> Res<'_> {

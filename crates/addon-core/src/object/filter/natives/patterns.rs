@@ -19,7 +19,9 @@ pub(super) fn rows() -> Vec<Row> {
 
 fn compile<'a>(budget: &Budget, expression: &str, flags: &str) -> Res<'a, Regex> {
     if let Some(unknown) = flags.chars().find(|flag| !"gim".contains(*flag)) {
-        return Err(fault(format!("unsupported regular expression flag: {unknown:?} in {flags:?}")));
+        return Err(fault(format!(
+            "unsupported regular expression flag: {unknown:?} in {flags:?}"
+        )));
     }
     let (insensitive, dots) = (flags.contains('i'), flags.contains('m'));
     budget.pattern(&format!("{insensitive}{dots}{expression}"), || {
@@ -131,7 +133,10 @@ fn matches(mut cv: Cv<'_>) -> Outs<'_> {
     let (Some(haystack), Some(pattern), Some(flag_text)) = (input.as_str(), expression.as_str(), flag_text) else {
         return one(Err(Exn::from(say::with_two(name, &input, &expression, &flags))));
     };
-    let regex = match budget.work(10 + haystack.len() / 8).and_then(|()| Ok(compile(budget, pattern, flag_text)?)) {
+    let regex = match budget
+        .work(10 + haystack.len() / 8)
+        .and_then(|()| Ok(compile(budget, pattern, flag_text)?))
+    {
         Ok(regex) => regex,
         Err(error) => return one(Err(error)),
     };
@@ -143,8 +148,11 @@ fn matches(mut cv: Cv<'_>) -> Outs<'_> {
 }
 
 fn found<'a>(regex: &Regex, haystack: &str, limit: usize) -> Res<'a> {
-    let names: Vec<Val<'a>> =
-        regex.capture_names().skip(1).map(|name| name.map_or(Val::Null, Val::text)).collect();
+    let names: Vec<Val<'a>> = regex
+        .capture_names()
+        .skip(1)
+        .map(|name| name.map_or(Val::Null, Val::text))
+        .collect();
     let mut counted = (0, 0);
     // Matches come in order, so that characters need counting once only.
     let mut offset = |byte: usize| {
@@ -164,12 +172,21 @@ fn found<'a>(regex: &Regex, haystack: &str, limit: usize) -> Res<'a> {
             let (at, length, string) = match group {
                 Some(group) => {
                     let at = offset(group.start());
-                    (Val::count(at), group.as_str().chars().count(), Val::text(group.as_str()))
+                    (
+                        Val::count(at),
+                        group.as_str().chars().count(),
+                        Val::text(group.as_str()),
+                    )
                 }
                 None => (Val::int(-1), 0, Val::Null),
             };
             let length = Val::count(length);
-            groups.push(object([("name", name.clone()), ("offset", at), ("length", length), ("string", string)])?);
+            groups.push(object([
+                ("name", name.clone()),
+                ("offset", at),
+                ("length", length),
+                ("string", string),
+            ])?);
         }
         all.push(object([
             ("offset", Val::count(start)),
@@ -192,11 +209,17 @@ fn split(mut cv: Cv<'_>) -> Outs<'_> {
     let parts = || {
         let haystack = text("split", &input)?;
         let pattern = text("split", &expression)?;
-        let flags = if matches!(flags, Val::Null) { "" } else { text("split", &flags)? };
+        let flags = if matches!(flags, Val::Null) {
+            ""
+        } else {
+            text("split", &flags)?
+        };
         let regex = compile(budget, pattern, flags)?;
         Val::array(pieces(&regex, pattern, haystack).into_iter().map(Val::text).collect())
     };
-    one(budget.work(10 + input.as_str().map_or(0, str::len) / 8).and_then(|()| paid(budget, parts())))
+    one(budget
+        .work(10 + input.as_str().map_or(0, str::len) / 8)
+        .and_then(|()| paid(budget, parts())))
 }
 
 /// Between the matches; one at the very beginning that is empty separates nothing.

@@ -73,7 +73,10 @@ fn each(cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     match children(&cv.1) {
         Some(items) => Box::new(items.map(|item| budget.work(1).and(item))),
-        None => one(Err(Exn::from(fault(format!("cannot iterate over: {}", say::typed(&cv.1)))))),
+        None => one(Err(Exn::from(fault(format!(
+            "cannot iterate over: {}",
+            say::typed(&cv.1)
+        ))))),
     }
 }
 
@@ -109,7 +112,10 @@ pub(super) fn paths<'a>(
         budget.work(1)?;
         match output? {
             Val::Traced(traced) if traced.search == search => Ok(traced.path()),
-            other => Err(Exn::from(fault(format!("invalid path against: {}", say::typed(&other))))),
+            other => Err(Exn::from(fault(format!(
+                "invalid path against: {}",
+                say::typed(&other)
+            )))),
         }
     })
 }
@@ -122,7 +128,9 @@ fn path(mut cv: Cv<'_>) -> Outs<'_> {
 
 /// The value at a path; traced if where it is looked for is.
 pub(super) fn getpath<'a>(value: Val<'a>, path: &Val<'a>) -> Out<'a> {
-    let Some(keys) = path.as_list() else { return Err(Exn::from(say::with("getpath", &value, path))) };
+    let Some(keys) = path.as_list() else {
+        return Err(Exn::from(say::with("getpath", &value, path)));
+    };
     let mut found = value.clone();
     for key in keys.iter() {
         if !matches!(found.kind(), "null" | "array" | "object") {

@@ -84,7 +84,9 @@ fn modify(mut cv: Cv<'_>) -> Outs<'_> {
 }
 
 fn setpath<'a>(budget: &Budget, mut value: Val<'a>, path: &Val<'a>, new: Val<'a>) -> Out<'a> {
-    let Some(list) = path.as_list() else { return Err(Exn::from(say::with("setpath", &value, path))) };
+    let Some(list) = path.as_list() else {
+        return Err(Exn::from(say::with("setpath", &value, path)));
+    };
     let keys: Vec<Val<'a>> = list.iter().collect();
     let mut copied = 0;
     let shown = |value: &Val<'a>, why: &jaq_core::Error<Val<'a>>| {
@@ -101,14 +103,20 @@ fn setpath<'a>(budget: &Budget, mut value: Val<'a>, path: &Val<'a>, new: Val<'a>
 
 /// Marks all places, then lets them drop out: the indexes of an array must not move in between.
 fn delpaths<'a>(budget: &Budget, mut value: Val<'a>, paths: &Val<'a>) -> Out<'a> {
-    let Some(list) = paths.as_list() else { return Err(Exn::from(say::with("delpaths", &value, paths))) };
+    let Some(list) = paths.as_list() else {
+        return Err(Exn::from(say::with("delpaths", &value, paths)));
+    };
     if list.len() == 0 {
         return Ok(value);
     }
     let mut copied = 0;
     for path in list.iter() {
         let Some(keys) = path.as_list() else {
-            return Err(Exn::from(say::because("delpaths", &value, &say::array(&path).to_string())));
+            return Err(Exn::from(say::because(
+                "delpaths",
+                &value,
+                &say::array(&path).to_string(),
+            )));
         };
         let keys: Vec<Val<'a>> = keys.iter().collect();
         if let Err(why) = put(&mut value, &keys, &Val::Hole, &mut copied) {
@@ -135,9 +143,10 @@ fn put<'a>(value: &mut Val<'a>, keys: &[Val<'a>], new: &Val<'a>, copied: &mut us
         Val::Str(key) => put_key(value, key, rest, new, copied),
         Val::Num(index) => put_index(value, index, rest, new, copied),
         Val::Obj(_) | Val::RawObj(_) => put_slice(value, key, rest, new, copied),
-        other if value.as_list().is_some() => {
-            Err(fault(format!("expected a number for indexing an array but got: {}", say::typed(other))))
-        }
+        other if value.as_list().is_some() => Err(fault(format!(
+            "expected a number for indexing an array but got: {}",
+            say::typed(other)
+        ))),
         other => Err(say::key(other)),
     }
 }
@@ -170,13 +179,7 @@ fn put_key<'a>(
     Ok(())
 }
 
-fn put_index<'a>(
-    value: &mut Val<'a>,
-    index: &Num,
-    rest: &[Val<'a>],
-    new: &Val<'a>,
-    copied: &mut usize,
-) -> Res<'a, ()> {
+fn put_index<'a>(value: &mut Val<'a>, index: &Num, rest: &[Val<'a>], new: &Val<'a>, copied: &mut usize) -> Res<'a, ()> {
     let length = match value.as_list() {
         Some(list) => list.len(),
         None if matches!(value, Val::Null) => 0,

@@ -78,7 +78,9 @@ impl<'a> Add for Val<'a> {
     type Output = ValR<Self>;
 
     fn add(mut self, other: Self) -> ValR<Self> {
-        let Val::Obj(more) = other else { return Err(unreachable_here("this sum")) };
+        let Val::Obj(more) = other else {
+            return Err(unreachable_here("this sum"));
+        };
         let more = Rc::unwrap_or_clone(more).entries;
         change_object(&mut self, |entries| {
             let mut growth = Growth::default();
@@ -138,7 +140,9 @@ impl Neg for Val<'_> {
 
 impl ValT for Val<'_> {
     fn from_num(text: &str) -> ValR<Self> {
-        Num::parse(text).map(Self::Num).ok_or_else(|| fault(format!("{text} is no number")))
+        Num::parse(text)
+            .map(Self::Num)
+            .ok_or_else(|| fault(format!("{text} is no number")))
     }
 
     fn from_map<I: IntoIterator<Item = (Self, Self)>>(entries: I) -> ValR<Self> {
@@ -203,4 +207,3 @@ impl ValT for Val<'_> {
         }
     }
 }
-

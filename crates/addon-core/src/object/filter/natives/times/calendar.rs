@@ -24,9 +24,16 @@ impl Moment {
     /// Seconds since 1970.
     pub(super) fn from_seconds(seconds: f64) -> Self {
         // Times beyond the end wrap in the original; there is no answer that is right.
-        let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(-1e18, 1e18) };
+        let seconds = if seconds.is_nan() {
+            0.0
+        } else {
+            seconds.clamp(-1e18, 1e18)
+        };
         let fraction = (seconds - seconds.floor()) * 1e9;
-        Self::from_whole(super::super::super::number::whole(seconds), super::super::super::number::whole(fraction))
+        Self::from_whole(
+            super::super::super::number::whole(seconds),
+            super::super::super::number::whole(fraction),
+        )
     }
 
     pub(super) fn from_whole(seconds: i64, nanoseconds: i64) -> Self {
