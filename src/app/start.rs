@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::operator::policy::Policy;
+use addon_core::operator::policy::{Mode, Policy};
 use jiff::tz::TimeZone;
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
@@ -236,6 +236,7 @@ fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool 
 
 pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
     Policy {
+        mode: Mode::Addons,
         strict_order: settings.order == Order::Strict,
         hook_slots: settings.hooks.slots.get(),
         helm_slots: settings.helm.slots.get(),

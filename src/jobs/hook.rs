@@ -108,6 +108,7 @@ pub(super) async fn run(
         hook,
         version,
         contexts,
+        snapshots: _,
         values,
         config_values,
         deadline,

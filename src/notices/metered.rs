@@ -89,6 +89,11 @@ pub(super) fn count(notice: &Notice, meters: &Meters) {
             meters.add(&table::TASK_WAIT_IN_QUEUE, labels, waited.as_secs_f64());
         }
         Notice::HookStarted { .. }
+        | Notice::MonitorsStarted { .. }
+        | Notice::MonitorsFailed { .. }
+        | Notice::SchedulesEnabled { .. }
+        | Notice::EventsUnlocked { .. }
+        | Notice::TasksCompacted { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ModuleDeleted { .. }
         | Notice::ReleasePurged { .. }

@@ -4,9 +4,21 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+/// What the program serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Modules, with global hooks and hooks of their own.
+    #[default]
+    Addons,
+    /// Hooks alone: no modules, no values, no releases, and one queue `main` strictly in order.
+    Hooks,
+}
+
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
+    /// Whether there are modules at all.
+    pub mode: Mode,
     /// A failing module or enabled script holds back everything behind it, as in the original.
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
@@ -26,6 +38,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            mode: Mode::Addons,
             strict_order: false,
             hook_slots: 4,
             helm_slots: 2,
