@@ -105,6 +105,12 @@ where
                     }
                 }
                 Effect::Tell(notice) => self.notices.tell(&notice),
+                // Nothing watches before the shell has monitors.
+                Effect::StopMonitors(_) => {}
+                Effect::GiveUp(failure) => {
+                    tracing::error!(error = failure.report, "The operator gives up");
+                    return ControlFlow::Break(());
+                }
                 Effect::Exit => return ControlFlow::Break(()),
             }
         }

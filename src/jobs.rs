@@ -11,6 +11,7 @@ pub mod release;
 pub mod state;
 pub mod tmp;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,9 +77,11 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*tools;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::StartMonitors { .. } => Err(Failure::new(Class::Invalid, "this version watches no objects")),
         Job::RunHook(run) => {
             let (output, usage) = hook::run(tools, &run, &cancel).await?;
-            Ok(Done::HookRan { output, usage })
+            let read = BTreeMap::new();
+            Ok(Done::HookRan { output, usage, read })
         }
         Job::RunEnabledScript {
             module,

@@ -55,6 +55,33 @@ fn log(notice: &Notice, config_map: &str) {
                 records::hook_failed(hook, labels, failure, *attempts, *retry_in);
             }
         }
+        Notice::MonitorsStarted { hook, .. } => {
+            info!(
+                hook = hook.name.as_str(),
+                "Kubernetes bindings for hook are enabled successfully"
+            );
+        }
+        Notice::MonitorsFailed { hook, failure, .. } => error!(
+            hook = hook.name.as_str(),
+            error = failure.report,
+            class = failure.class.label(),
+            "Kubernetes bindings for hook are not enabled"
+        ),
+        Notice::SchedulesEnabled { hook } => {
+            info!(
+                hook = hook.name.as_str(),
+                "Schedule binding for hook enabled successfully"
+            );
+        }
+        Notice::EventsUnlocked { hook, .. } => info!(hook = hook.name.as_str(), "Unlock kubernetes.Event tasks"),
+        Notice::TasksCompacted { queue, hook, count } => {
+            info!(
+                queue = queue.as_str(),
+                hook = hook.name.as_str(),
+                count,
+                "Binding contexts from are dropped from queue"
+            );
+        }
         Notice::ScriptAnswered { module, usage } => {
             debug!(
                 module = module.as_str(),

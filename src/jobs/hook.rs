@@ -110,6 +110,7 @@ pub(super) async fn run(
         hook,
         version,
         contexts,
+        snapshots: _,
         values,
         config_values,
         deadline,

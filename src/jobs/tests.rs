@@ -119,6 +119,7 @@ impl World {
             },
             version: ConfigVersion::V1,
             contexts: Vec::new(),
+            snapshots: BTreeMap::default(),
             values: store.hook_values(&owner()),
             config_values: store.config_values(&owner()),
             deadline,
@@ -130,7 +131,7 @@ impl World {
             },
         };
         match self.run(Job::RunHook(hook)).await? {
-            Done::HookRan { output, usage } => Ok((output, usage)),
+            Done::HookRan { output, usage, .. } => Ok((output, usage)),
             other => unreachable!("another answer: {other:?}"),
         }
     }

@@ -92,6 +92,11 @@ pub(super) fn count(notice: &Notice, meters: &Meters) {
         }
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
         Notice::HookStarted { .. }
+        | Notice::MonitorsStarted { .. }
+        | Notice::MonitorsFailed { .. }
+        | Notice::SchedulesEnabled { .. }
+        | Notice::EventsUnlocked { .. }
+        | Notice::TasksCompacted { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }

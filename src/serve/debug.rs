@@ -147,7 +147,7 @@ impl Debug {
         match super::ask(&self.doors, ask).await? {
             Answer::Document(value) => Ok(Some(value)),
             Answer::NoSuchModule => Ok(None),
-            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) => Err(Unanswered::Mixed),
+            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Monitors(_) => Err(Unanswered::Mixed),
         }
     }
 }

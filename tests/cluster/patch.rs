@@ -105,22 +105,44 @@ fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
             let (pointer, value) = text.split_once(' ').unwrap();
             set(&mut made, pointer, serde_json::from_str(value).unwrap());
         }
-        // Somebody else writes to the object while it is being filtered, so many times.
         ("meanwhile", times) => {
-            let seen: u32 = made["data"]["seen"].as_str().unwrap_or("0").parse().unwrap();
-            if seen < times.parse().unwrap() {
-                let name = made["metadata"]["name"].as_str().unwrap();
-                let namespace = made["metadata"]["namespace"].as_str().unwrap();
-                let patch = json!({"data": {"seen": (seen + 1).to_string()}}).to_string();
-                testbed::shared::plane()
-                    .kubectl(["patch", "configmap", name, "--namespace", namespace, "--patch", &patch])
-                    .unwrap();
-            }
+            interfere(object, times.parse().unwrap());
             set(&mut made, "/data/by", json!("us"));
+        }
+        // The same object in other words.
+        ("float", pointer) => {
+            interfere(object, u32::MAX);
+            let whole = object.pointer(pointer).and_then(Value::as_f64).unwrap();
+            set(&mut made, pointer, json!(whole));
         }
         other => unreachable!("nobody wrote {other:?}"),
     }
     Ok(vec![made])
+}
+
+/// Somebody else writes to the object while it is being filtered, so many times.
+fn interfere(object: &Value, times: u32) {
+    let metadata = &object["metadata"];
+    let seen: u32 = metadata["annotations"]["seen"].as_str().unwrap_or("0").parse().unwrap();
+    if seen == times {
+        return;
+    }
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let version = text(&object["apiVersion"]);
+    let (group, version) = version.split_once('/').unwrap_or(("", &version));
+    let kind = format!("{}.{version}.{group}", text(&object["kind"]));
+    let annotation = format!("seen={}", seen + 1);
+    let (name, namespace) = (text(&metadata["name"]), text(&metadata["namespace"]));
+    let arguments = [
+        "annotate",
+        &kind,
+        &name,
+        &annotation,
+        "--overwrite",
+        "--namespace",
+        &namespace,
+    ];
+    testbed::shared::plane().kubectl(arguments).unwrap();
 }
 
 fn set(object: &mut Value, pointer: &str, value: Value) {

@@ -1,6 +1,7 @@
 //! A module as found on disk, reduced to what decisions need. Paths, files and charts stay in the shell.
 
 pub mod enabling;
+pub mod first_runs;
 pub mod graph;
 pub mod lifecycle;
 

@@ -9,14 +9,19 @@ pub mod event;
 pub mod policy;
 pub mod query;
 
+mod alone;
 mod assess;
 mod commit;
 mod config;
 mod converge;
+mod enable;
 mod explain;
 mod hooks;
 mod jobs;
 mod modules;
+mod monitors;
+mod overflow;
+mod rate;
 mod removal;
 mod run;
 mod schedule;
@@ -36,8 +41,10 @@ use self::event::{Done, Event};
 use self::hooks::Doing;
 use self::jobs::{Jobs, Purpose};
 use self::modules::Unit;
+use self::monitors::Monitors;
 use self::policy::Policy;
 use self::query::{Answer, Query, Waiting};
+use self::rate::Rates;
 use self::removal::Removal;
 use self::schedule::Schedules;
 use self::startup::Startup;
@@ -64,6 +71,8 @@ pub struct Operator {
     /// Hooks that have succeeded at least once in this life.
     spoken: BTreeSet<HookId>,
     modules: BTreeMap<ModuleName, Unit>,
+    monitors: Monitors,
+    rates: Rates,
     startup: Startup,
     config: Config,
     commits: Commits,
@@ -101,6 +110,8 @@ impl Operator {
             hooks: BTreeMap::new(),
             spoken: BTreeSet::new(),
             modules: BTreeMap::new(),
+            monitors: Monitors::default(),
+            rates: Rates::default(),
             startup: Startup::default(),
             config: Config::default(),
             commits: Commits::default(),
@@ -119,6 +130,7 @@ impl Operator {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
             Event::ConfigChanged(read) => self.config_read(read),
             Event::JobFinished(id, result) => self.job_finished(id, result),
+            Event::ObjectChanged(change) => self.object_changed(change),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
         }
@@ -160,6 +172,7 @@ impl Operator {
         match purpose {
             Purpose::Chore(chore) => self.chore_finished(chore, result),
             Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
+            Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script { module, round } => self.script_finished(&module, round, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),
         }
@@ -198,6 +211,15 @@ impl Operator {
                 let task = task.clone();
                 self.advance_hook(lane, task)
             }
+            Task::EnableKubernetes(hook) => {
+                let hook = hook.clone();
+                self.advance_enable_kubernetes(lane, &hook)
+            }
+            Task::EnableSchedules(hook) => {
+                let hook = hook.clone();
+                self.advance_enable_schedules(lane, hook)
+            }
+            Task::AwaitFirstRuns => self.advance_await(lane),
             Task::Converge(_) => self.advance_converge(),
             Task::ModuleRun { module, .. } => {
                 let module = module.clone();
@@ -217,7 +239,12 @@ impl Operator {
     /// A job of the head of a lane ended.
     fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
         match result {
-            Ok(Done::HookRan { output, usage }) => self.hook_ran(lane, output, usage),
+            Ok(Done::HookRan { output, usage, read }) => {
+                if let Some(doing) = self.doing.get_mut(lane) {
+                    doing.read = read;
+                }
+                self.hook_ran(lane, output, usage);
+            }
             Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
             Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
@@ -225,6 +252,7 @@ impl Operator {
                 Done::StateLoaded(_)
                 | Done::StateSaved
                 | Done::ReleasesListed(_)
+                | Done::MonitorsStarted
                 | Done::ScriptAnswered(_)
                 | Done::ConfigSaved(_),
             ) => self.lane_failed(
@@ -242,10 +270,10 @@ impl Operator {
             Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
             Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
             Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
-            Some(Task::Converge(_) | Task::Hook(_)) => {
+            Some(Task::Converge(_) | Task::Hook(_) | Task::EnableKubernetes(_)) => {
                 self.back_off(lane, failure.report);
             }
-            None => {}
+            Some(Task::EnableSchedules(_) | Task::AwaitFirstRuns) | None => {}
         }
     }
 
@@ -271,7 +299,7 @@ impl Operator {
             queue: lane.queue(),
             hook: head.task.hook().cloned(),
             module: head.task.module().cloned(),
-            binding: head.task.binding(),
+            binding: head.task.binding(self.policy.mode),
             waited: self.now.tick - head.queued,
         };
         self.tell(notice);
@@ -291,13 +319,14 @@ impl Operator {
     fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
         let (at, lane) = self.queues.next_wake()?;
         let head = self.queues.head(lane)?;
-        Some((
-            at,
-            Waiting::Backoff {
-                task: head.task.describe(&lane.queue()),
+        let waiting = match self.rates.waits(lane) {
+            Some(hook) => Waiting::RateLimit { hook: hook.clone() },
+            None => Waiting::Backoff {
+                task: head.task.describe(&lane.queue(), self.policy.mode),
                 failures: head.failures,
             },
-        ))
+        };
+        Some((at, waiting))
     }
 
     fn stop(&mut self) {
@@ -312,6 +341,15 @@ impl Operator {
         });
         self.tell(Notice::ShuttingDown {
             running: self.jobs.len(),
+        });
+    }
+
+    /// Nothing more is done.
+    fn stop_now(&mut self) {
+        self.stopping = Some(Stopping {
+            deadline: self.now.tick,
+            cancelled: true,
+            exited: true,
         });
     }
 

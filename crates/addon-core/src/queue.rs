@@ -19,6 +19,8 @@ pub enum State {
     Parked,
     /// It failed and is tried again at that time.
     Backoff(Tick),
+    /// It may not go on before that time, and nothing is wrong with it.
+    Held(Tick),
 }
 
 /// A task in its lane.
@@ -42,6 +44,14 @@ impl<T> Entry<T> {
     /// What it does.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// How long it waits for its time from now on.
+    pub fn wait(&self, now: Tick) -> Duration {
+        match self.state {
+            State::Backoff(until) | State::Held(until) => until - now,
+            State::Ready | State::Running | State::Parked => Duration::ZERO,
+        }
     }
 
     /// An attempt is under way: it began and has not failed.
@@ -98,6 +108,16 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.entry(lane).or_default().push_back(entry);
     }
 
+    /// Puts tasks before all others of a lane, in their order. Nothing of the lane may be under way.
+    pub fn push_front(&mut self, lane: &L, tasks: Vec<T>, now: Tick) {
+        for task in tasks.into_iter().rev() {
+            self.push(lane.clone(), task, now);
+            if let Some(tasks) = self.lanes.get_mut(lane) {
+                tasks.rotate_right(1);
+            }
+        }
+    }
+
     /// Makes sure that a lane is shown even while it is empty.
     pub fn open(&mut self, lane: L) {
         self.lanes.entry(lane).or_default();
@@ -118,6 +138,11 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     /// The head of a lane, to be changed.
     pub fn head_mut(&mut self, lane: &L) -> Option<&mut Entry<T>> {
         self.lanes.get_mut(lane)?.front_mut()
+    }
+
+    /// All tasks of a lane.
+    pub fn tasks(&self, lane: &L) -> impl ExactSizeIterator<Item = &Entry<T>> {
+        self.lanes.get(lane).map(VecDeque::iter).unwrap_or_default()
     }
 
     /// The tasks of a lane behind its head.
@@ -143,11 +168,11 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         ready.into_iter().map(|(_, lane)| lane.clone()).collect()
     }
 
-    /// Ends the back-offs that are over.
+    /// Ends the back-offs, and other waits for a time, that are over.
     pub fn wake(&mut self, now: Tick) {
         for tasks in self.lanes.values_mut() {
             if let Some(head) = tasks.front_mut()
-                && let State::Backoff(until) = head.state
+                && let State::Backoff(until) | State::Held(until) = head.state
                 && until <= now
             {
                 self.sequence += 1;
@@ -157,12 +182,12 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The first back-off to end, and whose it is.
+    /// The first wait for a time to end, and whose it is.
     pub fn next_wake(&self) -> Option<(Tick, &L)> {
         self.lanes
             .iter()
             .filter_map(|(lane, tasks)| match tasks.front()?.state {
-                State::Backoff(until) => Some((until, lane)),
+                State::Backoff(until) | State::Held(until) => Some((until, lane)),
                 State::Ready | State::Running | State::Parked => None,
             })
             .min_by_key(|(until, _)| *until)
@@ -187,6 +212,13 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     pub fn park(&mut self, lane: &L) {
         if let Some(head) = self.head_mut(lane) {
             head.state = State::Parked;
+        }
+    }
+
+    /// The head of the lane may not go on before that time.
+    pub fn hold(&mut self, lane: &L, until: Tick) {
+        if let Some(head) = self.head_mut(lane) {
+            head.state = State::Held(until);
         }
     }
 
@@ -241,6 +273,39 @@ impl<L: Ord + Clone, T> Queues<L, T> {
             taken.push(next.task);
         }
         taken
+    }
+
+    /// Takes all tasks that match but the first of them, none of which a job runs, and merges them into that first one.
+    /// Returns how many it took.
+    pub fn merge_all(
+        &mut self,
+        lane: &L,
+        mut matches: impl FnMut(&T) -> bool,
+        merge: impl FnOnce(&mut T, Vec<T>),
+    ) -> usize {
+        let Some(tasks) = self.lanes.get_mut(lane) else {
+            return 0;
+        };
+        let mut first = None;
+        let mut taken = Vec::new();
+        let mut kept = VecDeque::with_capacity(tasks.len());
+        for entry in tasks.drain(..) {
+            if entry.state == State::Running || !matches(&entry.task) {
+                kept.push_back(entry);
+            } else if first.is_none() {
+                first = Some(kept.len());
+                kept.push_back(entry);
+            } else {
+                taken.push(entry.task);
+            }
+        }
+        let count = taken.len();
+        if let Some(first) = first.and_then(|index| kept.get_mut(index)) {
+            merge(&mut first.task, taken);
+        }
+        *tasks = kept;
+        self.ledger.merged += count as u64;
+        count
     }
 
     /// Drops the tasks that match, but never one of which a job runs. Returns how many.

@@ -34,7 +34,7 @@ pub enum Action {
     },
     /// Work of this name fails from now on this often.
     Fault {
-        /// `hook/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
+        /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
         /// `load-state`, `save-state` or `save-config`.
         what: String,
         /// How often.
@@ -69,6 +69,15 @@ pub enum Action {
     Foreign(String),
     /// Somebody removes a release that is not ours.
     RemoveForeign(String),
+    /// An object of the cluster is made or changed, or it goes.
+    Object {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// It goes.
+        gone: bool,
+    },
     /// The process is killed and started again.
     Kill,
     /// The process is asked to stop, and started again when it has.

@@ -155,7 +155,7 @@ impl Checks {
         let caused = step.effects.iter().find(|effect| match effect {
             Effect::StartJob(_, job) => !matches!(job, Job::SaveState { .. }),
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
-            Effect::CancelJob(_) | Effect::Exit => true,
+            Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => true,
         });
         ensure(caused.is_none(), "M6", || {
             format!("a ConfigMap without news set off {caused:?}")

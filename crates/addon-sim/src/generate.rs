@@ -44,6 +44,7 @@ fn setup(dice: &mut Dice) -> Setup {
         .collect();
     flags(dice, &mut global_hooks, &names);
     Setup {
+        alone: false,
         strict: dice.chance(12),
         hook_slots: dice.count(1, 4),
         helm_slots: dice.count(1, 3),

@@ -10,6 +10,7 @@ pub mod flat;
 pub mod generate;
 pub mod life;
 pub mod model;
+pub mod monitors;
 pub mod run;
 pub mod setup;
 pub mod show;

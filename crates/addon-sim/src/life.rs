@@ -1,17 +1,19 @@
 //! One life of the operator, from start to exit or kill, and what can be seen of it from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::Failure;
+use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Event};
-use addon_core::operator::policy::Policy;
+use addon_core::operator::policy::{Mode, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, Waiting};
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::monitors::Monitors;
 use crate::setup::Setup;
 use crate::told::Told;
 use crate::world::module_name;
@@ -26,6 +28,8 @@ pub struct Running {
     pub job: Job,
     /// It was asked to end early.
     pub cancelled: bool,
+    /// Up to where it read the snapshots that it wants, if it has read them.
+    pub read: Option<BTreeMap<MonitorId, u64>>,
     /// What came of it, if the world has seen it already and only the operator has not.
     pub result: Option<Result<Done, Failure>>,
 }
@@ -42,6 +46,8 @@ pub struct Life {
     twin: Option<Operator>,
     /// Jobs under way.
     pub running: BTreeMap<JobId, Running>,
+    /// Its monitors.
+    pub monitors: Monitors,
     /// What it was told.
     pub told: Told,
     /// Releases as it found them at its start, and whether they were ours.
@@ -83,6 +89,7 @@ impl Life {
     /// A life that knows nothing yet.
     pub fn new(seed: u64, number: u64, born: u64, setup: &Setup, with_twin: bool) -> Self {
         let policy = Policy {
+            mode: if setup.alone { Mode::Hooks } else { Mode::Addons },
             strict_order: setup.strict,
             hook_slots: setup.hook_slots.max(1),
             helm_slots: setup.helm_slots.max(1),
@@ -96,6 +103,7 @@ impl Life {
             twin: with_twin.then(|| Operator::new(seed, policy.clone())),
             operator: Operator::new(seed, policy),
             running: BTreeMap::new(),
+            monitors: Monitors::default(),
             told: Told::default(),
             listed: BTreeMap::new(),
             stopping: None,
@@ -154,6 +162,23 @@ impl Life {
         }
     }
 
+    /// The monitors that it says it has, of everybody.
+    pub fn named_monitors(&self) -> BTreeSet<MonitorId> {
+        let modules = self
+            .look()
+            .modules
+            .into_keys()
+            .map(|name| Owner::Module(module_name(&name)));
+        let owners = modules.chain([Owner::Global]);
+        let answers = owners.map(|owner| self.operator.answer(&Query::Monitors(owner)));
+        let of_owner = |answer| match answer {
+            Answer::Monitors(monitors) => monitors,
+            _ => BTreeMap::new(),
+        };
+        let bindings = answers.flat_map(of_owner).flat_map(|(_, bindings)| bindings);
+        bindings.map(|(_, id)| id).collect()
+    }
+
     fn patches(&self, module: Option<&str>) -> Value {
         self.document(&Query::Patches {
             module: module.map(module_name),
@@ -170,7 +195,9 @@ impl Life {
     fn document(&self, query: &Query) -> Value {
         match self.operator.answer(query) {
             Answer::Document(document) => document,
-            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::NoSuchModule => Value::Null,
+            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Monitors(_) | Answer::NoSuchModule => {
+                Value::Null
+            }
         }
     }
 }

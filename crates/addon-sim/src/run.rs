@@ -5,6 +5,7 @@ mod settle;
 
 use std::collections::BTreeMap;
 
+use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::Event;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,8 @@ enum Due {
     News,
     Again,
     Writes(JobId),
+    Reads(JobId),
+    Change(MonitorId),
     Ends(JobId),
     Stop,
 }
@@ -158,7 +161,9 @@ impl<'a> Run<'a> {
         let mut dice = self.world.dice("start");
         let (directories, config) = (dice.between(0, 200), dice.between(0, 300));
         self.plan(directories, Due::Inventory(misreading));
-        self.plan(config, Due::FirstRead);
+        if !self.world.setup.alone {
+            self.plan(config, Due::FirstRead);
+        }
     }
 
     /// The process is gone; the next one begins.
@@ -194,10 +199,22 @@ impl<'a> Run<'a> {
                 let news = &mut self.world.config.news;
                 news.drain(..news.len().saturating_sub(1));
             }
-            Action::Redeliver => self.plan(0, Due::Again),
+            Action::Redeliver if !self.world.setup.alone => self.plan(0, Due::Again),
             // A second reading comes after the first.
             Action::Reread(misreading) if self.life.told.modules.is_some() => {
                 self.plan(0, Due::Inventory(misreading.clone()));
+            }
+            Action::Object { kind, name, .. } => {
+                let version = self
+                    .world
+                    .objects
+                    .get(kind)
+                    .and_then(|objects| objects.get(name))
+                    .copied();
+                for monitor in self.life.monitors.see(kind, name, version) {
+                    let delay = self.object_delay();
+                    self.plan(delay, Due::Change(monitor));
+                }
             }
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
@@ -207,8 +224,21 @@ impl<'a> Run<'a> {
         self.checks.world(&self.world, &self.life.told)
     }
 
+    /// News of objects is mostly quick.
+    fn object_delay(&mut self) -> u64 {
+        let mut dice = self.world.dice("object");
+        if dice.chance(80) {
+            dice.between(0, 30)
+        } else {
+            dice.between(0, 3_000)
+        }
+    }
+
     /// Every state of the `ConfigMap` is told once, each after its delay.
     fn spread_news(&mut self, before: usize) {
+        if self.world.setup.alone {
+            return;
+        }
         let due = self
             .future
             .values()
@@ -311,14 +341,22 @@ impl<'a> Run<'a> {
         match effect {
             Effect::StartJob(id, job) => {
                 let millis = self.world.duration(&job, self.life.number);
-                if matches!(job, Job::SaveConfig { .. } | Job::SaveState { .. }) {
-                    self.plan(millis / 2, Due::Writes(id));
+                match &job {
+                    Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
+                        self.plan(millis / 2, Due::Writes(id));
+                    }
+                    Job::RunHook(_) => {
+                        let reads = self.world.dice("reads").between(0, millis + 1);
+                        self.plan(reads, Due::Reads(id));
+                    }
+                    _ => {}
                 }
                 self.life.running.insert(
                     id,
                     Running {
                         job,
                         cancelled: false,
+                        read: None,
                         result: None,
                     },
                 );
@@ -331,7 +369,8 @@ impl<'a> Run<'a> {
                 }
             }
             Effect::Tell(_) => {}
-            Effect::Exit => self.life.exited = true,
+            Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
+            Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
         }
     }
 

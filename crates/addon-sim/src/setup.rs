@@ -13,6 +13,8 @@ use crate::flat::Flat;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
+    /// Hooks without modules.
+    pub alone: bool,
     /// The original's order, in which a failing module holds back those behind it.
     pub strict: bool,
     /// Hooks at a time.
@@ -84,6 +86,10 @@ pub struct HookSpec {
     pub stages: BTreeMap<String, i64>,
     /// Its schedules.
     pub schedules: Vec<Schedule>,
+    /// Objects that it watches.
+    pub watches: Vec<Watch>,
+    /// Seconds in which it earns a run, and how many it can save up.
+    pub limit: Option<(u64, u64)>,
     /// What it does in every run.
     pub does: Vec<Deed>,
     /// It fails this often before it succeeds.
@@ -104,6 +110,31 @@ pub struct Schedule {
     pub queue: Option<String>,
     /// A failed run is let pass.
     pub allow_failure: bool,
+}
+
+/// One kind of objects that a hook watches.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Watch {
+    /// Their kind.
+    pub kind: String,
+    /// Its queue, if not `main`.
+    pub queue: Option<String>,
+    /// The group under which changes are told.
+    pub group: Option<String>,
+    /// The hook is not run for what is there at first.
+    pub skips: bool,
+    /// Nobody waits for that run.
+    pub unawaited: bool,
+    /// A failed run is let pass.
+    pub allow_failure: bool,
+}
+
+impl Watch {
+    /// The release waits until the hook has run for what is there at first.
+    pub fn is_awaited(&self) -> bool {
+        self.queue.is_none() || !self.unawaited
+    }
 }
 
 /// One thing that a hook does.
@@ -171,7 +202,7 @@ impl HookSpec {
 
     /// Runs at least once in the life of an owner that is settled.
     pub fn runs(&self) -> bool {
-        self.follows() || self.stages.contains_key("onStartup")
+        self.follows() || self.stages.contains_key("onStartup") || self.watches.iter().any(|watch| !watch.skips)
     }
 
     /// What it prints for `--config`.
@@ -194,8 +225,31 @@ impl HookSpec {
             };
             config["schedule"] = self.schedules.iter().enumerate().map(binding).collect::<Value>();
         }
+        if !self.watches.is_empty() {
+            let watches = self.watches.iter().enumerate();
+            config["kubernetes"] = watches.map(|(index, watch)| binding_of(index, watch)).collect();
+        }
+        if let Some((seconds, burst)) = self.limit {
+            config["settings"] = json!({"executionMinInterval": format!("{seconds}s"), "executionBurst": burst});
+        }
         config.to_string()
     }
+}
+
+fn binding_of(index: usize, watch: &Watch) -> Value {
+    let mut binding = json!({
+        "name": format!("w{index}"),
+        "kind": watch.kind,
+        "executeHookOnSynchronization": !watch.skips,
+        "waitForSynchronization": !watch.unawaited,
+        "allowFailure": watch.allow_failure,
+    });
+    for (key, text) in [("queue", &watch.queue), ("group", &watch.group)] {
+        if let Some(text) = text {
+            binding[key] = json!(text);
+        }
+    }
+    binding
 }
 
 impl ModuleSpec {

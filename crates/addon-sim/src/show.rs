@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::hook::context::BindingContext;
+use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
 
 use crate::life::{Running, Seen};
+use crate::monitors;
 use crate::world::{document, job_name};
 
 /// Microseconds as seconds.
@@ -30,6 +33,12 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
                 Err(failure) => format!("job {id} {job} failed ({}): {failure}", failure.class),
             }
         }
+        Event::ObjectChanged(change) => {
+            format!(
+                "monitor {} tells change {}: {:?} {}",
+                change.monitor.0, change.seq, change.event, change.name
+            )
+        }
         Event::TimerFired => "timer".to_owned(),
         Event::ShutdownRequested => "asked to stop".to_owned(),
     }
@@ -45,7 +54,7 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
-        Done::StateSaved | Done::ReleaseDeleted => String::new(),
+        Done::StateSaved | Done::MonitorsStarted | Done::ReleaseDeleted => String::new(),
         Done::ReleasesListed(list) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
                 if release.ours {
@@ -57,9 +66,13 @@ fn outcome(done: &Done) -> String {
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
         Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
-        Done::HookRan { output, .. } => {
+        Done::HookRan { output, read, .. } => {
             let patch = |patch| document(patch).to_string();
-            format!("values {}, config {}", patch(&output.values), patch(&output.config))
+            format!(
+                "values {}, config {}, read {read:?}",
+                patch(&output.values),
+                patch(&output.config)
+            )
         }
         Done::ScriptAnswered(answer) => answer.enabled.to_string(),
         Done::ReleaseSynced(synced) => format!("{:?}, revision {}", synced.action, synced.revision),
@@ -74,6 +87,8 @@ pub fn effect(effect: &Effect) -> String {
         Effect::StartJob(id, job) => format!("start job {id}: {}", job_text(job)),
         Effect::CancelJob(id) => format!("cancel job {id}"),
         Effect::Tell(notice) => format!("tell {notice:?}"),
+        Effect::StopMonitors(ids) => format!("stop monitors {ids:?}"),
+        Effect::GiveUp(failure) => format!("give up: {failure}"),
         Effect::Exit => "exit".to_owned(),
     }
 }
@@ -89,9 +104,9 @@ fn job_text(job: &Job) -> String {
         }) => {
             let queue = &labels.queue;
             format!(
-                "{name} for {} in {queue}, {} contexts, values {}",
+                "{name} for {} in {queue}, {}, values {}",
                 labels.binding,
-                contexts.len(),
+                told(contexts),
                 document(values)
             )
         }
@@ -108,12 +123,31 @@ fn job_text(job: &Job) -> String {
             )
         }
         Job::SaveState { last_good } => format!("{name} {last_good:?}"),
+        Job::StartMonitors { monitors, .. } => {
+            let monitors = monitors
+                .iter()
+                .map(|start| format!("{} {}", start.id.0, start.binding.name));
+            format!("{name}: {}", monitors.collect::<Vec<_>>().join(", "))
+        }
         Job::LoadState
         | Job::ListReleases
         | Job::ConfigureHooks(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,
     }
+}
+
+/// Contexts in words.
+fn told(contexts: &[BindingContext]) -> String {
+    let told = contexts.iter().map(|context| match context {
+        BindingContext::Synchronization(told) => format!("all of {}", told.binding),
+        BindingContext::Event { told, object, .. } => {
+            let (monitor, seq) = monitors::told(object).unwrap_or((MonitorId(0), 0));
+            format!("{} {}/{seq}", told.binding, monitor.0)
+        }
+        _ => context.binding().to_owned(),
+    });
+    told.collect::<Vec<_>>().join(" + ")
 }
 
 /// States of modules and tasks in queues.

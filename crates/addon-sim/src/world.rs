@@ -20,6 +20,7 @@ pub use jobs::{document, job_name, owner_name};
 use crate::action::{Action, Misreading};
 use crate::dice::Dice;
 use crate::flat::Flat;
+use crate::monitors::Objects;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
 
 /// Everything there is.
@@ -34,6 +35,10 @@ pub struct World {
     pub config: ConfigMap,
     /// Releases by name.
     pub releases: BTreeMap<String, Release>,
+    /// Objects that hooks may watch, by kind.
+    pub objects: BTreeMap<String, Objects>,
+    /// The version of the object that changed last.
+    version: u64,
     /// The state Secret, if it exists.
     pub secret: Option<SavedState>,
     /// How the next start reads the directories.
@@ -61,6 +66,8 @@ impl World {
             releases: releases.collect(),
             setup: setup.clone(),
             removed: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            version: 0,
             secret: None,
             misread: None,
             disturbed: false,
@@ -130,6 +137,15 @@ impl World {
                     self.releases.remove(name);
                 }
             }
+            Action::Object { kind, name, gone } => {
+                let objects = self.objects.entry(kind.clone()).or_default();
+                if *gone {
+                    objects.remove(name);
+                } else {
+                    self.version += 1;
+                    objects.insert(name.clone(), self.version);
+                }
+            }
             Action::WatchDelay(_)
             | Action::Coalesce
             | Action::Redeliver
@@ -143,11 +159,13 @@ impl World {
     pub fn heal(&mut self) {
         self.faults.clear();
         self.misread = None;
-        // A failure that is let pass is tried again only when its schedule comes round, which takes too long.
+        // A failure that is let pass is tried again only when its schedule comes round, which takes too long, or when an
+        // object changes.
         let hooks = |owner: &str, hooks: &[HookSpec]| -> Vec<String> {
-            let passing = hooks
-                .iter()
-                .filter(|hook| hook.schedules.iter().any(|schedule| schedule.allow_failure));
+            let passing = hooks.iter().filter(|hook| {
+                let watches = hook.watches.iter().any(|watch| watch.allow_failure);
+                watches || hook.schedules.iter().any(|schedule| schedule.allow_failure)
+            });
             passing.map(|hook| format!("hook/{owner}/{}", hook.name)).collect()
         };
         let mut over = hooks("global", &self.setup.global_hooks);

@@ -121,6 +121,19 @@ async fn the_state_of_an_object_changes_apart_from_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_filter_leaves_the_same_is_not_written_even_if_it_is_spelt_in_another_way() {
+    let stage = Stage::new("same").await;
+    stage.define("Namespaced", json!({})).await;
+    stage.make_here(4).await;
+    // A write would be refused: the object has changed since it was read.
+    stage
+        .apply(&stage.patch("JQPatch", "jqFilter: float /spec/size"))
+        .await
+        .unwrap();
+    stage.undefine().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_without_that_part_is_hinted_at() {
     let stage = Stage::new("no-status").await;
     stage.define("Namespaced", json!({})).await;

@@ -1,7 +1,8 @@
 //! The states of one module. A state owns what it needs; what comes next follows from the state alone.
 
+use super::first_runs::{FirstRuns, Outstanding};
 use crate::hook::config::Stage;
-use crate::name::HookName;
+use crate::name::{HookName, MonitorId};
 use crate::values::Version;
 
 /// Where a module stands between being switched on and being gone.
@@ -13,6 +14,15 @@ pub enum Lifecycle {
     Configuring,
     /// Its start-up hooks run; this one is next.
     Starting(usize),
+    /// The objects that its hooks are bound to begin to be watched.
+    Watching {
+        /// The hook whose monitors are started next.
+        next: usize,
+        /// First runs of the hooks before it.
+        runs: FirstRuns,
+    },
+    /// Its hooks run for the objects that are there at first.
+    Synchronizing(Outstanding),
     /// Its hooks before the release run; this one is next.
     BeforeHelm(usize),
     /// Its release is brought up to date.
@@ -51,6 +61,8 @@ pub enum Deletion {
 pub struct HookOrder {
     /// `onStartup`.
     pub startup: Vec<HookName>,
+    /// `kubernetes`.
+    pub watching: Vec<HookName>,
     /// `beforeHelm`.
     pub before_helm: Vec<HookName>,
     /// `afterHelm`.
@@ -68,6 +80,12 @@ pub enum Step {
     Configure,
     /// Run this hook for this stage.
     Hook(Stage, HookName),
+    /// Start the monitors of this hook.
+    Watch(HookName),
+    /// Run the hook of this monitor for the objects that are there at first.
+    FirstRun(MonitorId),
+    /// Wait for first runs in other queues.
+    AwaitFirstRuns,
     /// Bring the release up to date.
     Release,
     /// Uninstall the release.
@@ -82,6 +100,8 @@ impl Step {
         match self {
             Self::Configure => "ask its hooks for their configuration",
             Self::Hook(stage, _) => stage.key(),
+            Self::Watch(_) => "start the monitors of its hooks",
+            Self::FirstRun(_) | Self::AwaitFirstRuns => "run its hooks for the objects that are there",
             Self::Release => "bring its release up to date",
             Self::Uninstall => "uninstall its release",
             Self::Done => "nothing",
@@ -107,6 +127,8 @@ impl Lifecycle {
             Self::Disabled => "Disabled",
             Self::Configuring => "Configuring",
             Self::Starting(_) => "Starting",
+            Self::Watching { .. } => "Watching",
+            Self::Synchronizing(_) => "Synchronizing",
             Self::BeforeHelm(_) => "BeforeHelm",
             Self::Releasing => "Releasing",
             Self::AfterHelm { .. } => "AfterHelm",
@@ -123,11 +145,88 @@ impl Lifecycle {
         )
     }
 
-    /// A run begins, or begins again after a failure: start-up is never repeated, the rest starts over.
+    /// Changes of objects may run its hooks: they are watched, and nobody removes it.
+    pub fn takes_changes(&self) -> bool {
+        self.takes_events() || matches!(self, Self::Watching { .. } | Self::Synchronizing(_))
+    }
+
+    /// The monitors of the next hook were started.
+    pub fn watched(&mut self, of_hook: FirstRuns) {
+        if let Self::Watching { next, runs } = self {
+            *next += 1;
+            runs.extend(of_hook);
+        }
+    }
+
+    /// The first run of a monitor is over.
+    pub fn first_run_over(&mut self, monitor: MonitorId) {
+        match self {
+            Self::Watching { runs, .. } => runs.over(monitor),
+            Self::Synchronizing(outstanding) => {
+                let left = outstanding.clone().without(monitor);
+                *self = left.map_or(Self::BeforeHelm(0), Self::Synchronizing);
+            }
+            Self::Disabled
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Ready { .. }
+            | Self::Deleting(_) => {}
+        }
+    }
+
+    /// The first runs that are steps of the module's run, the next one first.
+    pub fn own_first_runs(&self) -> Vec<MonitorId> {
+        if let Self::Synchronizing(outstanding) = self {
+            outstanding.runs().own.iter().copied().collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The first runs in other queues that the module's run waits for.
+    pub fn first_runs_elsewhere(&self) -> Vec<MonitorId> {
+        if let Self::Synchronizing(outstanding) = self {
+            outstanding.runs().elsewhere.iter().copied().collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The release has still to wait for the first run of this monitor.
+    pub fn awaits(&self, monitor: MonitorId) -> bool {
+        match self {
+            Self::Watching { runs, .. } => runs.contains(monitor),
+            Self::Synchronizing(outstanding) => outstanding.runs().contains(monitor),
+            Self::Disabled
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Ready { .. }
+            | Self::Deleting(_) => false,
+        }
+    }
+
+    /// What it was told of objects has gaps: they are watched anew, and its hooks run for all of them again.
+    pub fn watch_again(&mut self) {
+        if self.takes_changes() {
+            *self = Self::Watching {
+                next: 0,
+                runs: FirstRuns::default(),
+            };
+        }
+    }
+
+    /// A run begins, or begins again after a failure: what was done once in this life is not repeated, the rest starts
+    /// over.
     pub fn begin_run(&mut self) {
         match self {
             Self::Disabled | Self::Deleting(_) => *self = Self::Configuring,
-            Self::Configuring | Self::Starting(_) => {}
+            Self::Configuring | Self::Starting(_) | Self::Watching { .. } | Self::Synchronizing(_) => {}
             Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. } => {
                 *self = Self::BeforeHelm(0);
             }
@@ -142,6 +241,8 @@ impl Lifecycle {
             Self::Disabled
             | Self::Configuring
             | Self::Starting(_)
+            | Self::Watching { .. }
+            | Self::Synchronizing(_)
             | Self::BeforeHelm(_)
             | Self::Releasing
             | Self::AfterHelm { .. }
@@ -152,14 +253,29 @@ impl Lifecycle {
     /// Passes over what has nothing to do and says what comes next.
     pub fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Step {
         loop {
-            let hook = |list: &[HookName], next: usize| list.get(next).cloned();
             match self {
                 Self::Disabled | Self::Ready { .. } => return Step::Done,
                 Self::Configuring => return Step::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
                     Some(name) => return Step::Hook(Stage::OnStartup, name),
-                    None => *self = Self::BeforeHelm(0),
+                    None => {
+                        *self = Self::Watching {
+                            next: 0,
+                            runs: FirstRuns::default(),
+                        }
+                    }
                 },
+                Self::Watching { next, runs } => {
+                    if let Some(name) = hook(&hooks.watching, *next) {
+                        return Step::Watch(name);
+                    }
+                    let outstanding = Outstanding::new(std::mem::take(runs));
+                    *self = outstanding.map_or(Self::BeforeHelm(0), Self::Synchronizing);
+                }
+                Self::Synchronizing(outstanding) => {
+                    let next = outstanding.runs().own.front();
+                    return next.map_or(Step::AwaitFirstRuns, |monitor| Step::FirstRun(*monitor));
+                }
                 Self::BeforeHelm(next) => match hook(&hooks.before_helm, *next) {
                     Some(name) => return Step::Hook(Stage::BeforeHelm, name),
                     None => *self = Self::Releasing,
@@ -175,19 +291,9 @@ impl Lifecycle {
                     Some(name) => return Step::Hook(Stage::AfterHelm, name),
                     None => *self = Self::Ready { released: *released },
                 },
-                Self::Deleting(stage) => match stage {
-                    Deletion::Configuring => return Step::Configure,
-                    Deletion::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
-                        Some(name) => return Step::Hook(Stage::BeforeDeleteHelm, name),
-                        None => *stage = Deletion::Uninstalling,
-                    },
-                    Deletion::BeforeDelete(_) => *stage = Deletion::Uninstalling,
-                    Deletion::Uninstalling if facts.has_release => return Step::Uninstall,
-                    Deletion::Uninstalling => *stage = Deletion::AfterDelete(0),
-                    Deletion::AfterDelete(next) => match hook(&hooks.after_delete, *next) {
-                        Some(name) => return Step::Hook(Stage::AfterDeleteHelm, name),
-                        None => *self = Self::Disabled,
-                    },
+                Self::Deleting(stage) => match stage.step(hooks, facts) {
+                    Some(step) => return step,
+                    None => *self = Self::Disabled,
                 },
             }
         }
@@ -209,144 +315,37 @@ impl Lifecycle {
                 Deletion::BeforeDelete(next) | Deletion::AfterDelete(next) => *next += 1,
                 Deletion::Uninstalling => *stage = Deletion::AfterDelete(0),
             },
-            Self::Disabled | Self::Ready { .. } => {}
+            // Watching and first runs say more than that they went well: see `watched` and `first_run_over`.
+            Self::Disabled | Self::Watching { .. } | Self::Synchronizing(_) | Self::Ready { .. } => {}
+        }
+    }
+}
+
+/// The hook at this place of a list.
+fn hook(list: &[HookName], next: usize) -> Option<HookName> {
+    list.get(next).cloned()
+}
+
+impl Deletion {
+    /// Passes over what has nothing to do and says what comes next; `None` at the end.
+    fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<Step> {
+        loop {
+            match self {
+                Self::Configuring => return Some(Step::Configure),
+                Self::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
+                    Some(name) => return Some(Step::Hook(Stage::BeforeDeleteHelm, name)),
+                    None => *self = Self::Uninstalling,
+                },
+                Self::BeforeDelete(_) => *self = Self::Uninstalling,
+                Self::Uninstalling if facts.has_release => return Some(Step::Uninstall),
+                Self::Uninstalling => *self = Self::AfterDelete(0),
+                Self::AfterDelete(next) => {
+                    return hook(&hooks.after_delete, *next).map(|name| Step::Hook(Stage::AfterDeleteHelm, name));
+                }
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(text: &str) -> HookName {
-        HookName::parse(text).unwrap()
-    }
-
-    fn order() -> HookOrder {
-        HookOrder {
-            startup: vec![name("s")],
-            before_helm: vec![name("b1"), name("b2")],
-            after_helm: vec![name("a")],
-            before_delete: vec![name("bd")],
-            after_delete: vec![name("ad")],
-        }
-    }
-
-    fn drive(state: &mut Lifecycle, hooks: &HookOrder, facts: Facts) -> Vec<Step> {
-        let mut steps = Vec::new();
-        loop {
-            let step = state.step(hooks, facts);
-            if step == Step::Done {
-                return steps;
-            }
-            steps.push(step);
-            state.succeeded(facts.version);
-        }
-    }
-
-    fn chart() -> Facts {
-        Facts {
-            has_chart: true,
-            has_release: true,
-            version: Version::default(),
-        }
-    }
-
-    fn ready() -> Lifecycle {
-        Lifecycle::Ready {
-            released: Version::default(),
-        }
-    }
-
-    #[test]
-    fn a_first_run_does_everything_and_a_second_leaves_out_start_up() {
-        let mut state = Lifecycle::Disabled;
-        state.begin_run();
-        let before = [
-            Step::Hook(Stage::BeforeHelm, name("b1")),
-            Step::Hook(Stage::BeforeHelm, name("b2")),
-        ];
-        let after = [Step::Release, Step::Hook(Stage::AfterHelm, name("a"))];
-        let start = [Step::Configure, Step::Hook(Stage::OnStartup, name("s"))];
-        assert_eq!(
-            drive(&mut state, &order(), chart()),
-            [&start[..], &before, &after].concat()
-        );
-        assert_eq!(state, ready());
-        state.begin_run();
-        assert_eq!(drive(&mut state, &order(), chart()), [&before[..], &after].concat());
-    }
-
-    #[test]
-    fn a_module_without_chart_and_hooks_is_ready_at_once() {
-        let mut state = Lifecycle::Starting(0);
-        assert_eq!(
-            drive(
-                &mut state,
-                &HookOrder::default(),
-                Facts {
-                    has_chart: false,
-                    ..chart()
-                }
-            ),
-            []
-        );
-        assert_eq!(state, ready());
-    }
-
-    #[test]
-    fn a_failure_after_the_release_goes_back_before_it() {
-        let mut state = Lifecycle::AfterHelm {
-            released: Version::default(),
-            next: 0,
-        };
-        state.begin_run();
-        assert_eq!(state, Lifecycle::BeforeHelm(0));
-        let mut state = Lifecycle::Starting(1);
-        state.begin_run();
-        assert_eq!(
-            state,
-            Lifecycle::Starting(1),
-            "start-up hooks that succeeded are not run again"
-        );
-    }
-
-    #[test]
-    fn a_removal_without_a_release_runs_only_the_hooks_after_it() {
-        let mut state = ready();
-        state.begin_delete(true);
-        let steps = drive(
-            &mut state,
-            &order(),
-            Facts {
-                has_release: false,
-                ..chart()
-            },
-        );
-        assert_eq!(steps, [Step::Hook(Stage::AfterDeleteHelm, name("ad"))]);
-        assert_eq!(state, Lifecycle::Disabled);
-    }
-
-    #[test]
-    fn a_removal_decided_while_we_were_down_asks_for_the_hooks_first() {
-        let mut state = Lifecycle::Disabled;
-        state.begin_delete(false);
-        let steps = drive(&mut state, &order(), chart());
-        assert_eq!(
-            steps,
-            [
-                Step::Configure,
-                Step::Hook(Stage::BeforeDeleteHelm, name("bd")),
-                Step::Uninstall,
-                Step::Hook(Stage::AfterDeleteHelm, name("ad")),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_module_switched_on_again_after_its_removal_failed_starts_from_the_beginning() {
-        let mut state = Lifecycle::Deleting(Deletion::Uninstalling);
-        state.begin_run();
-        assert_eq!(state, Lifecycle::Configuring);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 use super::Operator;
 use super::effect::Notice;
 use super::modules::Turn;
+use super::rate::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
 use crate::hook::config::Stage;
@@ -64,7 +65,7 @@ enum Look {
     Waits,
     /// There is no slot for its next hook.
     NoSlot,
-    /// It is over, or failed and waits for its time.
+    /// It is over, or waits for a time.
     Over,
 }
 
@@ -107,7 +108,7 @@ impl Operator {
             if self
                 .queues
                 .head(&Lane::Global)
-                .is_some_and(|head| matches!(head.state(), State::Backoff(_)))
+                .is_some_and(|head| matches!(head.state(), State::Backoff(_) | State::Held(_)))
             {
                 self.queues.resume(&Lane::Global);
             }
@@ -162,6 +163,7 @@ impl Operator {
             | Reason::ConfigChanged
             | Reason::DynamicUpdate
             | Reason::ScheduleChange
+            | Reason::KubernetesChange
             | Reason::AfterAllChange
             | Reason::ScriptAnswered
             | Reason::RemovalCertain => {
@@ -225,11 +227,12 @@ impl Operator {
     /// Waits until no run or removal of a module is under way; failed ones that wait for their time are dropped.
     fn settle(&mut self) -> Look {
         let under_way = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
+        // A run that waits for a first run in another queue may wait for long, and can be taken up again where it is.
         let busy = self
             .queues
             .lanes()
             .filter_map(|(_, tasks)| tasks.front())
-            .any(|head| under_way(&head.task) && head.is_active());
+            .any(|head| under_way(&head.task) && head.is_active() && head.state() != State::Parked);
         if busy {
             return Look::Waits;
         }
@@ -265,8 +268,10 @@ impl Operator {
                 _ => self.enter(Phase::Enabling),
             };
         };
-        if !self.jobs.hook_slot(&self.policy) {
-            return Look::NoSlot;
+        match self.admit(&Lane::Global, hook) {
+            Admission::Now => {}
+            Admission::NoSlot => return Look::NoSlot,
+            Admission::Later => return Look::Over,
         }
         self.start_stage_hook(&Lane::Global, stage, hook.clone());
         Look::Started

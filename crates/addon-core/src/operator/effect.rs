@@ -11,7 +11,7 @@ use super::event::{SyncAction, Usage};
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
+use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner, QueueName};
 use crate::values::HookDocument;
 
 /// The name of one running job, never used twice.
@@ -33,8 +33,12 @@ pub enum Effect {
     CancelJob(JobId),
     /// Tell people: a log record, metrics, later Events.
     Tell(Notice),
+    /// End these monitors; what is still on its way from them is ignored.
+    StopMonitors(Vec<MonitorId>),
     /// Everything is stopped; the process may end.
     Exit,
+    /// Nothing can be done before a person mends this; the process ends with it as its error.
+    GiveUp(Failure),
 }
 
 /// A piece of work for the shell. All have a deadline there; none retries.
@@ -51,6 +55,13 @@ pub enum Job {
     ListReleases,
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
+    /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
+    StartMonitors {
+        /// Whose bindings.
+        hook: HookId,
+        /// In the order of the configuration.
+        monitors: Vec<MonitorStart>,
+    },
     /// Run one hook with these contexts.
     RunHook(HookRun),
     /// Ask a module's enabled script.
@@ -105,6 +116,9 @@ pub struct HookRun {
     pub version: ConfigVersion,
     /// `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
+    /// The monitors whose snapshots the contexts want, each to be read once, right before the process starts. A wanted
+    /// name without a monitor is an empty snapshot.
+    pub snapshots: BTreeMap<BindingName, MonitorId>,
     /// `VALUES_PATH`.
     pub values: HookDocument,
     /// `CONFIG_VALUES_PATH`.
@@ -168,6 +182,36 @@ pub enum Notice {
         attempts: u32,
         /// When it is tried again.
         retry_in: Option<Duration>,
+    },
+    /// A hook waits for its first runs; its objects are watched.
+    MonitorsStarted {
+        /// Which hook.
+        hook: HookId,
+        /// From job start to end.
+        took: Duration,
+    },
+    /// The objects of a hook cannot be watched; it is retried.
+    MonitorsFailed {
+        /// Which hook.
+        hook: HookId,
+        /// Why.
+        failure: Failure,
+        /// How often in a row.
+        attempts: u32,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// The schedules of a hook count from now on.
+    SchedulesEnabled {
+        /// Which hook.
+        hook: HookId,
+    },
+    /// First runs are over: from now on changes reach the hook.
+    EventsUnlocked {
+        /// Which hook.
+        hook: HookId,
+        /// Which of its bindings.
+        bindings: Vec<BindingName>,
     },
     /// An enabled script answered.
     ScriptAnswered {
@@ -325,6 +369,15 @@ pub enum Notice {
         count: usize,
         /// Why.
         reason: &'static str,
+    },
+    /// A queue had grown too long: tasks of one hook became one, and no context without a group was lost.
+    TasksCompacted {
+        /// In which queue.
+        queue: QueueName,
+        /// Whose tasks.
+        hook: HookId,
+        /// How many went into the earliest one.
+        count: usize,
     },
     /// How long a task had waited when it began.
     TaskWaited {

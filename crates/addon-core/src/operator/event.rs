@@ -20,6 +20,8 @@ pub enum Event {
     ConfigChanged(ConfigRead),
     /// A job ended. A panic is a failure of class `Defect`.
     JobFinished(JobId, Result<Done, Failure>),
+    /// An object changed in a way that a binding looks at.
+    ObjectChanged(ObjectChange),
     /// The time that `poll_timeout` named has come.
     TimerFired,
     /// The process was asked to stop.
@@ -66,12 +68,16 @@ pub enum Done {
     ReleasesListed(Vec<ReleaseSummary>),
     /// Every hook of the owner answered `--config` with something usable.
     HooksConfigured(Vec<(HookName, HookConfig)>),
+    /// All monitors of the job watch, and hold what they found.
+    MonitorsStarted,
     /// The hook exited with 0 and its outputs could be read.
     HookRan {
         /// What it asks for.
         output: HookOutput,
         /// What the process used.
         usage: Usage,
+        /// Up to which change each snapshot held the objects when it was read.
+        read: BTreeMap<MonitorId, u64>,
     },
     /// The enabled script answered.
     ScriptAnswered(ScriptAnswer),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
+use super::policy::Mode;
 use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
 use crate::module::lifecycle::Lifecycle;
@@ -38,6 +39,7 @@ impl Operator {
                     json!(patches)
                 }
             }),
+            Query::Monitors(owner) => self.monitor_report(owner),
             Query::GlobalHooks => {
                 let names = self
                     .hooks
@@ -47,6 +49,14 @@ impl Operator {
                 Answer::Document(names.collect())
             }
         }
+    }
+
+    fn monitor_report(&self, owner: &Owner) -> Answer {
+        if owner.module().is_some_and(|name| !self.modules.contains_key(name)) {
+            return Answer::NoSuchModule;
+        }
+        let hooks = self.hooks.keys().filter(|id| id.owner == *owner);
+        Answer::Monitors(hooks.map(|id| (id.name.clone(), self.watched(id))).collect())
     }
 
     fn document(
@@ -68,11 +78,18 @@ impl Operator {
     }
 
     fn status(&self) -> Status {
+        let mut waiting = self.startup.waiting(self.policy.mode);
+        let awaited = self.monitors.awaited.iter();
+        waiting.extend(awaited.map(|id| self.describe_first_run(*id)));
+        let ready = match self.policy.mode {
+            Mode::Addons => self.converge.first_done,
+            Mode::Hooks => self.startup.begun,
+        };
         Status {
-            not_started: !self.converge.first_done && self.converge.active.is_none(),
-            ready: self.converge.first_done,
+            not_started: !ready && self.converge.active.is_none(),
+            ready,
             converge_tasks: self.converge_tasks(),
-            waiting: self.startup.waiting(),
+            waiting,
             config_problems: self.config.problems.clone(),
             held: self.removal.held.clone(),
         }
@@ -171,7 +188,7 @@ impl Operator {
                 reason,
             };
             TaskReport {
-                kind: task.kind(),
+                kind: task.kind(self.policy.mode),
                 module: name.to_string(),
                 hook: String::new(),
                 description: self.describe(&task, queue),
@@ -187,7 +204,7 @@ impl Operator {
             let _ = write!(description, ":failures {}:{error}", entry.failures);
         }
         TaskReport {
-            kind: entry.task.kind(),
+            kind: entry.task.kind(self.policy.mode),
             module: entry.task.module().map(ToString::to_string).unwrap_or_default(),
             hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
             description,
@@ -201,14 +218,24 @@ impl Operator {
                 let starting = |life: &Lifecycle| {
                     matches!(
                         life,
-                        Lifecycle::Disabled | Lifecycle::Configuring | Lifecycle::Starting(_)
+                        Lifecycle::Disabled
+                            | Lifecycle::Configuring
+                            | Lifecycle::Starting(_)
+                            | Lifecycle::Watching { .. }
+                            | Lifecycle::Synchronizing(_)
                     )
                 };
                 let first = unit.is_some_and(|unit| starting(&unit.life)) || *reason == RunReason::Startup;
                 let startup = if first { ":doStartup" } else { "" };
                 format!("ModuleRun:{queue}:{module}{startup}:{reason}")
             }
-            Task::Hook(_) | Task::Converge(_) | Task::ModuleDelete { .. } | Task::Purge { .. } => task.describe(queue),
+            Task::Hook(_)
+            | Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::AwaitFirstRuns
+            | Task::Converge(_)
+            | Task::ModuleDelete { .. }
+            | Task::Purge { .. } => task.describe(queue, self.policy.mode),
         }
     }
 
@@ -223,6 +250,10 @@ impl Operator {
             State::Backoff(until) => {
                 format!("sleep after fail for {}s", (until - self.now.tick).as_secs_f64().ceil())
             }
+            State::Held(_) => match self.rates.waits(lane) {
+                Some(hook) => format!("waits for the rate limit of {hook}"),
+                None => "run first task".to_owned(),
+            },
         }
     }
 
@@ -267,9 +298,17 @@ impl Operator {
                 State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
                     (_, Some(owner)) => format!("the section of {owner} to be saved"),
                     (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
-                    (None, None) => unit.life.describe().to_owned(),
+                    (None, None) => match &unit.life {
+                        Lifecycle::Watching { next, .. } => {
+                            let hook = unit.order.watching.get(*next).map(ToString::to_string);
+                            format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
+                        }
+                        life => life.describe().to_owned(),
+                    },
                 },
-                State::Ready | State::Parked => "a free slot".to_owned(),
+                State::Held(_) => self.head_status(&lane, head),
+                State::Parked => self.outstanding(unit).join("; "),
+                State::Ready => "a free slot".to_owned(),
             };
         }
         match &unit.turn {
@@ -277,6 +316,12 @@ impl Operator {
             Turn::Held(reason) => reason.clone(),
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
         }
+    }
+
+    /// The first runs in other queues that a module waits for.
+    fn outstanding(&self, unit: &Unit) -> Vec<String> {
+        let elsewhere = unit.life.first_runs_elsewhere().into_iter();
+        elsewhere.map(|id| self.describe_first_run(id)).collect()
     }
 
     /// The modules whose turn comes no later and is not over.

@@ -1,13 +1,17 @@
 //! Running one hook at the head of a lane, whatever the head is: a task of its own, a converge, a run, a removal.
 
+use std::collections::BTreeMap;
+
 use super::Operator;
 use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::Usage;
+use super::policy::Mode;
+use super::rate::Admission;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
-use crate::name::{HookId, Owner};
+use crate::name::{HookId, ModuleName, MonitorId, Owner};
 use crate::values::patch::FlagOp;
 use crate::values::{Change, Globals};
 
@@ -17,6 +21,10 @@ pub(super) struct Doing {
     pub(super) hook: HookId,
     pub(super) labels: HookLabels,
     allow_failure: bool,
+    /// The monitors whose first run it is.
+    first_runs: Vec<MonitorId>,
+    /// Up to which change it read each snapshot.
+    pub(super) read: BTreeMap<MonitorId, u64>,
 }
 
 impl Operator {
@@ -26,8 +34,16 @@ impl Operator {
             self.queues.finish(lane);
             return true;
         }
-        if !self.jobs.hook_slot(&self.policy) {
-            return false;
+        if task.is_skipped {
+            self.begin_head(lane);
+            self.queues.finish(lane);
+            self.first_run_over(&task.first_runs, &BTreeMap::new());
+            return true;
+        }
+        match self.admit(lane, &task.hook) {
+            Admission::Now => {}
+            Admission::NoSlot => return false,
+            Admission::Later => return true,
         }
         self.begin_head(lane);
         let task = self.combine(lane, task);
@@ -53,19 +69,25 @@ impl Operator {
             Owner::Module(name) => self
                 .modules
                 .get(name)
-                .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
+                .is_some_and(|unit| unit.enabled && unit.life.takes_changes()),
         }
     }
 
     /// Takes the contexts of directly following runs of the same hook into this one.
     fn combine(&mut self, lane: &Lane, mut task: HookTask) -> HookTask {
-        let same = |head: &Task, next: &Task| match (head, next) {
-            (Task::Hook(head), Task::Hook(next)) => head.hook == next.hook,
-            _ => false,
-        };
-        for merged in self.queues.merge_following(lane, same) {
+        let following = self.queues.tasks(lane).skip(1);
+        let more = following
+            .take_while(|entry| matches!(&entry.task, Task::Hook(next) if self.belongs(&task, next)))
+            .count();
+        let mut left = more;
+        let merged = self.queues.merge_following(lane, |_, _| {
+            let takes = left > 0;
+            left = left.saturating_sub(1);
+            takes
+        });
+        for merged in merged {
             if let Task::Hook(merged) = merged {
-                task.contexts.extend(merged.contexts);
+                task.absorb(merged);
             }
         }
         task.contexts = context::combined(task.contexts);
@@ -75,18 +97,45 @@ impl Operator {
         task
     }
 
+    /// What the next run would tell may be told with this one.
+    pub(super) fn belongs(&self, head: &HookTask, next: &HookTask) -> bool {
+        let config = self.hooks.get(&head.hook);
+        if head.hook != next.hook || config.is_some_and(|config| config.version == ConfigVersion::V0) {
+            return false;
+        }
+        let is_grouped = head.contexts.first().is_some_and(|context| context.group().is_some());
+        match self.policy.mode {
+            Mode::Hooks => !head.is_first_run() || is_grouped,
+            Mode::Addons => {
+                let waits = |task: &HookTask| {
+                    let binding = self.binding_of(*task.first_runs.first()?);
+                    Some(binding?.2.wait_for_synchronization)
+                };
+                let both = head.is_first_run() && next.is_first_run();
+                !both || (waits(head) == waits(next) && head.is_skipped == next.is_skipped)
+            }
+        }
+    }
+
     /// A hook at its place in the life of the operator or of a module.
     pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
         let context = self.hooks.get(&hook).map(|config| BindingContext::stage(stage, config));
+        // Where hooks are alone, start-up is in no queue and under no name.
+        let (binding_name, queue) = match self.policy.mode {
+            Mode::Hooks => ("", ""),
+            Mode::Addons => (stage.key(), "main"),
+        };
         HookTask {
             labels: HookLabels {
                 binding: stage.key(),
-                binding_name: stage.key().to_owned(),
-                queue: "main".to_owned(),
+                binding_name: binding_name.to_owned(),
+                queue: queue.to_owned(),
                 activation: self.converge.activation(),
             },
             contexts: context.into_iter().collect(),
             allow_failure: false,
+            first_runs: Vec::new(),
+            is_skipped: false,
             hook,
         }
     }
@@ -98,13 +147,17 @@ impl Operator {
     }
 
     /// Starts a hook as a job of the head of a lane.
-    fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+    pub(super) fn start_hook(&mut self, lane: &Lane, task: HookTask) {
         let HookTask {
             hook,
             labels,
             contexts,
             allow_failure,
+            first_runs,
+            is_skipped: _,
         } = task;
+        self.take_token(lane, &hook);
+        self.first_run_begins(&first_runs);
         self.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
@@ -113,6 +166,7 @@ impl Operator {
         let globals = self.globals_for(lane, &hook.owner);
         let run = HookRun {
             version,
+            snapshots: self.snapshots_of(&hook, &contexts),
             contexts,
             values: self.values.hook_values_under(&globals, &hook.owner),
             config_values: self.values.config_values_under(&globals, &hook.owner),
@@ -124,6 +178,8 @@ impl Operator {
             hook,
             labels,
             allow_failure,
+            first_runs,
+            read: BTreeMap::new(),
         };
         self.doing.insert(lane.clone(), doing);
         self.start_lane_job(lane, Job::RunHook(run));
@@ -147,13 +203,21 @@ impl Operator {
         let Some(doing) = self.doing.remove(lane) else { return };
         self.tell(Notice::HookSucceeded {
             hook: doing.hook.clone(),
-            labels: doing.labels,
+            labels: doing.labels.clone(),
             usage,
         });
         self.queues.succeeded(lane);
         self.spoken.insert(doing.hook.clone());
         self.take_flags(&change.flags);
-        self.hook_over(lane, &doing.hook, change.values_changed);
+        let is_awaited = self.is_step_of_start(&doing);
+        self.first_run_over(&doing.first_runs, &doing.read);
+        self.hook_over(lane, &doing, change.values_changed && !is_awaited);
+    }
+
+    /// The hook ran for what was there at first, and its module has not come to its release, which will see what it set.
+    fn is_step_of_start(&self, doing: &Doing) -> bool {
+        let unit = doing.hook.owner.module().and_then(|name| self.modules.get(name));
+        !doing.first_runs.is_empty() && unit.is_some_and(|unit| !unit.life.takes_events())
     }
 
     /// What a hook said about modules' flags counts from now on.
@@ -173,86 +237,91 @@ impl Operator {
     }
 
     /// The head of the lane has its hook behind it.
-    fn hook_over(&mut self, lane: &Lane, hook: &HookId, values_changed: bool) {
+    fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
         let Some(head) = self.queues.head(lane) else { return };
         match &head.task {
             Task::Hook(task) => {
-                let scheduled = task.labels.binding == "schedule";
+                let reasons = match task.labels.binding {
+                    "schedule" => Some((Reason::ScheduleChange, RunReason::ScheduleChange)),
+                    "kubernetes" => Some((Reason::KubernetesChange, RunReason::KubernetesChange)),
+                    _ => None,
+                };
                 self.queues.finish(lane);
-                if !values_changed || !scheduled {
+                let Some((reason, run_reason)) = reasons.filter(|_| values_changed) else {
                     return;
-                }
-                match &hook.owner {
-                    Owner::Global => self.request_converge(Reason::ScheduleChange, false),
-                    Owner::Module(name) => self.rerun(name, RunReason::ScheduleChange),
+                };
+                match &doing.hook.owner {
+                    Owner::Global if self.policy.mode == Mode::Hooks => {}
+                    Owner::Global => self.request_converge(reason, false),
+                    Owner::Module(name) => self.rerun(name, run_reason),
                 }
             }
             Task::Converge(_) => self.all_hook_succeeded(),
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => {
                 let module = module.clone();
-                self.step_succeeded(&module);
+                // How far a first run brought the module was settled when it was over.
+                if doing.first_runs.is_empty() {
+                    self.step_succeeded(&module);
+                }
                 self.queues.resume(lane);
             }
-            Task::Purge { .. } => {}
+            Task::EnableKubernetes(_) | Task::EnableSchedules(_) | Task::AwaitFirstRuns | Task::Purge { .. } => {}
         }
     }
 
     /// A hook failed, or what it patched was refused.
     pub(super) fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
-        let Some(Doing {
-            hook,
-            labels,
-            allow_failure,
-        }) = self.doing.remove(lane)
-        else {
+        let Some(doing) = self.doing.remove(lane) else {
             return;
         };
-        let whose = if hook.owner == Owner::Global {
-            "global"
-        } else {
-            "module"
+        let name = &doing.hook.name;
+        let failure = match (&doing.hook.owner, self.policy.mode) {
+            (_, Mode::Hooks) => failure.within(format_args!("{name} FAILED")),
+            (Owner::Global, Mode::Addons) => failure.within(format_args!("global hook '{name}' failed")),
+            (Owner::Module(_), Mode::Addons) => failure.within(format_args!("module hook '{name}' failed")),
         };
-        let failure = failure.within(format_args!("{whose} hook '{}' failed", hook.name));
-        if failure.class != Class::Defect && allow_failure {
-            let notice = Notice::HookFailed {
-                hook: hook.clone(),
-                labels,
+        if failure.class != Class::Defect && doing.allow_failure {
+            self.tell(Notice::HookFailed {
+                hook: doing.hook.clone(),
+                labels: doing.labels.clone(),
                 failure,
                 allowed: true,
                 attempts: 1,
                 retry_in: None,
-            };
-            self.tell(notice);
-            self.hook_over(lane, &hook, false);
+            });
+            self.first_run_over(&doing.first_runs, &BTreeMap::new());
+            self.hook_over(lane, &doing, false);
             return;
         }
-        let (attempts, retry_in) = match self.queues.head(lane).map(|head| head.task.clone()) {
-            Some(Task::ModuleRun { .. } | Task::ModuleDelete { .. }) => {
-                let attempts = self.queues.head(lane).map_or(0, |head| head.failures) + 1;
-                let notice = Notice::HookFailed {
-                    hook,
-                    labels,
-                    failure: failure.clone(),
-                    allowed: false,
-                    attempts,
-                    retry_in: None,
-                };
-                self.tell(notice);
-                self.lane_failed(lane, failure);
-                return;
-            }
-            Some(Task::Hook(_) | Task::Converge(_) | Task::Purge { .. }) | None => {
-                self.back_off(lane, failure.report.clone())
-            }
+        self.first_run_failed(&doing.first_runs);
+        let head = self.queues.head(lane);
+        let in_run = head.is_some_and(|head| matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }));
+        let (attempts, retry_in) = if in_run {
+            (head.map_or(0, |head| head.failures) + 1, None)
+        } else {
+            let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
+            (attempts, Some(retry_in))
         };
-        let retry_in = Some(retry_in);
         self.tell(Notice::HookFailed {
-            hook,
-            labels,
-            failure,
+            hook: doing.hook.clone(),
+            labels: doing.labels,
+            failure: failure.clone(),
             allowed: false,
             attempts,
             retry_in,
         });
+        if in_run {
+            self.lane_failed(lane, failure);
+        } else if let Owner::Module(name) = &doing.hook.owner {
+            self.first_run_holds_up(name, &doing.first_runs, failure.report);
+        }
+    }
+
+    /// A first run in another queue failed: its module waits, the others do not wait for it.
+    fn first_run_holds_up(&mut self, module: &ModuleName, ids: &[MonitorId], report: String) {
+        let unit = self.modules.get_mut(module);
+        if let Some(unit) = unit.filter(|unit| ids.iter().any(|id| unit.life.awaits(*id))) {
+            unit.held_up(report);
+        }
     }
 }

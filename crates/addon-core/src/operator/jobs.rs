@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::effect::{Job, JobId};
 use super::policy::Policy;
 use super::task::Lane;
-use crate::name::{ModuleName, Owner};
+use crate::name::{HookId, ModuleName, Owner};
 use crate::time::Tick;
 
 /// Something of our own that must succeed once, and is retried until it does.
@@ -46,6 +46,7 @@ impl Chore {
 pub(super) enum Purpose {
     Chore(Chore),
     Lane(Lane),
+    Monitors { lane: Lane, hook: HookId },
     Script { module: ModuleName, round: u64 },
     Save(Owner),
 }
@@ -62,7 +63,11 @@ fn slot(job: &Job) -> Slot {
     match job {
         Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => Slot::Hook,
         Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Slot::Helm,
-        Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::SaveConfig { .. } => Slot::None,
+        Job::LoadState
+        | Job::SaveState { .. }
+        | Job::ListReleases
+        | Job::StartMonitors { .. }
+        | Job::SaveConfig { .. } => Slot::None,
     }
 }
 

@@ -92,6 +92,14 @@ impl Unit {
             last_action: None,
         }
     }
+
+    /// Its run waits for something that failed and is tried again elsewhere: nobody else waits for it.
+    pub(super) fn held_up(&mut self, report: String) {
+        if self.turn == Turn::Running {
+            self.turn = Turn::Failed;
+        }
+        self.last_failure = Some(report);
+    }
 }
 
 impl Operator {
@@ -122,6 +130,7 @@ impl Operator {
         let Owner::Module(name) = owner else { return };
         let order = HookOrder {
             startup: self.bound(owner, Stage::OnStartup),
+            watching: self.watching(owner),
             before_helm: self.bound(owner, Stage::BeforeHelm),
             after_helm: self.bound(owner, Stage::AfterHelm),
             before_delete: self.bound(owner, Stage::BeforeDeleteHelm),
@@ -143,6 +152,12 @@ impl Operator {
                 name,
             })
             .collect()
+    }
+
+    fn watching(&self, owner: &Owner) -> Vec<HookName> {
+        let of_owner = self.hooks.iter().filter(|(id, _)| id.owner == *owner);
+        let watching = of_owner.filter(|(_, config)| !config.kubernetes.is_empty());
+        watching.map(|(id, _)| id.name.clone()).collect()
     }
 
     fn bound(&self, owner: &Owner, stage: Stage) -> Vec<HookName> {

@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-/// What the program is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the program serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Modules, and hooks of all modules.
+    /// Modules, with global hooks and hooks of their own.
+    #[default]
     Addons,
-    /// Hooks alone: no `ConfigMap`, no releases, no state of our own.
+    /// Hooks alone: no modules, no values, no releases, and one queue `main` strictly in order.
     Hooks,
 }
 
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// What the program is there for.
+    /// Whether there are modules at all.
     pub mode: Mode,
     /// A failing module or enabled script holds back everything behind it, as in the original.
     pub strict_order: bool,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::name::ModuleName;
+use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub enum Query {
         /// `None` for the global ones.
         module: Option<ModuleName>,
     },
-    /// The names of the global hooks.
+    /// The names of the global hooks, which are all of them where hooks are alone.
     GlobalHooks,
+    /// The monitors of an owner's hooks, for who wants to see their snapshots.
+    Monitors(Owner),
 }
 
 /// An answer.
@@ -51,6 +53,9 @@ pub enum Answer {
     Modules(Vec<ModuleReport>),
     /// To the questions that ask for a document.
     Document(Value),
+    /// To `Monitors`: every hook that is known, with its kubernetes bindings in the order of the configuration. A
+    /// binding that is not watched is left out.
+    Monitors(BTreeMap<HookName, Vec<(BindingName, MonitorId)>>),
     /// There is no module of that name.
     NoSuchModule,
 }
@@ -126,6 +131,11 @@ pub enum Waiting {
         task: String,
         /// Failures in a row.
         failures: u32,
+    },
+    /// A hook may not run more often.
+    RateLimit {
+        /// Which.
+        hook: HookId,
     },
     /// A crontab is due.
     Schedule {

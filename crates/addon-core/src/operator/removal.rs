@@ -102,6 +102,7 @@ impl Operator {
         self.queues.finish(lane);
         let owner = Owner::Module(name.clone());
         self.apply_deferred(name);
+        self.stop_monitors(&owner);
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.hooks.retain(|id, _| id.owner != owner);

@@ -6,6 +6,7 @@ use super::Operator;
 use super::effect::{Job, Notice};
 use super::event::Synced;
 use super::modules::Turn;
+use super::rate::Admission;
 use super::task::{Lane, RunReason, Task};
 use crate::failure::Failure;
 use crate::hook::config::{HookConfig, Stage};
@@ -33,6 +34,7 @@ impl Operator {
                 unit.run_began = began;
                 unit.globals = Some(globals);
             }
+            self.watch_again(name);
         }
         let moved = self.take_steps(lane, name).unwrap_or_else(|| {
             self.run_succeeded(lane, name);
@@ -53,6 +55,19 @@ impl Operator {
                 }
                 Step::Configure => return Some(self.start_configure(lane, name)),
                 Step::Hook(stage, hook) => return Some(self.start_step_hook(lane, name, stage, hook)),
+                Step::Watch(hook) => {
+                    self.start_module_monitors(lane, name, hook);
+                    return Some(true);
+                }
+                Step::FirstRun(monitor) => {
+                    if let Some(moved) = self.start_first_run(lane, name, monitor) {
+                        return Some(moved);
+                    }
+                }
+                Step::AwaitFirstRuns => {
+                    self.await_first_runs(lane, name);
+                    return Some(true);
+                }
                 Step::Release => return Some(self.start_release(lane, name)),
                 Step::Uninstall => return Some(self.start_uninstall(lane, name)),
                 Step::Done => return None,
@@ -89,13 +104,15 @@ impl Operator {
 
     /// Starts a hook that is a step of a run or of a removal.
     fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
-        if !self.jobs.hook_slot(&self.policy) {
-            return false;
-        }
         let id = HookId {
             owner: Owner::Module(name.clone()),
             name: hook,
         };
+        match self.admit(lane, &id) {
+            Admission::Now => {}
+            Admission::NoSlot => return false,
+            Admission::Later => return true,
+        }
         self.start_stage_hook(lane, stage, id);
         true
     }
@@ -136,7 +153,12 @@ impl Operator {
     pub(super) fn module_at(&self, lane: &Lane) -> Option<ModuleName> {
         match &self.queues.head(lane)?.task {
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => Some(module.clone()),
-            Task::Hook(_) | Task::Converge(_) | Task::Purge { .. } => None,
+            Task::Hook(_)
+            | Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::AwaitFirstRuns
+            | Task::Converge(_)
+            | Task::Purge { .. } => None,
         }
     }
 

@@ -1,24 +1,26 @@
 //! Schedules: one timer per distinct crontab text. A time that was missed is not made up for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::Operator;
-use super::effect::HookLabels;
-use super::policy::Policy;
+use super::effect::{HookLabels, Notice};
+use super::policy::{Mode, Policy};
 use super::query::Waiting;
-use super::task::{HookTask, Lane, Task};
+use super::task::{HookTask, Lane};
 use crate::hook::config::HookConfig;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
-use crate::name::{HookId, Owner, QueueName};
+use crate::name::{HookId, Owner};
 use crate::time::Tick;
 
 /// All schedules of all configured hooks.
 #[derive(Debug, Default)]
 pub(super) struct Schedules {
     timers: BTreeMap<String, Timer>,
+    /// Hooks alone whose schedules count.
+    enabled: BTreeSet<HookId>,
 }
 
 #[derive(Debug)]
@@ -34,7 +36,8 @@ impl Schedules {
     /// Takes over what the hooks say now; a timer that goes on keeps its next time.
     pub(super) fn rebuild(&mut self, hooks: &BTreeMap<HookId, HookConfig>, policy: &Policy, wall: Timestamp) {
         let mut old = std::mem::take(&mut self.timers);
-        for (id, config) in hooks {
+        let counts = |id: &HookId| policy.mode == Mode::Addons || self.enabled.contains(id);
+        for (id, config) in hooks.iter().filter(|(id, _)| counts(id)) {
             for (index, binding) in config.schedules.iter().enumerate() {
                 let text = binding.crontab.to_string();
                 let timer = self.timers.entry(text.clone()).or_insert_with(|| {
@@ -54,6 +57,13 @@ impl Schedules {
 }
 
 impl Operator {
+    /// From now on the schedules of this hook count, as far as nothing else speaks against it.
+    pub(super) fn enable_schedules(&mut self, hook: HookId) {
+        self.schedules.enabled.insert(hook.clone());
+        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
+        self.tell(Notice::SchedulesEnabled { hook });
+    }
+
     /// Puts the hooks whose time has come into their queues.
     pub(super) fn fire_schedules(&mut self) {
         let wall = self.now.wall;
@@ -72,27 +82,25 @@ impl Operator {
         }
     }
 
-    /// Schedules count from the end of the first converge on, those of a module once its start-up is over.
+    /// Schedules count from the end of the first converge on, those of a module once its start-up is over. Hooks alone
+    /// wait for nothing but that they are enabled.
     fn takes_schedules(&self, hook: &HookId) -> bool {
-        self.converge.first_done
-            && match &hook.owner {
-                Owner::Global => true,
-                Owner::Module(name) => self
-                    .modules
-                    .get(name)
-                    .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
-            }
+        self.policy.mode == Mode::Hooks
+            || self.converge.first_done
+                && match &hook.owner {
+                    Owner::Global => true,
+                    Owner::Module(name) => self
+                        .modules
+                        .get(name)
+                        .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
+                }
     }
 
     fn fire(&mut self, hook: HookId, index: usize) {
         let Some(binding) = self.hooks.get(&hook).and_then(|config| config.schedules.get(index)) else {
             return;
         };
-        let lane = match &hook.owner {
-            _ if binding.queue != QueueName::main() => Lane::Named(binding.queue.clone()),
-            Owner::Global => Lane::Global,
-            Owner::Module(name) => Lane::Module(name.clone()),
-        };
+        let lane = Lane::of(&hook.owner, &binding.queue);
         let labels = HookLabels {
             binding: "schedule",
             binding_name: binding.name.to_string(),
@@ -105,8 +113,10 @@ impl Operator {
             labels,
             contexts,
             allow_failure: binding.allow_failure,
+            first_runs: Vec::new(),
+            is_skipped: false,
         };
-        self.queues.push(lane, Task::Hook(task), self.now.tick);
+        self.push_hook(&lane, task);
     }
 
     pub(super) fn schedule_timeout(&self) -> Option<(Tick, Waiting)> {

@@ -9,6 +9,7 @@ use super::effect::{Job, Notice};
 use super::event::{ConfigRead, Done, SavedState};
 use super::jobs::{Chore, Purpose};
 use super::modules::Unit;
+use super::policy::Mode;
 use super::query::Waiting;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
@@ -67,12 +68,16 @@ impl Startup {
     }
 
     /// What holds us up, by name.
-    pub(super) fn waiting(&self) -> Vec<String> {
+    pub(super) fn waiting(&self, mode: Mode) -> Vec<String> {
         let mut waiting = Vec::new();
         if !self.known {
-            waiting.push("the modules directories are being read".to_owned());
+            let directories = match mode {
+                Mode::Addons => "the modules directories are being read",
+                Mode::Hooks => "the hooks directory is being read",
+            };
+            waiting.push(directories.to_owned());
         }
-        if self.first_reads.is_empty() && !self.begun {
+        if mode == Mode::Addons && self.first_reads.is_empty() && !self.begun {
             waiting.push("the ConfigMap has not been read yet".to_owned());
         }
         for (chore, progress) in &self.chores {
@@ -133,6 +138,10 @@ impl Operator {
         if !self.startup.known {
             return;
         }
+        if self.policy.mode == Mode::Hooks {
+            self.advance_startup_alone();
+            return;
+        }
         self.run_chore(Chore::LoadState);
         self.run_chore(Chore::ListReleases);
         if self.startup.has_global_hooks {
@@ -156,6 +165,16 @@ impl Operator {
         self.keep_state();
     }
 
+    fn advance_startup_alone(&mut self) {
+        if self.startup.has_global_hooks {
+            self.run_chore(Chore::ConfigureGlobalHooks);
+        }
+        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
+        if configured && !self.startup.begun {
+            self.begin_alone();
+        }
+    }
+
     /// Writes the state if it differs from what is kept, and forgets a failed attempt that has become pointless.
     fn keep_state(&mut self) {
         if self.config.unsaved() {
@@ -174,6 +193,7 @@ impl Operator {
             let task = self.stage_task(Stage::OnStartup, hook);
             self.queues.push(Lane::Global, Task::Hook(task), self.now.tick);
         }
+        self.enable_global_hooks();
         self.queues
             .push(Lane::Global, Task::Converge(Reason::Startup), self.now.tick);
     }
@@ -225,6 +245,7 @@ impl Operator {
             Ok(()) => {
                 self.startup.chores.insert(chore, Progress::Done);
             }
+            Err(failure) if self.policy.mode == Mode::Hooks => self.give_up(failure),
             Err(failure) => self.chore_failed(chore, failure),
         }
     }
@@ -255,6 +276,7 @@ impl Operator {
 
     /// The hooks of an owner answered; their bindings are known from now on.
     pub(super) fn hooks_configured(&mut self, owner: &Owner, hooks: Vec<(HookName, HookConfig)>) {
+        self.stop_monitors(owner);
         self.hooks.retain(|id, _| id.owner != *owner);
         let mut bindings = Vec::new();
         for (name, config) in hooks {

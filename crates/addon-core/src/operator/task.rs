@@ -3,10 +3,12 @@
 use std::fmt;
 
 use super::effect::HookLabels;
+use super::policy::Mode;
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, ModuleName, Owner, QueueName};
+use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
 
-/// Where tasks stand in line. The queue `main` is the union of all lanes but the named ones.
+/// Where tasks stand in line. The queue `main` is the union of all lanes but the named ones; where hooks are alone, it
+/// is the global lane.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
     /// Global hooks and converges.
@@ -20,6 +22,15 @@ pub(super) enum Lane {
 }
 
 impl Lane {
+    /// Where the runs of a binding with this queue stand.
+    pub(super) fn of(owner: &Owner, queue: &QueueName) -> Self {
+        match owner {
+            _ if *queue != QueueName::main() => Self::Named(queue.clone()),
+            Owner::Global => Self::Global,
+            Owner::Module(name) => Self::Module(name.clone()),
+        }
+    }
+
     /// The queue that people know this lane by.
     pub(super) fn queue(&self) -> QueueName {
         match self {
@@ -40,6 +51,8 @@ pub(super) enum Reason {
     DynamicUpdate,
     /// A global hook on a schedule changed global values.
     ScheduleChange,
+    /// A global hook changed global values because of objects of the cluster.
+    KubernetesChange,
     /// The hooks after all modules changed global values.
     AfterAllChange,
     /// An enabled script answered at last, and otherwise than before.
@@ -57,6 +70,7 @@ impl fmt::Display for Reason {
             Self::ConfigChanged => "ReloadAll-After-KubeConfigChange",
             Self::DynamicUpdate => "ReloadAll-After-GlobalHookDynamicUpdate",
             Self::ScheduleChange => "Schedule-Change-GlobalValues",
+            Self::KubernetesChange => "Kubernetes-Change-GlobalValues",
             Self::AfterAllChange => "AfterAll-Hooks-Change-GlobalValues",
             Self::ScriptAnswered => "ReloadAll-After-EnabledScript",
             Self::RemovalCertain => "ReloadAll-After-Removal-Became-Certain",
@@ -78,6 +92,8 @@ pub(super) enum RunReason {
     ConfigChanged,
     /// One of its hooks on a schedule changed its values.
     ScheduleChange,
+    /// One of its hooks changed its values because of objects of the cluster.
+    KubernetesChange,
     /// Its hooks after the release changed its values.
     AfterHelmChange,
 }
@@ -90,88 +106,151 @@ impl fmt::Display for RunReason {
             Self::DependencyReady => "Dependency-Became-Ready",
             Self::ConfigChanged => "KubeConfig-Changed-Modules",
             Self::ScheduleChange => "Schedule-Change-ModuleValues",
+            Self::KubernetesChange => "Kubernetes-Change-ModuleValues",
             Self::AfterHelmChange => "AfterHelm-Hooks-Change-Values",
         })
     }
 }
 
-/// One run of one hook that stands in line by itself.
+/// One run of one hook.
 #[derive(Debug, Clone)]
 pub(super) struct HookTask {
     pub(super) hook: HookId,
     pub(super) labels: HookLabels,
     pub(super) contexts: Vec<BindingContext>,
     pub(super) allow_failure: bool,
+    /// The monitors whose first run it is.
+    pub(super) first_runs: Vec<MonitorId>,
+    /// It is a first run that the hook does not want: it only opens the way for what comes after it.
+    pub(super) is_skipped: bool,
 }
 
 /// One entry of a queue.
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     Hook(HookTask),
+    /// Starts the monitors of a hook that belongs to no module.
+    EnableKubernetes(HookId),
+    /// Lets the schedules of such a hook count.
+    EnableSchedules(HookId),
+    /// Waits for first runs of such hooks in other queues.
+    AwaitFirstRuns,
     Converge(Reason),
-    ModuleRun { module: ModuleName, reason: RunReason },
-    ModuleDelete { module: ModuleName },
-    Purge { release: String },
+    ModuleRun {
+        module: ModuleName,
+        reason: RunReason,
+    },
+    ModuleDelete {
+        module: ModuleName,
+    },
+    Purge {
+        release: String,
+    },
 }
 
 impl Task {
     /// The contract's name of this kind of task.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Hook(task) => match task.hook.owner {
+    pub(super) fn kind(&self, mode: Mode) -> &'static str {
+        match (self, mode) {
+            (Self::Hook(_), Mode::Hooks) => "HookRun",
+            (Self::Hook(task), Mode::Addons) => match task.hook.owner {
                 Owner::Global => "GlobalHookRun",
                 Owner::Module(_) => "ModuleHookRun",
             },
-            Self::Converge(_) => "ConvergeModules",
-            Self::ModuleRun { .. } => "ModuleRun",
-            Self::ModuleDelete { .. } => "ModuleDelete",
-            Self::Purge { .. } => "ModulePurge",
+            (Self::EnableKubernetes(_), Mode::Hooks) => "EnableKubernetesBindings",
+            (Self::EnableKubernetes(_), Mode::Addons) => "GlobalHookEnableKubernetesBindings",
+            (Self::EnableSchedules(_), Mode::Hooks) => "EnableScheduleBindings",
+            (Self::EnableSchedules(_), Mode::Addons) => "GlobalHookEnableScheduleBindings",
+            (Self::AwaitFirstRuns, _) => "GlobalHookWaitKubernetesSynchronization",
+            (Self::Converge(_), _) => "ConvergeModules",
+            (Self::ModuleRun { .. }, _) => "ModuleRun",
+            (Self::ModuleDelete { .. }, _) => "ModuleDelete",
+            (Self::Purge { .. }, _) => "ModulePurge",
         }
     }
 
     /// The module it is about.
     pub(super) fn module(&self) -> Option<&ModuleName> {
         match self {
-            Self::Hook(task) => task.hook.owner.module(),
+            Self::Hook(HookTask { hook, .. }) | Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => {
+                hook.owner.module()
+            }
             Self::ModuleRun { module, .. } | Self::ModuleDelete { module } => Some(module),
-            Self::Converge(_) | Self::Purge { .. } => None,
+            Self::AwaitFirstRuns | Self::Converge(_) | Self::Purge { .. } => None,
         }
     }
 
-    /// The hook it runs.
+    /// The hook it is about.
     pub(super) fn hook(&self) -> Option<&HookId> {
         match self {
-            Self::Hook(task) => Some(&task.hook),
-            Self::Converge(_) | Self::ModuleRun { .. } | Self::ModuleDelete { .. } | Self::Purge { .. } => None,
+            Self::Hook(HookTask { hook, .. }) | Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => {
+                Some(hook)
+            }
+            Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => None,
         }
     }
 
-    /// The binding of a hook, the kind of anything else.
-    pub(super) fn binding(&self) -> String {
+    /// The binding of a hook's run, the kind of anything else.
+    pub(super) fn binding(&self, mode: Mode) -> String {
         match self {
             Self::Hook(task) => task.labels.binding_name.clone(),
-            Self::Converge(_) | Self::ModuleRun { .. } | Self::ModuleDelete { .. } | Self::Purge { .. } => {
-                self.kind().to_owned()
-            }
+            Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => self.kind(mode).to_owned(),
         }
     }
 
     /// One line as the original prints it: kind, queue, binding, hook or module, reason.
-    pub(super) fn describe(&self, queue: &QueueName) -> String {
-        let kind = self.kind();
+    pub(super) fn describe(&self, queue: &QueueName, mode: Mode) -> String {
+        let kind = self.kind(mode);
         match self {
-            Self::Hook(task) => {
-                let mut text = format!("{kind}:{queue}:{}:{}", task.labels.binding, task.hook.name);
-                if task.labels.binding_name != task.labels.binding && !task.labels.binding_name.is_empty() {
-                    text.push(':');
-                    text.push_str(&task.labels.binding_name);
-                }
-                text
-            }
+            Self::Hook(task) => task.describe(kind),
+            Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => match mode {
+                Mode::Hooks => format!("{kind}:{queue}::{}:{kind}", hook.name),
+                Mode::Addons => format!("{kind}:{queue}::{}", hook.name),
+            },
+            Self::AwaitFirstRuns => format!("{kind}:{queue}"),
             Self::Converge(reason) => format!("{kind}:{queue}:::{reason}"),
             Self::ModuleRun { module, reason } => format!("{kind}:{queue}:{module}:{reason}"),
             Self::ModuleDelete { module } => format!("{kind}:{queue}:{module}"),
             Self::Purge { release } => format!("{kind}:{queue}:{release}"),
         }
+    }
+}
+
+impl HookTask {
+    /// It is the first run of a binding, or of several.
+    pub(super) fn is_first_run(&self) -> bool {
+        !self.first_runs.is_empty()
+    }
+
+    /// Tells at once what another run would have told.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.contexts.extend(other.contexts);
+        self.first_runs.extend(other.first_runs);
+    }
+
+    /// Queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.
+    fn describe(&self, kind: &str) -> String {
+        let labels = &self.labels;
+        let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.binding, self.hook.name);
+        if let Some(group) = self.contexts.first().and_then(BindingContext::group) {
+            text.push_str(":group=");
+            text.push_str(group);
+        }
+        let is_stage = matches!(self.contexts.first(), Some(BindingContext::Stage { .. }));
+        if !is_stage && !labels.binding_name.is_empty() {
+            text.push(':');
+            text.push_str(&labels.binding_name);
+        }
+        text
     }
 }

@@ -1,18 +1,27 @@
 //! Whole lives of an operator in a few lines each: what it asks for, in which order. Random histories are the
 //! simulator's work.
 
+mod alone;
+mod converge;
+mod monitors;
+mod rates;
+mod synchronization;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::event::{ConfigRead, ReleaseSummary, Saved, SavedState, ScriptAnswer, SyncAction, Synced};
+use super::event::{ConfigRead, ObjectChange, ReleaseSummary, Saved, SavedState, ScriptAnswer, SyncAction, Synced};
+use super::policy::Mode;
 use super::*;
 use crate::failure::Class;
-use crate::hook::config::HookKind;
+use crate::hook::config::{HookKind, WatchEvent};
+use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
 use crate::module::{Inventory, Module};
-use crate::name::{HookName, Owner};
+use crate::name::{HookName, MonitorId, Owner};
+use crate::object::{ObjectName, ObjectView};
 use crate::values::patch::{Patch, PatchFile};
 
 mod saving;
@@ -36,6 +45,10 @@ struct World {
     pending: Vec<(JobId, Job)>,
     patches: BTreeMap<String, (Patch, Patch)>,
     last_good: BTreeMap<String, String>,
+    /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
+    monitors: BTreeMap<String, (MonitorId, u64)>,
+    /// Monitors that were stopped.
+    stopped: Vec<String>,
 }
 
 fn name(text: &str) -> ModuleName {
@@ -79,7 +92,28 @@ impl World {
             pending: Vec::new(),
             patches: BTreeMap::new(),
             last_good: BTreeMap::new(),
+            monitors: BTreeMap::new(),
+            stopped: Vec::new(),
         }
+    }
+
+    /// Hooks without modules.
+    fn alone() -> Self {
+        let mut world = Self::new(Vec::new());
+        let policy = Policy {
+            mode: Mode::Hooks,
+            ..Policy::default()
+        };
+        world.operator = Operator::new(1, policy);
+        world
+    }
+
+    /// A hook in the form without a version.
+    fn old_hook(mut self, owner: &str, hook: &str, config: &str) -> Self {
+        self = self.hook(owner, hook, "");
+        self.hooks
+            .insert((owner.to_owned(), hook.to_owned()), config.to_owned());
+        self
     }
 
     /// A hook of a module, or of nobody with an empty name.
@@ -144,7 +178,15 @@ impl World {
                 Effect::StartJob(id, job) => self.pending.push((id, job)),
                 Effect::Tell(notice) => self.notices.push(notice),
                 Effect::CancelJob(_) => {}
+                Effect::StopMonitors(ids) => {
+                    let known = std::mem::take(&mut self.monitors);
+                    let (gone, kept) = known.into_iter().partition(|(_, (id, _))| ids.contains(id));
+                    self.monitors = kept;
+                    let gone: BTreeMap<_, _> = gone;
+                    self.stopped.extend(gone.into_keys());
+                }
                 Effect::Exit => self.log.push("exit".to_owned()),
+                Effect::GiveUp(failure) => self.log.push(format!("gives up: {failure}")),
             }
         }
         if let Some(at) = self
@@ -166,7 +208,7 @@ impl World {
             return Err(Failure::new(Class::HookFailed, "no"));
         }
         if !words.is_empty() {
-            self.log.push(words.clone());
+            self.log.push(format!("{words}{}", told(job)));
         }
         Ok(match job {
             Job::LoadState => Done::StateLoaded(SavedState {
@@ -178,12 +220,20 @@ impl World {
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
-            Job::RunHook(_) => {
+            Job::StartMonitors { hook, monitors } => {
+                for start in monitors {
+                    let name = format!("{} {}", hook_words(hook), start.binding.name);
+                    self.monitors.entry(name).or_insert((start.id, 0));
+                }
+                Done::MonitorsStarted
+            }
+            Job::RunHook(run) => {
                 let (values, config) = self.patches.get(&words).cloned().unwrap_or_default();
                 let output = HookOutput { config, values };
                 Done::HookRan {
                     output,
                     usage: event::Usage::default(),
+                    read: self.read(run),
                 }
             }
             Job::RunEnabledScript { .. } => Done::ScriptAnswered(ScriptAnswer {
@@ -203,6 +253,62 @@ impl World {
         })
     }
 
+    /// Up to where the snapshots of a run are.
+    fn read(&self, run: &effect::HookRun) -> BTreeMap<MonitorId, u64> {
+        let monitors = self.monitors.values().copied();
+        let wanted: BTreeSet<_> = run.snapshots.values().collect();
+        monitors.filter(|(id, _)| wanted.contains(id)).collect()
+    }
+
+    /// An object of a binding changes; the operator hears of it.
+    fn change(&mut self, monitor: &str, event: WatchEvent, object: &str) {
+        let change = self.change_unheard(monitor, event, object);
+        self.handle(Event::ObjectChanged(change));
+    }
+
+    /// An object of a binding changes, and the news is still on its way.
+    fn change_unheard(&mut self, monitor: &str, event: WatchEvent, object: &str) -> ObjectChange {
+        let (id, seq) = self.monitors.get_mut(monitor).expect("a monitor of that name");
+        *seq += 1;
+        ObjectChange {
+            monitor: *id,
+            seq: *seq,
+            event,
+            name: ObjectName {
+                name: object.to_owned(),
+                ..ObjectName::default()
+            },
+            view: ObjectView::default(),
+        }
+    }
+
+    /// The tasks of a queue as people see them.
+    fn tasks(&self, queue: &str) -> Vec<String> {
+        let Answer::Queues(queues) = self.operator.answer(&Query::Queues) else {
+            panic!()
+        };
+        let of_queue = queues.into_iter().filter(|report| report.name == queue);
+        of_queue
+            .flat_map(|report| report.tasks)
+            .map(|task| task.description)
+            .collect()
+    }
+
+    fn waits_for(&self, module: &str) -> String {
+        let Answer::Modules(modules) = self.operator.answer(&Query::Modules) else {
+            panic!()
+        };
+        let report = modules.into_iter().find(|report| report.name == module);
+        report.map(|report| report.waits_for).unwrap()
+    }
+
+    fn status(&self) -> query::Status {
+        let Answer::Status(status) = self.operator.answer(&Query::Status) else {
+            panic!()
+        };
+        status
+    }
+
     fn configs(&self, owner: &Owner) -> Vec<(HookName, HookConfig)> {
         let whose = owner.module().map(ToString::to_string).unwrap_or_default();
         let of_owner = self.hooks.iter().filter(|((owner, _), _)| *owner == whose);
@@ -210,10 +316,17 @@ impl World {
             .map(|((_, hook), text)| {
                 (
                     HookName::parse(hook).unwrap(),
-                    HookConfig::parse(text, HookKind::from(owner)).unwrap(),
+                    HookConfig::parse(text, self.kind(owner)).unwrap(),
                 )
             })
             .collect()
+    }
+
+    fn kind(&self, owner: &Owner) -> HookKind {
+        match self.operator.policy.mode {
+            Mode::Addons => HookKind::from(owner),
+            Mode::Hooks => HookKind::Standalone,
+        }
     }
 
     /// Lets time pass until the operator wants to be woken.
@@ -249,15 +362,8 @@ impl World {
 fn words(job: &Job) -> String {
     match job {
         Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
-        Job::RunHook(run) => {
-            let whose = run
-                .hook
-                .owner
-                .module()
-                .map(|name| format!("{name}/"))
-                .unwrap_or_default();
-            format!("{whose}{} {}", run.hook.name, run.labels.binding)
-        }
+        Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
+        Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),
         Job::SyncRelease { module, .. } => format!("{module} sync"),
         Job::DeleteRelease { release } => format!("{release} delete"),
@@ -265,260 +371,25 @@ fn words(job: &Job) -> String {
     }
 }
 
-#[test]
-fn a_first_converge_goes_through_everything_in_order() {
-    let mut world = World::new(vec![module(20, "two"), module(10, "one")])
-        .hook("", "g.sh", "onStartup: 1\nbeforeAll: 1\nafterAll: 1")
-        .hook("one", "h.sh", "onStartup: 1\nbeforeHelm: 1\nafterHelm: 1")
-        .start();
-    assert_eq!(
-        world.take_log(),
-        [
-            "g.sh onStartup",
-            "g.sh beforeAll",
-            "one/h.sh onStartup",
-            "one/h.sh beforeHelm",
-            "one sync",
-            "one/h.sh afterHelm",
-            "two sync",
-            "g.sh afterAll"
-        ]
-    );
-    assert_eq!(
-        (world.state("one"), world.state("two")),
-        ("Ready".to_owned(), "Ready".to_owned())
-    );
-    let Answer::Status(status) = world.operator.answer(&Query::Status) else {
-        panic!()
+fn hook_words(hook: &HookId) -> String {
+    let whose = hook.owner.module().map(|name| format!("{name}/"));
+    format!("{}{}", whose.unwrap_or_default(), hook.name)
+}
+
+/// What a run of a hook is told of objects.
+fn told(job: &Job) -> String {
+    let Job::RunHook(run) = job else {
+        return String::new();
     };
-    assert!(status.ready && status.waiting.is_empty(), "{status:?}");
-}
-
-#[test]
-fn an_edit_of_one_section_runs_that_module_and_one_of_the_global_section_runs_all() {
-    let mut world = World::new(vec![module(10, "one"), module(20, "two")])
-        .hook("", "g.sh", "beforeAll: 1")
-        .start();
-    world.take_log();
-    world.edit(&[("one", Some("size: 1"))]);
-    assert_eq!(world.take_log(), ["one sync"]);
-    world.edit(&[("one", Some("# remark\nsize:   1"))]);
-    assert_eq!(world.take_log(), [""; 0]);
-    world.edit(&[("global", Some("color: red"))]);
-    assert_eq!(world.take_log(), ["g.sh beforeAll", "one sync", "two sync"]);
-}
-
-#[test]
-fn a_flag_removes_a_module_with_its_hooks_and_brings_it_back() {
-    let hooks = "onStartup: 1\nbeforeDeleteHelm: 1\nafterDeleteHelm: 1";
-    let mut world = World::new(vec![module(10, "one")]).hook("one", "h.sh", hooks).start();
-    world.take_log();
-    world.edit(&[("oneEnabled", Some("false"))]);
-    assert_eq!(
-        world.take_log(),
-        ["one/h.sh beforeDeleteHelm", "one delete", "one/h.sh afterDeleteHelm"]
-    );
-    assert_eq!(world.state("one"), "Disabled");
-    world.edit(&[("oneEnabled", None)]);
-    assert_eq!(world.take_log(), ["one/h.sh onStartup", "one sync"]);
-}
-
-#[test]
-fn a_failing_module_holds_back_only_who_needs_it_and_its_recovery_runs_the_last_hooks_again() {
-    let mut needy = module(20, "needy");
-    needy.depends_on = vec![name("bad")];
-    let mut world = World::new(vec![module(10, "bad"), module(20, "good"), needy]).hook("", "g.sh", "afterAll: 1");
-    world.failing.insert("bad sync".to_owned(), 1);
-    let mut world = world.start();
-    assert_eq!(world.take_log(), ["bad sync fails", "good sync", "g.sh afterAll"]);
-    world.sleep();
-    assert_eq!(world.take_log(), ["bad sync", "needy sync", "g.sh afterAll"]);
-}
-
-#[test]
-fn a_deleted_config_map_changes_nothing_and_an_empty_one_does() {
-    let mut off = module(10, "one");
-    off.enabled = None;
-    let mut world = World::new(vec![off]).start();
-    world.edit(&[("oneEnabled", Some("true")), ("one", Some("size: 1"))]);
-    assert_eq!(world.take_log(), ["one sync"]);
-    world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    assert_eq!(world.take_log(), [""; 0]);
-    assert_eq!(world.state("one"), "Ready");
-    world.edit(&[("oneEnabled", None), ("one", None)]);
-    assert_eq!(world.take_log(), ["one delete"]);
-}
-
-#[test]
-fn a_broken_section_leaves_its_module_on_the_last_good_one() {
-    let mut world = World::new(vec![module(10, "one"), module(20, "two")]).start();
-    world.edit(&[("one", Some("size: 1"))]);
-    world.take_log();
-    world.edit(&[("one", Some("size: [")), ("two", Some("size: 2"))]);
-    assert_eq!(world.take_log(), ["two sync"]);
-    let query = Query::Values {
-        module: Some(name("one")),
-        with_global: false,
-    };
-    assert_eq!(world.operator.answer(&query), Answer::Document(json!({"size": 1})));
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| matches!(notice, Notice::ConfigRejected { key, .. } if key == "one"))
-    );
-}
-
-#[test]
-fn a_config_patch_is_saved_first_and_sets_off_nothing() {
-    let patch = json!([{"op": "add", "path": "/one/wish", "value": 1}]);
-    let mut world = World::new(vec![module(10, "one")])
-        .hook("one", "h.sh", "beforeHelm: 1")
-        .patching("one/h.sh beforeHelm", &json!([]), &patch)
-        .start();
-    assert_eq!(world.take_log(), ["one/h.sh beforeHelm", "save one", "one sync"]);
-    world.edit(&[]);
-    assert_eq!(world.take_log(), [""; 0]);
-    assert_eq!(world.data["one"].trim(), "wish: 1");
-}
-
-#[test]
-fn values_changed_after_the_release_run_the_module_once_more() {
-    let patch = json!([{"op": "add", "path": "/one/seen", "value": true}]);
-    let mut world = World::new(vec![module(10, "one")])
-        .hook("one", "h.sh", "afterHelm: 1")
-        .patching("one/h.sh afterHelm", &patch, &json!([]))
-        .start();
-    assert_eq!(
-        world.take_log(),
-        ["one sync", "one/h.sh afterHelm", "one sync", "one/h.sh afterHelm"]
-    );
-}
-
-#[test]
-fn a_restart_of_a_converge_waits_for_the_run_under_way() {
-    let mut world = World::new(vec![module(10, "one"), module(20, "two")]).hook("", "g.sh", "beforeAll: 1");
-    world.open.insert("one sync".to_owned());
-    let mut world = world.start();
-    world.edit(&[("global", Some("color: red"))]);
-    assert_eq!(world.take_log(), ["g.sh beforeAll"]);
-    world.close("one sync");
-    assert_eq!(world.take_log(), ["one sync", "g.sh beforeAll", "one sync", "two sync"]);
-}
-
-#[test]
-fn foreign_releases_stay_and_those_without_a_module_are_purged_after_the_first_converge() {
-    let mut world = World::new(vec![module(10, "one")]);
-    let release = |name: &str, ours| ReleaseSummary {
-        name: name.to_owned(),
-        ours,
-    };
-    world.releases = vec![release("gone", true), release("theirs", false), release("one", true)];
-    let mut world = world.start();
-    assert_eq!(world.take_log(), ["one sync", "gone delete"]);
-}
-
-#[test]
-fn a_purge_of_more_than_half_is_held() {
-    let mut world = World::new(vec![module(10, "one")]);
-    world.releases = ["a", "b", "c", "one"]
-        .iter()
-        .map(|name| ReleaseSummary {
-            name: (*name).to_owned(),
-            ours: true,
-        })
-        .collect();
-    let mut world = world.start();
-    assert_eq!(world.take_log(), ["one sync"]);
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| matches!(notice, Notice::PurgeHeld { releases, .. } if releases.len() == 3))
-    );
-}
-
-#[test]
-fn a_schedule_fires_after_the_first_converge_and_its_change_of_values_runs_the_module() {
-    let patch = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
-    let mut world = World::new(vec![module(10, "one")])
-        .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
-        .patching("one/h.sh schedule", &patch, &json!([]))
-        .start();
-    world.take_log();
-    world.sleep();
-    assert_eq!(world.take_log(), ["one/h.sh schedule", "one sync"]);
-    world.sleep();
-    assert_eq!(world.take_log(), ["one/h.sh schedule"]);
-}
-
-#[test]
-fn what_a_hook_asks_for_after_its_module_was_switched_off_is_not_found_by_the_next_life() {
-    let patch = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
-    let mut world = World::new(vec![module(10, "one")])
-        .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
-        .patching("one/h.sh schedule", &patch, &json!([]))
-        .start();
-    world.open.insert("one/h.sh schedule".to_owned());
-    world.sleep();
-    world.edit(&[("oneEnabled", Some("false"))]);
-    assert_eq!(world.state("one"), "Disabled");
-    world.close("one/h.sh schedule");
-    world.edit(&[("oneEnabled", None)]);
-    let query = Query::Values {
-        module: Some(name("one")),
-        with_global: false,
-    };
-    assert_eq!(world.operator.answer(&query), Answer::Document(json!({})));
-}
-
-#[test]
-fn nothing_starts_after_a_shutdown_was_asked_for() {
-    let mut world = World::new(vec![module(10, "one"), module(20, "two")]);
-    world.open.insert("one sync".to_owned());
-    let mut world = world.start();
-    world.handle(Event::ShutdownRequested);
-    world.close("one sync");
-    assert_eq!(world.take_log(), ["one sync", "exit"]);
-}
-
-#[test]
-fn a_failing_script_decides_nothing_and_is_asked_again() {
-    let mut scripted = module(10, "one");
-    scripted.has_enabled_script = true;
-    let mut world = World::new(vec![scripted, module(20, "two")]);
-    world.failing.insert("one enabled?".to_owned(), 1);
-    let mut world = world.start();
-    assert_eq!(world.take_log(), ["one enabled? fails", "two sync"]);
-    world.sleep();
-    assert_eq!(world.take_log(), ["one enabled?", "one sync", "two sync"]);
-}
-
-#[test]
-fn a_step_that_fails_again_for_the_same_reason_is_told_as_such() {
-    let mut world = World::new(vec![module(10, "one")]);
-    // Both steps of the start have no words.
-    world.failing.insert(String::new(), 4);
-    let mut world = world.start();
-    world.sleep();
-    let again: Vec<bool> = world
-        .notices
-        .iter()
-        .filter_map(|notice| match notice {
-            Notice::StepFailed { again, .. } => Some(*again),
+    let contexts = run.contexts.iter().filter_map(|context| {
+        let group = context.group().map(|group| format!(" of {group}")).unwrap_or_default();
+        match context {
+            BindingContext::Synchronization(told) => Some(format!(" [{} all{group}]", told.binding)),
+            BindingContext::Event { told, event, name, .. } => {
+                Some(format!(" [{} {event:?} {}{group}]", told.binding, name.name))
+            }
             _ => None,
-        })
-        .collect();
-    assert_eq!(again, [false, false, true, true]);
-}
-
-#[test]
-fn the_first_reading_of_the_config_map_ends_the_waits_for_the_api_server() {
-    let mut world = World::new(vec![module(10, "one")]);
-    world.failing.insert(String::new(), 2);
-    let inventory = world.inventory.clone();
-    world.handle(Event::InventoryChanged(inventory));
-    assert_eq!(world.take_log(), [" fails", " fails"]);
-    world.edit(&[]);
-    assert_eq!(world.take_log(), ["one sync"], "no time has passed");
+        }
+    });
+    contexts.collect()
 }

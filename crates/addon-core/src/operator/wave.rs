@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Operator;
 use super::effect::Notice;
 use super::modules::Turn;
+use super::monitors::has_first_run;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::HookConfig;
@@ -35,6 +36,9 @@ impl Operator {
             };
             unit.enabled = wanted.contains(&name);
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
+            if !unit.enabled {
+                self.silence(&name);
+            }
             if removable {
                 removals.push_front(name);
             }
@@ -85,7 +89,9 @@ impl Operator {
 
     /// Every global hook has run in this life, so what they have not said they do not say.
     fn global_hooks_spoke(&self) -> bool {
-        let runs = |config: &HookConfig| !config.stages.is_empty() || !config.schedules.is_empty();
+        let has_first_run = |config: &HookConfig| config.kubernetes.iter().any(|one| has_first_run(config, one));
+        let runs =
+            |config: &HookConfig| !config.stages.is_empty() || !config.schedules.is_empty() || has_first_run(config);
         let mut bound = self
             .hooks
             .iter()
@@ -146,16 +152,25 @@ impl Operator {
 
     /// What waits for a module that is switched off has no sense any more, in whichever queue.
     fn drop_tasks_of(&mut self, name: &ModuleName) {
+        let of_module = |task: &Task| match task {
+            Task::ModuleRun { module, .. } => module == name,
+            Task::Hook(hook) => hook.hook.owner.module() == Some(name),
+            Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::AwaitFirstRuns
+            | Task::Converge(_)
+            | Task::ModuleDelete { .. }
+            | Task::Purge { .. } => false,
+        };
+        self.drop_tasks("their module was switched off", of_module);
+    }
+
+    /// Drops the waiting tasks that match, in whichever queue.
+    pub(super) fn drop_tasks(&mut self, reason: &'static str, matches: impl Fn(&Task) -> bool) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         for lane in lanes {
-            let of_module = |task: &Task| match task {
-                Task::ModuleRun { module, .. } => module == name,
-                Task::Hook(hook) => hook.hook.owner.module() == Some(name),
-                Task::Converge(_) | Task::ModuleDelete { .. } | Task::Purge { .. } => false,
-            };
-            let count = self.queues.drop_waiting(&lane, of_module);
+            let count = self.queues.drop_waiting(&lane, &matches);
             if count > 0 {
-                let reason = "their module was switched off";
                 self.tell(Notice::TasksDropped {
                     queue: lane.queue(),
                     count,

@@ -7,7 +7,7 @@ use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::query::ModuleReport;
 
-use super::jobs::lane;
+use super::jobs::{lane, lane_of};
 use super::{Step, Violation, ensure};
 use crate::world::{job_name, owner_name};
 
@@ -32,11 +32,7 @@ struct Asleep {
 }
 
 fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
-    if labels.queue == "main" {
-        format!("main of {}", owner_name(&hook.owner))
-    } else {
-        format!("queue {}", labels.queue)
-    }
+    lane_of(&hook.owner, &labels.queue)
 }
 
 impl Backoffs {
@@ -44,7 +40,7 @@ impl Backoffs {
         match effect {
             Effect::Tell(notice) => self.notice(step, notice),
             Effect::StartJob(_, job) => self.start(step, job),
-            Effect::CancelJob(_) | Effect::Exit => Ok(()),
+            Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => Ok(()),
         }
     }
 
@@ -60,6 +56,10 @@ impl Backoffs {
                 let lane = hook_lane(hook, labels);
                 self.attempts(&lane, *attempts)?;
                 self.sleep(step, lane, *retry_in, Some(hook.clone()))
+            }
+            Notice::MonitorsFailed { hook, retry_in, .. } => {
+                let lane = format!("main of {}", owner_name(&hook.owner));
+                self.sleep(step, lane, *retry_in, None)
             }
             Notice::ModuleFailed { module, retry_in, .. } | Notice::ModuleDeleteFailed { module, retry_in, .. } => {
                 self.sleep(step, format!("main of {module}"), *retry_in, None)

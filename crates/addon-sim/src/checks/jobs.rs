@@ -17,8 +17,8 @@ pub(super) struct Jobs {
 /// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
 pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
-        Job::RunHook(HookRun { labels, .. }) if labels.queue != "main" => Some(format!("queue {}", labels.queue)),
-        Job::RunHook(HookRun { hook, .. }) => Some(format!("main of {}", owner_name(&hook.owner))),
+        Job::RunHook(HookRun { hook, labels, .. }) => Some(lane_of(&hook.owner, &labels.queue)),
+        Job::StartMonitors { hook, .. } => Some(format!("main of {}", owner_name(&hook.owner))),
         Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => {
             Some(format!("main of {module}"))
         }
@@ -32,6 +32,14 @@ pub(super) fn lane(job: &Job) -> Option<String> {
     }
 }
 
+/// The line of a hook of this owner in this queue. Where hooks are alone, start-up names none.
+pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
+    match queue {
+        "main" | "" => format!("main of {}", owner_name(owner)),
+        queue => format!("queue {queue}"),
+    }
+}
+
 /// What two jobs may not have in common beside their lane.
 fn alone(job: &Job) -> Option<String> {
     match job {
@@ -39,6 +47,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::DeleteRelease { release } => Some(format!("release {release}")),
         Job::SaveConfig { key, .. } => Some(format!("section {key}")),
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
+        Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::ConfigureHooks(_) | Job::ListReleases | Job::RunHook(_) | Job::RunEnabledScript { .. } => None,
     }
 }
@@ -61,7 +70,13 @@ impl Jobs {
                         format!("it ends while {running} jobs run, or without being asked to")
                     })?;
                 }
-                Effect::Tell(_) => {}
+                Effect::GiveUp(_) => {
+                    let refused = matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
+                    ensure(refused && step.world.setup.alone, "M7", || {
+                        "it gives up without a hook that says no".to_owned()
+                    })?;
+                }
+                Effect::StopMonitors(_) | Effect::Tell(_) => {}
             }
         }
         if step.life.stopping.is_some() {

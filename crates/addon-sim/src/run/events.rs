@@ -32,6 +32,14 @@ impl Run<'_> {
                 self.act_early(id);
                 Ok(())
             }
+            Due::Reads(id) => {
+                self.read_snapshots(id);
+                Ok(())
+            }
+            Due::Change(monitor) => match self.life.monitors.arrive(monitor) {
+                Some(change) => self.tell(&Event::ObjectChanged(change), None),
+                None => Ok(()),
+            },
             Due::Ends(id) => self.job_ends(id),
             Due::Stop => {
                 self.life.stopping.get_or_insert(self.clock);
@@ -61,13 +69,27 @@ impl Run<'_> {
         };
         let job = running.job.clone();
         let result = self.world.finish(&job);
+        if let (Job::StartMonitors { hook, monitors }, Ok(_)) = (&job, &result) {
+            self.life.monitors.start(hook, monitors, &self.world.objects);
+        }
         if let Some(running) = self.life.running.get_mut(&id) {
             running.result = Some(result);
         }
         self.spread_news(0);
     }
 
+    /// A hook's process starts, and what it will see of objects is what is there now.
+    fn read_snapshots(&mut self, id: JobId) {
+        if let Some(running) = self.life.running.get_mut(&id)
+            && let Job::RunHook(run) = &running.job
+            && running.read.is_none()
+        {
+            running.read = Some(self.life.monitors.read(run.snapshots.values()));
+        }
+    }
+
     fn job_ends(&mut self, id: JobId) -> Result<(), Violation> {
+        self.read_snapshots(id);
         let Some(running) = self.life.running.remove(&id) else {
             return Ok(());
         };
@@ -78,7 +100,7 @@ impl Run<'_> {
                 .will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
             _ => false,
         };
-        let result = match running.result {
+        let mut result = match running.result {
             Some(result) => result,
             None if running.cancelled => {
                 self.world.cut_off(&job);
@@ -86,6 +108,9 @@ impl Run<'_> {
             }
             None => self.world.finish(&job),
         };
+        if let (Ok(Done::HookRan { read, .. }), Some(seen)) = (&mut result, running.read) {
+            *read = seen;
+        }
         self.spread_news(0);
         if let Ok(done) = &result {
             self.hear(&job, done, trespasses);

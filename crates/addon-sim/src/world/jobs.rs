@@ -1,5 +1,7 @@
 //! What jobs do to the world. The outcome of each is worked out when it ends, from the world as it is then.
 
+use std::collections::BTreeMap;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, Owner};
@@ -27,6 +29,7 @@ pub fn job_name(job: &Job) -> String {
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::ListReleases => "list".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
+        Job::StartMonitors { hook, .. } => format!("watch/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunEnabledScript { module, .. } => format!("script/{module}"),
         Job::SyncRelease { module, .. } => format!("helm/{module}"),
@@ -50,7 +53,11 @@ impl World {
             Job::RunHook(_) if slow => dice.between(3_000, 15_000),
             Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => dice.between(1, 2_000),
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } => dice.between(1, 15_000),
-            Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::SaveConfig { .. } => dice.between(1, 400),
+            Job::LoadState
+            | Job::SaveState { .. }
+            | Job::ListReleases
+            | Job::StartMonitors { .. }
+            | Job::SaveConfig { .. } => dice.between(1, 400),
         }
     }
 
@@ -77,11 +84,16 @@ impl World {
                 Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
             }
             Job::ConfigureHooks(owner) => self.configure(owner),
+            Job::StartMonitors { .. } => {
+                self.fault(&job_name(job), Class::Unavailable)?;
+                Ok(Done::MonitorsStarted)
+            }
             Job::RunHook(HookRun { hook, values, .. }) => {
                 let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
                 ran.map(|output| Done::HookRan {
                     output,
                     usage: Usage::default(),
+                    read: BTreeMap::new(),
                 })
             }
             Job::RunEnabledScript { module, values, .. } => self
@@ -166,7 +178,12 @@ impl World {
         self.fault(&format!("configure/{name}"), Class::HookFailed)?;
         let mut configs = Vec::new();
         for hook in self.hooks(&name) {
-            let parsed = HookConfig::parse(&hook.config_text(), HookKind::from(owner));
+            let kind = if self.setup.alone {
+                HookKind::Standalone
+            } else {
+                HookKind::from(owner)
+            };
+            let parsed = HookConfig::parse(&hook.config_text(), kind);
             let config = parsed.map_err(|error| Failure::new(Class::Invalid, error.to_string()))?;
             configs.push((
                 HookName::parse(&hook.name).expect("names of simulated hooks are sound"),

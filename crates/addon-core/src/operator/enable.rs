@@ -1,0 +1,225 @@
+//! Making kubernetes bindings count: the monitors of a hook are started, and then it runs once for what is there.
+
+use std::time::Duration;
+
+use super::Operator;
+use super::effect::{HookLabels, Job, Notice};
+use super::event::Done;
+use super::jobs::Purpose;
+use super::monitors::has_first_run;
+use super::policy::Mode;
+use super::rate::Admission;
+use super::task::{HookTask, Lane, Task};
+use crate::failure::Failure;
+use crate::hook::context::BindingContext;
+use crate::module::first_runs::FirstRuns;
+use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
+use crate::queue::Entry;
+
+impl Operator {
+    /// Lets the task go on that starts the monitors of a hook without a module.
+    pub(super) fn advance_enable_kubernetes(&mut self, lane: &Lane, hook: &HookId) -> bool {
+        self.begin_head(lane);
+        self.start_monitors(lane, hook);
+        true
+    }
+
+    /// Lets the task go on that makes the schedules of such a hook count.
+    pub(super) fn advance_enable_schedules(&mut self, lane: &Lane, hook: HookId) -> bool {
+        self.begin_head(lane);
+        self.queues.finish(lane);
+        self.enable_schedules(hook);
+        true
+    }
+
+    /// Lets the task go on that waits for first runs in other queues.
+    pub(super) fn advance_await(&mut self, lane: &Lane) -> bool {
+        self.begin_head(lane);
+        if self.monitors.awaited.is_empty() {
+            self.queues.finish(lane);
+        } else {
+            self.queues.park(lane);
+        }
+        true
+    }
+
+    fn start_monitors(&mut self, lane: &Lane, hook: &HookId) {
+        let job = Job::StartMonitors {
+            monitors: self.name_monitors(hook),
+            hook: hook.clone(),
+        };
+        let purpose = Purpose::Monitors {
+            lane: lane.clone(),
+            hook: hook.clone(),
+        };
+        self.queues.running(lane);
+        self.start_job(job, purpose);
+    }
+
+    /// Starts the monitors of a module's hook, as a step of its run.
+    pub(super) fn start_module_monitors(&mut self, lane: &Lane, module: &ModuleName, hook: HookName) {
+        let owner = Owner::Module(module.clone());
+        self.start_monitors(lane, &HookId { owner, name: hook });
+    }
+
+    pub(super) fn monitors_finished(
+        &mut self,
+        lane: &Lane,
+        hook: &HookId,
+        result: Result<Done, Failure>,
+        took: Duration,
+    ) {
+        match result {
+            Ok(Done::MonitorsStarted) => {
+                let hook = hook.clone();
+                self.monitors_started(lane, &hook);
+                self.tell(Notice::MonitorsStarted { hook, took });
+            }
+            Ok(_) => {
+                let failure = Failure::defect("a start of monitors ended with the outcome of another kind of job");
+                self.monitors_failed(lane, hook, failure);
+            }
+            Err(failure) => self.monitors_failed(lane, hook, failure),
+        }
+    }
+
+    fn monitors_failed(&mut self, lane: &Lane, hook: &HookId, failure: Failure) {
+        self.forget_monitors(hook);
+        let failure = failure.within(format_args!("start the monitors of {hook}"));
+        self.lane_failed(lane, failure.clone());
+        let head = self.queues.head(lane);
+        let attempts = head.map_or(0, |head| head.failures);
+        let retry_in = head.map_or(Duration::ZERO, |head| head.wait(self.now.tick));
+        self.tell(Notice::MonitorsFailed {
+            hook: hook.clone(),
+            failure,
+            attempts,
+            retry_in,
+        });
+    }
+
+    /// The monitors of a hook watch: what it has to run for first is put where it belongs.
+    fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
+        let started = self.monitors_watch(hook);
+        let mut runs = FirstRuns::default();
+        for id in started {
+            let Some((_, _, binding)) = self.binding_of(id) else {
+                continue;
+            };
+            let (queue, waits) = (binding.queue.clone(), binding.wait_for_synchronization);
+            if self.policy.mode == Mode::Hooks || queue == QueueName::main() {
+                runs.own.push_back(id);
+                continue;
+            }
+            if waits {
+                runs.elsewhere.insert(id);
+            }
+            if let Some(task) = self.first_run(id, &queue) {
+                self.push_hook(&Lane::Named(queue), task);
+            }
+        }
+        match hook.owner.module() {
+            None => {
+                self.queues.finish(lane);
+                let main = QueueName::main();
+                let own = runs.own.iter().filter_map(|id| self.first_run(*id, &main));
+                let own = own.map(Task::Hook).collect();
+                self.queues.push_front(lane, own, self.now.tick);
+                self.monitors.awaited.extend(runs.elsewhere);
+            }
+            Some(module) => {
+                if let Some(unit) = self.modules.get_mut(module) {
+                    unit.life.watched(runs);
+                }
+                self.queues.succeeded(lane);
+                self.queues.resume(lane);
+            }
+        }
+    }
+
+    /// The run of a hook for the objects that a monitor found.
+    fn first_run(&self, id: MonitorId, queue: &QueueName) -> Option<HookTask> {
+        let (hook, config, binding) = self.binding_of(id)?;
+        Some(HookTask {
+            hook: hook.clone(),
+            labels: HookLabels {
+                binding: "kubernetes",
+                binding_name: binding.name.to_string(),
+                queue: queue.to_string(),
+                activation: self.converge.activation(),
+            },
+            contexts: vec![BindingContext::Synchronization(binding.into())],
+            allow_failure: binding.allow_failure,
+            first_runs: vec![id],
+            is_skipped: !has_first_run(config, binding),
+        })
+    }
+
+    /// Runs the hook of a monitor for what is there, as a step of its module's run, together with those that follow and
+    /// may be told at once. `None` if nobody wants it, false if it must wait for a slot.
+    pub(super) fn start_first_run(&mut self, lane: &Lane, module: &ModuleName, id: MonitorId) -> Option<bool> {
+        let main = QueueName::main();
+        let Some(mut task) = self.first_run(id, &main) else {
+            // It was stopped, and whoever did that sees to what comes next.
+            if let Some(unit) = self.modules.get_mut(module) {
+                unit.life.first_run_over(id);
+            }
+            return None;
+        };
+        if task.is_skipped {
+            self.first_run_over(&task.first_runs, &std::collections::BTreeMap::new());
+            return None;
+        }
+        match self.admit(lane, &task.hook) {
+            Admission::Now => {}
+            Admission::NoSlot => return Some(false),
+            Admission::Later => return Some(true),
+        }
+        for next in self.own_first_runs(module).into_iter().skip(1) {
+            let Some(next) = self.first_run(next, &main).filter(|next| self.belongs(&task, next)) else {
+                break;
+            };
+            task.absorb(next);
+        }
+        self.start_hook(lane, task);
+        Some(true)
+    }
+
+    /// Lets a module's run wait for first runs in other queues. Others need not wait with it if one of them has failed.
+    pub(super) fn await_first_runs(&mut self, lane: &Lane, module: &ModuleName) {
+        self.queues.park(lane);
+        let unit = self.modules.get(module);
+        let awaited = unit.map(|unit| unit.life.first_runs_elsewhere()).unwrap_or_default();
+        let failed = awaited
+            .into_iter()
+            .find_map(|id| self.queued_first_run(id)?.error.clone());
+        if let (Some(report), Some(unit)) = (failed, self.modules.get_mut(module)) {
+            unit.held_up(report);
+        }
+    }
+
+    /// The task at the head of its queue that is the first run of this monitor.
+    fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
+        let (hook, _, binding) = self.binding_of(id)?;
+        let head = self.queues.head(&Lane::of(&hook.owner, &binding.queue))?;
+        matches!(&head.task, Task::Hook(task) if task.first_runs.contains(&id)).then_some(head)
+    }
+
+    fn own_first_runs(&self, module: &ModuleName) -> Vec<MonitorId> {
+        let unit = self.modules.get(module);
+        unit.map(|unit| unit.life.own_first_runs()).unwrap_or_default()
+    }
+
+    /// Those whose first runs are waited for, in words.
+    pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
+        let Some((hook, _, binding)) = self.binding_of(id) else {
+            return "a first run".to_owned();
+        };
+        let failed = self.queued_first_run(id).filter(|head| head.failures > 0).map(|head| {
+            let error = head.error.as_deref().unwrap_or_default();
+            format!(", which failed {} times: {error}", head.failures)
+        });
+        let failed = failed.unwrap_or_default();
+        format!("the first run of binding '{}' of {hook}{failed}", binding.name)
+    }
+}

@@ -1,0 +1,131 @@
+//! How often hooks may run: a bucket of tokens for each hook that has `settings`, full at the start.
+
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::task::Lane;
+use crate::hook::config::RateLimit;
+use crate::name::HookId;
+use crate::time::Tick;
+
+/// The buckets, and who waits for one.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    /// When the bucket of a hook will be full again.
+    full: BTreeMap<HookId, Tick>,
+    /// The hooks that heads of lanes wait for.
+    waiting: BTreeMap<Lane, HookId>,
+}
+
+/// Whether a hook may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Now.
+    Now,
+    /// There is no slot.
+    NoSlot,
+    /// It has run too often; its lane waits for the time at which it may.
+    Later,
+}
+
+impl RateLimit {
+    /// When a run may begin, for a bucket that will be full again at that time.
+    fn earliest(self, full: Tick) -> Tick {
+        let saved = self.min_interval.saturating_mul(self.burst.max(1) - 1);
+        let micros = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
+        Tick::from_micros(full.as_micros().saturating_sub(micros))
+    }
+}
+
+impl Rates {
+    fn full(&self, hook: &HookId) -> Tick {
+        self.full.get(hook).copied().unwrap_or_default()
+    }
+
+    /// A run begins and takes a token.
+    fn take(&mut self, hook: &HookId, limit: RateLimit, now: Tick) {
+        let full = self.full(hook).max(now) + limit.min_interval;
+        self.full.insert(hook.clone(), full);
+    }
+
+    /// The hook whose bucket the head of a lane waits for.
+    pub(super) fn waits(&self, lane: &Lane) -> Option<&HookId> {
+        self.waiting.get(lane)
+    }
+}
+
+impl Operator {
+    fn rate_limit(&self, hook: &HookId) -> Option<RateLimit> {
+        let limit = self.hooks.get(hook)?.rate_limit?;
+        (!limit.min_interval.is_zero()).then_some(limit)
+    }
+
+    /// Whether the hook may start at the head of a lane. If it has run too often, the lane waits.
+    pub(super) fn admit(&mut self, lane: &Lane, hook: &HookId) -> Admission {
+        if let Some(limit) = self.rate_limit(hook) {
+            let earliest = limit.earliest(self.rates.full(hook));
+            if earliest > self.now.tick {
+                self.rates.waiting.insert(lane.clone(), hook.clone());
+                self.queues.hold(lane, earliest);
+                return Admission::Later;
+            }
+        }
+        if self.jobs.hook_slot(&self.policy) {
+            Admission::Now
+        } else {
+            Admission::NoSlot
+        }
+    }
+
+    /// The hook starts at the head of a lane.
+    pub(super) fn take_token(&mut self, lane: &Lane, hook: &HookId) {
+        self.rates.waiting.remove(lane);
+        if let Some(limit) = self.rate_limit(hook) {
+            self.rates.take(hook, limit, self.now.tick);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::name::{HookName, Owner};
+
+    #[test]
+    fn a_burst_comes_at_once_and_then_one_run_an_interval() {
+        let hook = HookId {
+            owner: Owner::Global,
+            name: HookName::parse("h.sh").unwrap(),
+        };
+        let limit = RateLimit {
+            min_interval: Duration::from_secs(10),
+            burst: 3,
+        };
+        let mut rates = Rates::default();
+        let second = |second: u64| Tick::from_micros(second * 1_000_000);
+        let mut now = second(5);
+        let mut began = Vec::new();
+        for _ in 0..5 {
+            now = limit.earliest(rates.full(&hook)).max(now);
+            rates.take(&hook, limit, now);
+            began.push(now);
+        }
+        assert_eq!(began, [5, 5, 5, 15, 25].map(second));
+        assert_eq!(
+            limit.earliest(rates.full(&hook)).max(second(500)),
+            second(500),
+            "saved up"
+        );
+    }
+
+    #[test]
+    fn no_burst_is_a_burst_of_one() {
+        let limit = RateLimit {
+            min_interval: Duration::from_secs(1),
+            burst: 0,
+        };
+        assert_eq!(limit.earliest(Tick::from_micros(7)), Tick::from_micros(7));
+    }
+}
