@@ -1,7 +1,6 @@
 //! Files of object patches that must be refused, each with what its author is told.
 //!
 //! `UPDATE=1 cargo test --test object_patches` writes the answers anew.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
 use std::path::{Path, PathBuf};
 

@@ -80,10 +80,10 @@ async fn tools(dir: &Path) -> Arc<Tools> {
     };
     let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
     Arc::new(Tools {
-        patcher: crate::cluster::patch::Patcher::new(
+        patcher: Patcher::new(
             cluster.clone(),
             crate::cluster::kinds::Kinds::new(cluster.clone()),
-            crate::jobs::hook::jq,
+            jobs::hook::jq,
         ),
         meters: Arc::new(Meters::new("addon_operator_")),
         hooks_dir: None,

@@ -9,7 +9,7 @@ use addon_operator::cluster::kubeconfig::Address;
 use futures::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::world::{PATIENCE, World};
+use super::world::{PATIENCE, World, meters};
 
 const NAME: &str = "addon-operator";
 
@@ -118,7 +118,7 @@ async fn an_unreachable_server_is_named_and_is_no_reading() {
         server: Some("https://127.0.0.1:1".to_owned()),
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, "ns", dir.path(), Arc::new(Meters::new("addon_operator_")))
+    let cluster = Cluster::connect(&address, "ns", dir.path(), meters())
         .await
         .expect("no request is made");
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));

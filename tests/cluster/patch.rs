@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use testbed::plane::User;
 use tokio_util::sync::CancellationToken;
 
-use super::world::World;
+use super::world::{World, meters};
 
 /// A namespace in which the patches of these tests are carried out.
 pub(super) struct Stage {
@@ -42,14 +42,9 @@ impl Stage {
             server: server.map(str::to_owned),
             ..Address::default()
         };
-        let cluster = Cluster::connect(
-            &address,
-            self.namespace(),
-            dir.path(),
-            Arc::new(Meters::new("addon_operator_")),
-        )
-        .await
-        .unwrap();
+        let cluster = Cluster::connect(&address, self.namespace(), dir.path(), meters())
+            .await
+            .unwrap();
         self.patcher = patcher(cluster);
     }
 

@@ -13,13 +13,16 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
 use addon_core::values::{HookDocument, Store};
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::cluster::patch::Patcher;
 use addon_operator::disk::{self, Layout};
 use addon_operator::helm::{Helm, Options};
 use addon_operator::jobs::catalogue::Catalogue;
 use addon_operator::jobs::hook::relay::Style;
 use addon_operator::jobs::tmp::TmpDir;
 use addon_operator::jobs::{self, Tools};
+use addon_operator::meters::Meters;
 use addon_operator::process::Spawner;
 use addon_operator::settings::{MissingValues, TmpFiles};
 use fs_err as fs;
@@ -30,6 +33,11 @@ use testbed::part::Part;
 use testbed::plane::User;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// Meters that nobody reads.
+pub(crate) fn meters() -> Arc<Meters> {
+    Arc::new(Meters::new("addon_operator_"))
+}
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -179,14 +187,9 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         kube_config: vec![namespace.kubeconfig(User::Operator)],
         ..Address::default()
     };
-    let cluster = Cluster::connect(
-        &address,
-        namespace.name(),
-        tmp.dir(),
-        Arc::new(Meters::new("addon_operator_")),
-    )
-    .await
-    .unwrap();
+    let cluster = Cluster::connect(&address, namespace.name(), tmp.dir(), meters())
+        .await
+        .unwrap();
     let spawner = Spawner::new().unwrap();
     let options = Options {
         binary: logging_helm(namespace, dir),
@@ -209,7 +212,7 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
     let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
     Arc::new(Tools {
         patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), jobs::hook::jq),
-        meters: Arc::new(Meters::new("addon_operator_")),
+        meters: meters(),
         hooks_dir: None,
         helm: Some(Helm::new(options, spawner.clone())),
         cluster,

@@ -338,7 +338,12 @@ impl Operator {
         let runs = self.queues.head(&lane).is_some_and(|head| match head.task {
             Task::ModuleRun { .. } => head.is_active(),
             Task::ModuleDelete { .. } => head.begun,
-            Task::Hook(_) | Task::Converge(_) | Task::Purge { .. } => false,
+            Task::Hook(_)
+            | Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::AwaitFirstRuns
+            | Task::Converge(_)
+            | Task::Purge { .. } => false,
         });
         let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
         runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
