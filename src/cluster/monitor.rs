@@ -218,9 +218,16 @@ impl Monitors {
         MonitorStart { id, binding }: &MonitorStart,
     ) -> Result<Option<(Namespaces, CancellationToken)>, Failure> {
         let told = |failure: Failure| failure.within(format!("binding '{}' of {hook}", binding.name));
-        let found = self.0.kinds.resolve(binding.api_version.as_deref(), &binding.kind).await;
+        let found = self
+            .0
+            .kinds
+            .resolve(binding.api_version.as_deref(), &binding.kind)
+            .await;
         let kind = found.map_err(|error| told(error.into()))?;
-        let of_labels = binding.namespaces.as_ref().and_then(|selector| selector.labels.as_ref());
+        let of_labels = binding
+            .namespaces
+            .as_ref()
+            .and_then(|selector| selector.labels.as_ref());
         let names = binding.namespaces.as_ref().map_or(&[][..], |selector| &selector.names);
         if !kind.namespaced && (of_labels.is_some() || !names.is_empty()) {
             let report = format!("objects of kind '{}' live in no namespace", kind.resource.kind);

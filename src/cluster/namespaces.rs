@@ -154,7 +154,12 @@ pub(super) async fn join_all(
     id: MonitorId,
     selections: &[Selection],
 ) -> Result<Vec<Place>, Failure> {
-    try_join_all(selections.iter().map(|selection| shared.join(Key::Monitor(id), selection))).await
+    try_join_all(
+        selections
+            .iter()
+            .map(|selection| shared.join(Key::Monitor(id), selection)),
+    )
+    .await
 }
 
 /// Tries until it works.
@@ -167,7 +172,10 @@ async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selecti
                 let namespace = selections.first().and_then(|selection| selection.namespace.as_deref());
                 let Labels { hook, binding, .. } = labels;
                 let error = failure.report;
-                warn!(hook, binding, namespace, error, "cannot list what is in a new namespace, trying again");
+                warn!(
+                    hook,
+                    binding, namespace, error, "cannot list what is in a new namespace, trying again"
+                );
                 sleep(pause.next(None)).await;
             }
         }

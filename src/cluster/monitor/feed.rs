@@ -171,7 +171,11 @@ impl Feed {
     }
 
     async fn wait(&mut self, watch: &mut Watch) -> Event {
-        let patience = if watch.on_trial { TRIAL } else { self.shared.settings.silence() };
+        let patience = if watch.on_trial {
+            TRIAL
+        } else {
+            self.shared.settings.silence()
+        };
         let until = watch.heard + patience;
         let resource = &self.source.selection.resource;
         let attempt = watch.lines.attempt().clone();
@@ -259,7 +263,10 @@ impl Feed {
             return;
         }
         let object = item.name.to_string();
-        warn!(hook, binding, object, error, "jqFilter cannot be applied, the change of the object is not told");
+        warn!(
+            hook,
+            binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
+        );
     }
 
     /// One object for one viewer. While the loop is behind, the watch waits here.

@@ -151,7 +151,10 @@ mod tests {
             panic!("not present")
         };
         assert_eq!((item.name.to_string().as_str(), version.as_str()), ("Pod ns/x", "7"));
-        assert!(matches!(read(&line.replace("ADDED", "MODIFIED")), Ok(Heard::Present(..))));
+        assert!(matches!(
+            read(&line.replace("ADDED", "MODIFIED")),
+            Ok(Heard::Present(..))
+        ));
         assert!(matches!(read(&line.replace("ADDED", "DELETED")), Ok(Heard::Gone(..))));
         assert!(read(&line.replace("ADDED", "RENAMED")).is_err());
         assert!(read(&line.replace(r#""name":"x","#, "")).is_err());
@@ -176,7 +179,13 @@ mod tests {
     #[test]
     fn a_history_that_goes_back_is_another_one() {
         let mut version = "100".to_owned();
-        for (heard, after) in [("101", "101"), ("101", "101"), ("", "101"), ("letters", "letters"), ("1", "1")] {
+        for (heard, after) in [
+            ("101", "101"),
+            ("101", "101"),
+            ("", "101"),
+            ("letters", "letters"),
+            ("1", "1"),
+        ] {
             advance(&mut version, heard.to_owned(), &attempt()).unwrap();
             assert_eq!(version, after);
         }

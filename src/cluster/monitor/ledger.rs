@@ -320,9 +320,11 @@ impl Ledger {
         let feed = self.feeds.get(&id)?;
         let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
         let targets: Vec<&Target> = settled.filter_map(|s| self.targets.get(&s.key)).collect();
-        let enough = targets.iter().find(|target| lens.is_within(&target.lens));
-        let source = enough.or_else(|| targets.iter().find(|target| target.lens.keeps_objects()))?;
-        Some((Arc::clone(&source.lens), source.snapshot.sightings(id)))
+        let enough = targets.iter().filter(|target| lens.is_within(&target.lens));
+        let whole = targets.iter().filter(|target| target.lens.keeps_objects());
+        enough
+            .chain(whole)
+            .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
     }
 
     /// Lets one who waited settle with what others know.
@@ -366,7 +368,7 @@ impl Ledger {
             News::Seen(sighting) => target.snapshot.see(id, sighting),
             News::Gone(last) => target.snapshot.lose(id, name, last),
             News::Obscured => {
-                target.snapshot.touch(id, name);
+                target.snapshot.obscure(id, name);
                 None
             }
         };

@@ -170,15 +170,25 @@ impl<'a> Subject<'a> {
         let Some((text, sieve)) = &lens.filter else {
             let seen = self.whole().map(|(whole, digest)| {
                 let object = lens.keeps_objects().then_some(whole);
-                let view = ObjectView { object, filter_result: None };
+                let view = ObjectView {
+                    object,
+                    filter_result: None,
+                };
                 Sighting { name, view, digest }
             });
             return Look { seen, filtered: None };
         };
         let Found { result, took } = self.result(text, sieve);
         let seen = result.and_then(|(result, digest)| {
-            let object = if lens.keeps_objects() { Some(self.whole()?.0) } else { None };
-            let view = ObjectView { object, filter_result: Some(result) };
+            let object = if lens.keeps_objects() {
+                Some(self.whole()?.0)
+            } else {
+                None
+            };
+            let view = ObjectView {
+                object,
+                filter_result: Some(result),
+            };
             Ok(Sighting { name, view, digest })
         });
         let filtered = Some(took);
@@ -266,7 +276,10 @@ mod tests {
     }
 
     fn seen(item: &Item, lenses: &[Arc<Lens>]) -> Vec<Result<Sighting, String>> {
-        look(item, &resource(), lenses).into_iter().map(|look| look.seen).collect()
+        look(item, &resource(), lenses)
+            .into_iter()
+            .map(|look| look.seen)
+            .collect()
     }
 
     #[test]
@@ -341,8 +354,13 @@ mod tests {
             "labels": null, "fields": [], "namespaces": null, "includeSnapshotsFrom": [], "queue": "main", "group": null,
         }))
         .unwrap();
-        let failure = Lens::of(&binding, |_| Err("no such word".to_owned())).map(drop).unwrap_err();
+        let failure = Lens::of(&binding, |_| Err("no such word".to_owned()))
+            .map(drop)
+            .unwrap_err();
         assert_eq!(failure.class, Class::Invalid);
-        assert_eq!(failure.report, "cannot compile jqFilter of binding 'pods': no such word");
+        assert_eq!(
+            failure.report,
+            "cannot compile jqFilter of binding 'pods': no such word"
+        );
     }
 }

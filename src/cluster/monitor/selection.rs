@@ -4,9 +4,9 @@
 //! selection: what cannot be said exactly is not said.
 
 use addon_core::hook::config::{FieldRequirement, KubernetesBinding, LabelRequirement, LabelSelector, Operator};
+use kube::Resource as _;
 use kube::api::{DynamicObject, ListParams, WatchParams};
 use kube::core::{ApiResource, Request};
-use kube::Resource as _;
 
 /// Objects of one resource, as one request can name them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,8 +66,13 @@ pub(in crate::cluster) fn of_binding(
 
 /// A label selector as one text, nothing for one that selects all.
 pub(in crate::cluster) fn labels(selector: &LabelSelector) -> Option<String> {
-    let equal = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
-    let mut parts: Vec<String> = equal.chain(selector.match_expressions.iter().map(requirement)).collect();
+    let equal = selector
+        .match_labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    let mut parts: Vec<String> = equal
+        .chain(selector.match_expressions.iter().map(requirement))
+        .collect();
     parts.sort_unstable();
     parts.dedup();
     (!parts.is_empty()).then(|| parts.join(","))
@@ -110,7 +115,10 @@ mod tests {
 
     fn selector(equal: &[(&str, &str)], expressions: &[(&str, Operator, &[&str])]) -> LabelSelector {
         LabelSelector {
-            match_labels: equal.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            match_labels: equal
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
             match_expressions: expressions
                 .iter()
                 .map(|(key, operator, values)| LabelRequirement {
@@ -134,7 +142,10 @@ mod tests {
         );
         assert_eq!(labels(&one).as_deref(), Some("a=1,b=2,c,d in (x,y)"));
         assert_eq!(labels(&one), labels(&other));
-        let negative = selector(&[], &[("a", Operator::NotIn, &["x"]), ("b", Operator::DoesNotExist, &[])]);
+        let negative = selector(
+            &[],
+            &[("a", Operator::NotIn, &["x"]), ("b", Operator::DoesNotExist, &[])],
+        );
         assert_eq!(labels(&negative).as_deref(), Some("!b,a notin (x)"));
         assert_eq!(labels(&LabelSelector::default()), None);
     }

@@ -115,11 +115,7 @@ impl Shared {
     }
 
     /// Lets a target see what a selection holds, and waits for the first listing. Dropped before, it was never there.
-    pub(in crate::cluster) async fn join(
-        self: &Arc<Self>,
-        key: Key,
-        selection: &Selection,
-    ) -> Result<Place, Failure> {
+    pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Place, Failure> {
         let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
         let mut place = Place {
             shared: Arc::clone(self),
@@ -162,7 +158,9 @@ impl Shared {
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
         match broken.wait_for(Option::is_some).await {
-            Ok(failure) => failure.clone().unwrap_or_else(|| Failure::defect("a watch has panicked")),
+            Ok(failure) => failure
+                .clone()
+                .unwrap_or_else(|| Failure::defect("a watch has panicked")),
             // We hold the sender ourselves.
             Err(_) => std::future::pending().await,
         }

@@ -199,7 +199,9 @@ impl fmt::Display for Source {
             write!(f, ".{}", resource.group)?;
         }
         let parts = [("in", namespace), ("with labels", labels), ("with fields", fields)];
-        let told = parts.into_iter().filter_map(|(word, part)| Some((word, part.as_ref()?)));
+        let told = parts
+            .into_iter()
+            .filter_map(|(word, part)| Some((word, part.as_ref()?)));
         for (word, part) in told {
             write!(f, " {word} {part}")?;
         }
