@@ -1,0 +1,206 @@
+//! What happens to a watch must not happen to what it tells.
+
+use std::time::{Duration, Instant};
+
+use addon_operator::cluster::monitor::Settings;
+use serde_json::{Value, json};
+use testbed::plane::{ControlPlane, Options, User};
+use testbed::process::{Bond, Bound, command, signal};
+
+use super::monitor_stage::Stage;
+use super::monitor_wire::Wire;
+use super::world::PATIENCE;
+
+fn config_maps() -> Value {
+    json!([{"kind": "ConfigMap", "namespace": {"nameSelector": {"matchNames": ["NS"]}}, "jqFilter": "/data/x",
+        "fieldSelector": {"matchExpressions": [
+            {"field": "metadata.name", "operator": "!=", "value": "kube-root-ca.crt"}]}}])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_the_server_is_away_is_told_once_and_in_order() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "away", Some(wire.url()), Settings::BOUND).await;
+    stage.put("a", "1");
+    stage.put("b", "1");
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    for round in 2..5 {
+        wire.close();
+        stage.put("a", &round.to_string());
+        stage.kubectl("delete configmap b");
+        stage.put("b", &round.to_string());
+        stage.put("c", "1");
+        stage.kubectl("delete configmap c");
+        let failure = stage.start(9, json!([{"kind": "Secret"}])).await.unwrap_err();
+        assert!(
+            failure.report.contains("secrets") || failure.report.contains("look up"),
+            "{failure}"
+        );
+        wire.mend();
+        let before = round - 1;
+        assert_eq!(
+            stage.told(5).await,
+            format!("1~a={round} 1-b={before} 1+b={round} 1+c=1 1-c=1")
+        );
+        assert_eq!(stage.shown(ids[0]), format!("{round} {round}"));
+    }
+    stage.nothing_but("d").await;
+    assert_eq!(stage.read(ids[0]).seq, 16);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_brings_nothing_is_found_out_within_the_bound() {
+    const BOUND: Duration = Duration::from_secs(6);
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "mute", Some(wire.url()), BOUND).await;
+    stage.put("a", "1");
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    stage.put("a", "2");
+    assert_eq!(stage.told(1).await, "1~a=2");
+    wire.mute();
+    let begin = Instant::now();
+    stage.put("a", "3");
+    stage.kubectl("delete configmap a");
+    assert_eq!(stage.told(2).await, "1~a=3 1-a=3");
+    // The server itself would have ended the watch after minutes.
+    assert!(begin.elapsed() < 4 * BOUND, "{:?}", begin.elapsed());
+    stage.nothing_but("b").await;
+    assert_eq!(stage.shown(ids[0]), "last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_of_which_nothing_is_known_is_called_stale_until_it_works() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let stage = Stage::at(plane, "stale", Some(wire.url()), Duration::from_secs(2)).await;
+    stage.start(1, config_maps()).await.unwrap();
+    wire.close();
+    stage
+        .until("a stale watch with its error", || {
+            let stale = stage.monitors.stale();
+            match stale.first() {
+                Some(watch) if watch.error.is_some() => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    let stale = stage.monitors.stale().remove(0);
+    assert_eq!(
+        (stale.kind.as_str(), stale.namespace.as_str()),
+        ("ConfigMap", stage.namespace.name())
+    );
+    assert!(!stage.watch_errors.lock().unwrap().is_empty());
+    wire.mend();
+    stage
+        .until("no stale watch", || {
+            let stale = stage.monitors.stale();
+            if stale.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{stale:?}"))
+            }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_that_could_not_be_listed_are_listed_later() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "later", Some(wire.url()), Settings::BOUND).await;
+    let label = stage.namespace.name().to_owned();
+    let mut binding = config_maps();
+    binding[0]["namespace"] = json!({"labelSelector": {"matchLabels": {"set": label}}});
+    let ids = stage.start(1, binding).await.unwrap();
+    assert_eq!(stage.shown(ids[0]), "");
+    stage.put("a", "1");
+    // The right to list what is in there is missing at first.
+    let operator = User::Operator.name();
+    stage.kubectl(&format!("create role {label} --verb=get --resource=secrets"));
+    stage.kubectl(&format!("label namespace NS set={label}"));
+    wire.close();
+    wire.mend();
+    stage.until_shown(ids[0], "1").await;
+    stage.put("a", "2");
+    assert_eq!(stage.told(1).await, "1~a=2", "{operator}");
+}
+
+/// The API server of a control plane of our own, which can be killed and started again as it was.
+struct Server {
+    arguments: Vec<String>,
+    process: u32,
+    again: Option<Bound>,
+}
+
+impl Server {
+    fn of(plane: &ControlPlane) -> Self {
+        let arguments = |process: &u32| {
+            let text = fs_err::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
+            text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let processes = plane.processes();
+        let mut all = processes.iter().map(|process| (*process, arguments(process)));
+        let found = all.find(|(_, arguments)| arguments[0].ends_with("kube-apiserver"));
+        let (process, arguments) = found.expect("a control plane has an API server");
+        Self {
+            arguments,
+            process,
+            again: None,
+        }
+    }
+
+    fn restart(&mut self) {
+        const KILL: i32 = 9;
+        signal(self.process, KILL);
+        let mut server = command(&self.arguments[0]);
+        server.args(&self.arguments[1..]);
+        server
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        self.again = Some(Bound::start(server, Bond::Group).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_without_its_history_is_listed_again() {
+    let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(&Options::default()).unwrap()));
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "restart", Some(wire.url()), Settings::BOUND).await;
+    for name in ["a", "b", "same"] {
+        stage.put(name, "1");
+    }
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    wire.close();
+    stage.put("a", "2");
+    stage.put("a", "3");
+    stage.kubectl("delete configmap b");
+    stage.put("c", "1");
+    stage.put("brief", "1");
+    stage.kubectl("delete configmap brief");
+    let mut server = Server::of(plane);
+    server.restart();
+    let ready = || {
+        plane
+            .kubectl(["get", "--raw", "/readyz", "--request-timeout=5s"])
+            .map(Some)
+    };
+    tokio::task::block_in_place(|| testbed::wait::wait_until(PATIENCE, "the API server", ready)).unwrap();
+    wire.mend();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(stage.told(1).await);
+    }
+    told.sort();
+    assert_eq!(
+        told,
+        ["1+c=1", "1-b=1", "1~a=3"],
+        "the last state of each, and nothing of what came and went"
+    );
+    assert_eq!(stage.shown(ids[0]), "3 1 1");
+    let errors = stage.watch_errors.lock().unwrap().clone();
+    assert!(errors.contains(&"expired"), "{errors:?}");
+    stage.nothing_but("d").await;
+    stage.monitors.shutdown().await;
+}
