@@ -61,10 +61,15 @@ impl Seen {
 
     /// Runs the hook: what it wants done, and what it says.
     fn run(&self, context: &Value) -> (Vec<Value>, String) {
+        self.run_with(context, &self.snapshots()).expect("the hook ends well")
+    }
+
+    /// The same with these snapshots, or what the hook complains of.
+    fn run_with(&self, context: &Value, snapshots: &Value) -> Result<(Vec<Value>, String), String> {
         let files = tempfile::tempdir().expect("a temporary folder can be made");
         let file = |name: &str| files.path().join(name);
         let mut context = context.clone();
-        context["snapshots"] = self.snapshots();
+        context["snapshots"] = snapshots.clone();
         fs_err::write(file("contexts"), json!([context]).to_string()).unwrap();
         let values = json!({"global": {}, "registrySecretCopier": {"sourceNamespaces": self.allowed}});
         fs_err::write(file("values"), values.to_string()).unwrap();
@@ -75,10 +80,12 @@ impl Seen {
             .env("VALUES_PATH", file("values"))
             .env("KUBERNETES_PATCH_PATH", file("patch"));
         let output = process::run(command, None).expect("the hook is executable, and bash is installed");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            return Err(String::from_utf8(output.stderr).unwrap());
+        }
         let patch = fs_err::read_to_string(file("patch")).unwrap();
         let operations = patch.lines().map(|line| serde_json::from_str(line).unwrap());
-        (operations.collect(), String::from_utf8(output.stdout).unwrap())
+        Ok((operations.collect(), String::from_utf8(output.stdout).unwrap()))
     }
 
     /// What the hook wants done when something has changed.
@@ -210,6 +217,21 @@ fn when_the_module_is_switched_off_all_copies_go() {
         .copy("two", "registry", "x", "default");
     let (operations, _) = seen.run(&json!({"binding": "afterDeleteHelm"}));
     assert_eq!(operations, [delete("one", "registry"), delete("two", "registry")]);
+}
+
+#[test]
+fn what_is_not_known_is_not_taken_for_nothing() {
+    let seen = Seen::active(&["default", "one"]).copy("one", "registry", "x", "default");
+    let context = json!({"binding": "copies", "type": "Group", "groupName": "copies"});
+    for binding in ["sources", "copies", "namespaces"] {
+        let mut snapshots = seen.snapshots();
+        snapshots[binding].take();
+        let complaint = seen.run_with(&context, &snapshots).unwrap_err();
+        assert!(
+            complaint.contains(&format!("there is no snapshot of {binding}")),
+            "{complaint}"
+        );
+    }
 }
 
 #[test]

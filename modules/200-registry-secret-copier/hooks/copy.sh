@@ -43,7 +43,10 @@ YAML
 # What all programs below begin with. Of sources that share a name the first in the order of namespaces counts.
 # shellcheck disable=SC2016 # the dollars are for jq
 readonly FACTS='
-  def seen($binding): [.snapshots[$binding][]?.filterResult | select(. != null)];
+  def seen($binding):
+    # Unknown is not the same as none: for none, copies are removed.
+    .snapshots[$binding] // (if .type == "Group" then error("there is no snapshot of \($binding)") else [] end)
+    | map(.filterResult | select(. != null));
   def mark: "registry-secret-copier/copied-from";
   def operation($name): {operation: $name, apiVersion: "v1", kind: "Secret", namespace, name};
   ($values[0].registrySecretCopier.sourceNamespaces // []) as $allowed
