@@ -7,9 +7,10 @@ mod inventory;
 mod parts;
 pub mod post_renderer;
 mod start;
+mod watching;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
@@ -24,6 +25,7 @@ use tracing::{error, info};
 use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
 use crate::cluster::kinds::Kinds;
+use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
@@ -135,7 +137,14 @@ async fn build(
     let (doors, mail) = mailbox(parts.shutdown().clone());
     let meters = Arc::new(start::meters(settings));
     let (trouble, told_trouble) = watch::channel(None);
-    let socket = listen(settings, levels, parts, &doors, &meters, told_trouble).await?;
+    let watched = Arc::new(OnceLock::new());
+    let outside = Outside {
+        doors: doors.clone(),
+        meters: Arc::clone(&meters),
+        trouble: told_trouble,
+        monitors: Arc::clone(&watched),
+    };
+    let socket = listen(settings, levels, parts, &outside).await?;
 
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
@@ -154,7 +163,10 @@ async fn build(
     }
 
     let kinds = Kinds::new(cluster.clone());
+    let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
+    watched.get_or_init(|| monitors.clone());
     let tools = Arc::new(Tools {
+        monitors: monitors.clone(),
         patcher: Patcher::new(cluster.clone(), kinds, jobs::hook::jq),
         meters: Arc::clone(&meters),
         environment: start::hook_environment(settings, environment, &cluster),
@@ -175,9 +187,17 @@ async fn build(
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
     let notices = Notices::new(meters, config_map);
-    let driver = Driver::new(operator, (doors, mail), notices, run);
+    let driver = Driver::new(operator, (doors, mail), notices, monitors, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
+}
+
+/// What is answered from outside, also before there is a cluster.
+struct Outside {
+    doors: Loop,
+    meters: Arc<Meters>,
+    trouble: probe::Trouble,
+    monitors: Arc<OnceLock<Monitors>>,
 }
 
 /// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
@@ -185,15 +205,20 @@ async fn listen(
     settings: &Settings,
     levels: LevelHandle,
     parts: &mut Parts,
-    doors: &Loop,
-    meters: &Arc<Meters>,
-    trouble: probe::Trouble,
+    outside: &Outside,
 ) -> Result<debug::unix::SocketFile, StartError> {
+    let Outside {
+        doors,
+        meters,
+        trouble,
+        monitors,
+    } = outside;
     let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {
         doors: doors.clone(),
         meters: Arc::clone(meters),
-        trouble,
+        trouble: trouble.clone(),
+        monitors: Arc::clone(monitors),
     };
     serve(
         parts,
@@ -207,6 +232,7 @@ async fn listen(
     let routes = debug::router(Debug {
         doors: doors.clone(),
         parameters: Arc::clone(&parameters),
+        monitors: Arc::clone(monitors),
     });
     if let Some(address) = settings.debug_http {
         let listener = start::bind(address, "the debug routes").await?;

@@ -10,12 +10,9 @@ pub mod drift;
 pub mod error;
 pub mod kinds;
 pub mod kubeconfig;
-<<<<<<< HEAD
-pub mod patch;
-=======
 pub mod monitor;
 mod namespaces;
->>>>>>> monitor
+pub mod patch;
 pub mod releases;
 pub mod state;
 pub mod webhooks;

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::monitor::Monitors;
 use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
 
@@ -32,6 +33,7 @@ pub struct Driver<R> {
     doors: Doors<Event, Query, Answer>,
     mailbox: Mailbox<Event, Query, Answer>,
     run: R,
+    monitors: Monitors,
     jobs: JoinSet<()>,
     running: BTreeMap<JobId, CancellationToken>,
     notices: Notices,
@@ -48,6 +50,7 @@ where
         operator: Operator,
         (doors, mailbox): (Doors<Event, Query, Answer>, Mailbox<Event, Query, Answer>),
         notices: Notices,
+        monitors: Monitors,
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
@@ -56,6 +59,7 @@ where
             doors,
             mailbox,
             run,
+            monitors,
             jobs,
             running,
             notices,
@@ -105,8 +109,7 @@ where
                     }
                 }
                 Effect::Tell(notice) => self.notices.tell(&notice),
-                // Nothing watches before the shell has monitors.
-                Effect::StopMonitors(_) => {}
+                Effect::StopMonitors(ids) => self.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     tracing::error!(error = failure.report, "The operator gives up");
                     return ControlFlow::Break(());

@@ -11,7 +11,6 @@ pub mod release;
 pub mod state;
 pub mod tmp;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
+use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::helm::Helm;
 use crate::meters::Meters;
@@ -40,6 +40,8 @@ pub struct Tools {
     pub cluster: Cluster,
     /// The one helm; none where there are hooks alone.
     pub helm: Option<Helm>,
+    /// Watches objects for hooks.
+    pub monitors: Monitors,
     /// Carries out what hooks ask to be done to objects.
     pub patcher: Patcher,
     /// Shows what hooks measure.
@@ -77,10 +79,12 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*tools;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
-        Job::StartMonitors { .. } => Err(Failure::new(Class::Invalid, "this version watches no objects")),
+        Job::StartMonitors { hook, monitors } => {
+            let started = tools.monitors.start(&hook, monitors);
+            unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
+        }
         Job::RunHook(run) => {
-            let (output, usage) = hook::run(tools, &run, &cancel).await?;
-            let read = BTreeMap::new();
+            let hook::Ran { output, usage, read } = Box::pin(hook::run(tools, &run, &cancel)).await?;
             Ok(Done::HookRan { output, usage, read })
         }
         Job::RunEnabledScript {

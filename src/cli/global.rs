@@ -25,6 +25,8 @@ enum GlobalCommand {
     Config,
     /// Print what hooks changed in the global values
     Patches,
+    /// Print what global hooks know of the cluster
+    Snapshots,
 }
 
 impl Global {
@@ -34,6 +36,7 @@ impl Global {
             GlobalCommand::Values => "values",
             GlobalCommand::Config => "config",
             GlobalCommand::Patches => "patches",
+            GlobalCommand::Snapshots => "snapshots",
         };
         let path = format!("/global/{document}.{}", self.output.extension());
         print(&self.target.socket(caller)?.get(&path)?)

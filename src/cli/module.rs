@@ -35,13 +35,18 @@ enum ModuleCommand {
     /// Print the module's section of the ConfigMap
     Config(Section),
     /// Print what hooks changed in a module's values
-    Patches {
-        /// Name of the module
-        module: String,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "yaml")]
-        output: Form,
-    },
+    Patches(Named),
+    /// Print what a module's hooks know of the cluster
+    Snapshots(Named),
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// Name of the module
+    module: String,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    output: Form,
 }
 
 #[derive(Debug, Args)]
@@ -85,13 +90,18 @@ impl Module {
             }
             ModuleCommand::Values(section) => section.print_from(&socket, "values"),
             ModuleCommand::Config(section) => section.print_from(&socket, "config"),
-            ModuleCommand::Patches { module, output } => socket.get(&format!(
-                "/module/{}/patches.{}",
-                super::socket::encode(&module),
-                output.extension()
-            )),
+            ModuleCommand::Patches(named) => named.print_from(&socket, "patches"),
+            ModuleCommand::Snapshots(named) => named.print_from(&socket, "snapshots"),
         };
         print(&answer?)
+    }
+}
+
+impl Named {
+    fn print_from(self, socket: &super::Socket, document: &str) -> Result<String, SocketError> {
+        let Self { module, output } = self;
+        let module = super::socket::encode(&module);
+        socket.get(&format!("/module/{module}/{document}.{}", output.extension()))
     }
 }
 

@@ -52,6 +52,8 @@ impl Settings {
     /// The usual bound. Marks come about once a minute from a server that lets them through, so that a watch on which
     /// nothing happens costs no request of its own.
     pub const BOUND: Duration = Duration::from_secs(90);
+    /// The usual patience.
+    pub const PATIENCE: Duration = Duration::from_secs(30);
 
     /// How long a watch may bring nothing before it is doubted: the rest of the bound is for finding out.
     fn silence(&self) -> Duration {
@@ -201,9 +203,10 @@ impl Monitors {
             snapshot: Snapshot::new(lens.order()),
             lens: Arc::new(lens),
             labels: Arc::new(Labels {
-                hook: hook.name.to_string(),
+                hook: hook.clone(),
                 binding: binding.name.to_string(),
                 queue: binding.queue.to_string(),
+                kind: binding.kind.clone(),
             }),
             outlet: Outlet::Core(binding.events.clone()),
             live: false,

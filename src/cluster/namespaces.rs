@@ -173,7 +173,7 @@ async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selecti
                 let Labels { hook, binding, .. } = labels;
                 let error = failure.report;
                 warn!(
-                    hook,
+                    %hook,
                     binding, namespace, error, "cannot list what is in a new namespace, trying again"
                 );
                 sleep(pause.next(None)).await;

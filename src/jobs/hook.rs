@@ -3,15 +3,16 @@
 mod files;
 pub mod relay;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::hook::context::{self, Snapshots};
+use addon_core::hook::context::Snapshots;
 use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
-use addon_core::name::{HookId, HookName, Owner};
+use addon_core::name::{BindingName, HookId, HookName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
 use addon_core::operator::effect::HookRun;
 use addon_core::operator::event::Usage;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalogue;
 use super::{Tools, not_ended, tail};
+use crate::cluster::monitor::Reading;
 use crate::process::{self, Finished, Output, Spawn};
 use crate::report::Chain;
 use files::{Documents, Files, Wrote};
@@ -55,7 +57,6 @@ pub(super) async fn configure(
 /// Bindings that this version reads and does not serve: better told than waited for.
 fn warn_of_unserved(hook: &HookId, config: &HookConfig) {
     let unserved = [
-        ("kubernetes", config.kubernetes.len()),
         ("kubernetesValidating", config.validating.len()),
         ("kubernetesMutating", config.mutating.len()),
         ("kubernetesCustomResourceConversion", config.conversions.len()),
@@ -100,26 +101,28 @@ async fn ask(
     })
 }
 
-/// Runs one hook; its patches are read only if it ended with 0.
-pub(super) async fn run(
-    tools: &Tools,
-    run: &HookRun,
-    cancel: &CancellationToken,
-) -> Result<(HookOutput, Usage), Failure> {
+/// What came of a run that ended well.
+pub(super) struct Ran {
+    pub(super) output: HookOutput,
+    pub(super) usage: Usage,
+    /// Up to which change each snapshot held the objects.
+    pub(super) read: BTreeMap<MonitorId, u64>,
+}
+
+/// Runs one hook; what it wrote counts only if it ended with 0.
+pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
     let HookRun {
         hook,
         version,
         contexts,
-        snapshots: _,
         values,
         config_values,
         deadline,
         labels,
+        snapshots,
     } = run;
     let catalogue = tools.catalogue.borrow().clone();
-    let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
-    let mut file = Vec::new();
-    context::write_file(&mut file, contexts, *version, &Snapshots::new()).map_err(no_files)?;
+    let mut spawn = command(tools, &catalogue, hook, *deadline)?;
     let documents = match tools.hooks_dir {
         Some(_) => None,
         None => Some(Documents {
@@ -127,9 +130,12 @@ pub(super) async fn run(
             config_values: json(config_values),
         }),
     };
-    let files = Files::write(&tools.tmp, hook, &file, documents).map_err(no_files)?;
+    let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
+    let files = Files::create(&tools.tmp, hook, documents).map_err(no_files)?;
+    let (shown, read) = look(tools, snapshots);
+    files.tell(contexts, *version, &shown).map_err(no_files)?;
+    drop(shown);
     let lines = Labels::of_hook(hook, labels, tools.relay);
-    let mut spawn = command(tools, &catalogue, hook, *deadline)?;
     if tools.hooks_dir.is_some() {
         // A hook that stands alone finds its neighbours beside it.
         spawn.cwd = spawn.program.parent().map(Into::into);
@@ -165,7 +171,27 @@ pub(super) async fn run(
         show(tools, hook, metrics);
         tools.patcher.apply(&objects, cancel).await?;
     }
-    Ok((values, usage(finished.usage)))
+    Ok(Ran {
+        output: values,
+        usage: usage(finished.usage),
+        read,
+    })
+}
+
+/// Reads the snapshots, all of one moment. Of objects that nobody watches any more there are none.
+fn look(tools: &Tools, wanted: &BTreeMap<BindingName, MonitorId>) -> (Snapshots, BTreeMap<MonitorId, u64>) {
+    let ids: Vec<MonitorId> = wanted.values().copied().collect();
+    let (mut shown, mut read) = (Snapshots::new(), BTreeMap::new());
+    for ((binding, id), reading) in wanted.iter().zip(tools.monitors.snapshot(&ids)) {
+        match reading {
+            Some(Reading { objects, seq }) => {
+                shown.insert(binding.clone(), objects);
+                read.insert(*id, seq);
+            }
+            None => tools.meters.monitor_missing(binding.as_str()),
+        }
+    }
+    (shown, read)
 }
 
 fn ended_badly(tools: &Tools, finished: &Finished) -> Failure {

@@ -4,11 +4,12 @@
 //! socket may read them.
 
 mod route;
+mod snapshots;
 pub mod unix;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use addon_core::name::ModuleName;
+use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::query::{Answer, Query as Ask};
 use addon_core::yaml;
 use axum::Form;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::route::{Format, PATTERNS, Route, Section};
+use crate::cluster::monitor::Monitors;
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
 use super::{Loop, Unanswered, not_found, text};
@@ -32,6 +34,8 @@ pub struct Debug {
     pub doors: Loop,
     /// What can be changed while we run.
     pub parameters: Arc<Parameters>,
+    /// Where snapshots are read, once there is a cluster.
+    pub monitors: Arc<OnceLock<Monitors>>,
 }
 
 /// The routes of the debug socket.
@@ -116,6 +120,16 @@ impl Debug {
                     },
                 )
             }
+            Route::HookList(format) => {
+                let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+                document(format, &hooks.keys().collect::<Vec<_>>())
+            }
+            Route::HookSnapshots { name, format } => self.hook_snapshots(name, format).await?,
+            Route::GlobalSnapshots(format) => {
+                let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+                document(format, &self.snapshots_by_hook(hooks))
+            }
+            Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format).await?,
             Route::Module { name, section, format } => self.module(name, section, format, wishes).await?,
         })
     }

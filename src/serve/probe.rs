@@ -1,7 +1,7 @@
 //! Health, readiness, converge status and metrics over HTTP.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use addon_core::operator::query::Status;
 use axum::Router;
@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::{Loop, Unanswered, not_found, text};
+use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{self, Meters, Sample};
 
 /// What keeps us from hearing of the `ConfigMap`, as long as that is so.
@@ -28,6 +29,8 @@ pub struct Probe {
     pub meters: Arc<Meters>,
     /// Told in `/readyz`.
     pub trouble: Trouble,
+    /// Which of them are stale is told there, too, once there is a cluster.
+    pub monitors: Arc<OnceLock<Monitors>>,
 }
 
 /// Every route and what it is for, in the order of the index page.
@@ -115,13 +118,18 @@ async fn readyz(
 ) -> Result<Response, Unanswered> {
     let status = super::status(&probe.doors).await?;
     let mut body = String::new();
-    let code = if status.ready {
+    let stale = probe.monitors.get().map(Monitors::stale).unwrap_or_default();
+    let code = if status.ready && !stale.is_empty() {
+        body.push_str("Startup converge done, but the cluster is not seen as it is now\n");
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else if status.ready {
         body.push_str("Startup converge done.\n");
         StatusCode::OK
     } else {
         body.push_str("Startup converge in progress\n");
         StatusCode::INTERNAL_SERVER_ERROR
     };
+    stale.iter().for_each(|watch| body.push_str(&told_stale(watch)));
     if let Some(trouble) = probe.trouble.borrow().as_deref() {
         let _ = writeln!(body, "{trouble}");
     }
@@ -129,6 +137,18 @@ async fn readyz(
         body.push_str(&details(&status));
     }
     Ok(text(code, body))
+}
+
+fn told_stale(watch: &StaleWatch) -> String {
+    let StaleWatch {
+        kind,
+        namespace,
+        since,
+        error,
+    } = watch;
+    let place = if namespace.is_empty() { "all namespaces" } else { namespace };
+    let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    format!("nothing is known of {kind} in {place} for {} s{why}\n", since.as_secs())
 }
 
 /// What a person would ask next, a line each.

@@ -264,7 +264,7 @@ impl Feed {
         }
         let object = item.name.to_string();
         warn!(
-            hook,
+            %hook,
             binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
         );
     }

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::name::HookId;
+
 use super::trouble::WatchError;
 
 /// How a binding is labelled in metrics and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
-    /// The hook's name.
-    pub hook: String,
+    /// Whose.
+    pub hook: HookId,
     /// The binding's name.
     pub binding: String,
     /// The binding's queue.
     pub queue: String,
+    /// The kind of its objects, as the binding names it.
+    pub kind: String,
 }
 
 /// One thing that can be measured.

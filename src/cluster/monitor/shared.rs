@@ -157,13 +157,9 @@ impl Shared {
     /// The first panic of a watch.
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
-        match broken.wait_for(Option::is_some).await {
-            Ok(failure) => failure
-                .clone()
-                .unwrap_or_else(|| Failure::defect("a watch has panicked")),
-            // We hold the sender ourselves.
-            Err(_) => std::future::pending().await,
-        }
+        let told = broken.wait_for(Option::is_some).await.ok();
+        let failure = told.and_then(|failure| failure.clone());
+        failure.unwrap_or_else(|| Failure::defect("a watch has panicked"))
     }
 
     /// Ends everything and waits until it has ended.

@@ -3,9 +3,11 @@
 //! Hooks of modules and hooks that stand alone know different ones. Must never keep a file longer than the run.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, BufWriter, Write};
 
 use addon_core::failure::{Class, Failure};
+use addon_core::hook::config::ConfigVersion;
+use addon_core::hook::context::{self, BindingContext, Snapshots};
 use addon_core::hook::output::{HookOutput, Written};
 use addon_core::metric::{self, Parsed};
 use addon_core::name::{HookId, Owner};
@@ -47,19 +49,28 @@ enum With {
 }
 
 impl Files {
-    pub(super) fn write(
-        tmp: &TmpDir,
-        hook: &HookId,
-        contexts: &[u8],
-        documents: Option<Documents>,
-    ) -> io::Result<Self> {
+    /// All files, with nothing in that of the contexts yet.
+    pub(super) fn create(tmp: &TmpDir, hook: &HookId, documents: Option<Documents>) -> io::Result<Self> {
         match documents {
-            Some(documents) => Self::with_values(tmp, hook, contexts, &documents),
-            None => Self::alone(tmp, hook, contexts),
+            Some(documents) => Self::with_values(tmp, hook, &documents),
+            None => Self::alone(tmp, hook),
         }
     }
 
-    fn with_values(tmp: &TmpDir, hook: &HookId, contexts: &[u8], documents: &Documents) -> io::Result<Self> {
+    /// Writes the contexts, object by object: all of them need not fit into memory twice.
+    pub(super) fn tell(
+        &self,
+        contexts: &[BindingContext],
+        version: ConfigVersion,
+        snapshots: &Snapshots,
+    ) -> io::Result<()> {
+        let file = fs_err::OpenOptions::new().write(true).open(self.contexts.path())?;
+        let mut out = BufWriter::new(file);
+        context::write_file(&mut out, contexts, version, snapshots)?;
+        out.flush()
+    }
+
+    fn with_values(tmp: &TmpDir, hook: &HookId, documents: &Documents) -> io::Result<Self> {
         let name = safe(hook.name.as_str());
         let (owner, kind) = match &hook.owner {
             Owner::Global => ("global".to_owned(), "global-hook"),
@@ -71,7 +82,7 @@ impl Files {
             .map_or_else(|| "global-hook".to_owned(), |module| format!("{module}.module"));
         let Documents { values, config_values } = documents;
         Ok(Self {
-            contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", contexts)?,
+            contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", b"")?,
             with: With::Values {
                 values: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
                 config_values: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
@@ -83,16 +94,16 @@ impl Files {
         })
     }
 
-    fn alone(tmp: &TmpDir, hook: &HookId, contexts: &[u8]) -> io::Result<Self> {
+    fn alone(tmp: &TmpDir, hook: &HookId) -> io::Result<Self> {
         let path = hook.name.as_str();
         let name = safe(path.rsplit('/').next().unwrap_or(path));
-        let file = |what: &str, content| tmp.file(&format!("hook-{name}-{what}-"), ".json", content);
+        let file = |what: &str| tmp.file(&format!("hook-{name}-{what}-"), ".json", b"");
         Ok(Self {
-            contexts: file("binding-context", contexts)?,
-            metrics: file("metrics", b"")?,
+            contexts: file("binding-context")?,
+            metrics: file("metrics")?,
             with: With::Responses {
-                admission: file("admission-response", b"")?,
-                conversion: file("conversion-response", b"")?,
+                admission: file("admission-response")?,
+                conversion: file("conversion-response")?,
             },
             object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
         })

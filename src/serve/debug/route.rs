@@ -37,20 +37,35 @@ pub(super) enum Route<'a> {
         format: Format,
     },
     ConfigList(Format),
+    /// The hooks that stand alone.
+    HookList(Format),
+    HookSnapshots {
+        name: &'a str,
+        format: Format,
+    },
+    GlobalSnapshots(Format),
+    ModuleSnapshots {
+        name: &'a str,
+        format: Format,
+    },
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 13] = [
+pub(super) const PATTERNS: [&str; 17] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "POST /config/set",
     "GET /discovery",
     "GET /global/list.{format:(json|yaml)}",
     "GET /global/{type:(config|values|patches)}.{format:(json|yaml)}",
+    "GET /global/snapshots.{format:(json|yaml)}",
+    "GET /hook/list.{format:(json|yaml|text)}",
+    "GET /hook/{name}/snapshots.{format:(json|yaml|text)}",
     "GET /module/list.{format:(json|yaml|text)}",
     "GET /module/status.{format:(json|yaml)}",
     "GET /module/{name}/patches.{format:(json|yaml)}",
     "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
+    "GET /module/{name}/snapshots.{format:(json|yaml)}",
     "GET /queue/list.{format:(json|yaml|text)}",
     "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
     "GET /queue/main.{format:(json|yaml|text)}",
@@ -66,15 +81,22 @@ impl<'a> Route<'a> {
             "text" => Format::Text,
             _ => return None,
         };
+        // The name of a hook is a path itself.
+        if let Some(name) = path.strip_prefix("hook/").and_then(|rest| rest.strip_suffix("/snapshots")) {
+            return Some(Self::HookSnapshots { name, format });
+        }
         let segments: Vec<&str> = path.split('/').collect();
         let route = match segments[..] {
             ["queue", "main"] => Self::QueueMain(format),
             ["queue", "list"] => Self::QueueList(format),
             ["module", "list"] => Self::ModuleList(format),
             ["config", "list"] => Self::ConfigList(format),
+            ["hook", "list"] => Self::HookList(format),
             // What follows has no text form.
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),
+            ["module", name, "snapshots"] => Self::ModuleSnapshots { name, format },
+            ["global", "snapshots"] => Self::GlobalSnapshots(format),
             ["module", name, section] => Self::Module {
                 name,
                 section: Section::parse(section)?,
@@ -115,6 +137,22 @@ mod tests {
             ("/module/status.json", Route::ModuleStatus(Format::Json)),
             ("/config/list.json", Route::ConfigList(Format::Json)),
             ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
+            ("/global/snapshots.json", Route::GlobalSnapshots(Format::Json)),
+            ("/hook/list.text", Route::HookList(Format::Text)),
+            (
+                "/hook/sub/a.sh/snapshots.text",
+                Route::HookSnapshots {
+                    name: "sub/a.sh",
+                    format: Format::Text,
+                },
+            ),
+            (
+                "/module/one/snapshots.yaml",
+                Route::ModuleSnapshots {
+                    name: "one",
+                    format: Format::Yaml,
+                },
+            ),
             (
                 "/global/patches.json",
                 Route::Global {

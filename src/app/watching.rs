@@ -1,0 +1,86 @@
+//! The watches of objects: what is built around them, what they measure, and how changes get to the loop.
+
+use std::sync::Arc;
+
+use addon_core::object::filter::Filter;
+use addon_core::operator::event::{Event, ObjectChange};
+use tokio::sync::mpsc;
+use tracing::error;
+
+use super::parts::Parts;
+use crate::cluster::Cluster;
+use crate::cluster::kinds::Kinds;
+use crate::cluster::monitor::lens::Sieve;
+use crate::cluster::monitor::observation::{Labels, Observation};
+use crate::cluster::monitor::{Monitors, Settings, trouble};
+use crate::meters::Meters;
+use crate::meters::bindings::{Bound, WatchError};
+use crate::serve::Loop;
+
+/// How many changes may wait for the loop before watches wait for it, too.
+const CHANGES: usize = 256;
+
+/// Monitors without a watch yet, and the tasks that carry what they see.
+pub(super) fn start(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    doors: &Loop,
+    meters: &Arc<Meters>,
+    parts: &mut Parts,
+) -> Monitors {
+    let (sender, changes) = mpsc::channel(CHANGES);
+    let settings = Settings {
+        bound: Settings::BOUND,
+        patience: Settings::PATIENCE,
+        compile,
+    };
+    let observe = {
+        let meters = Arc::clone(meters);
+        Arc::new(move |seen: &Observation<'_>| measure(&meters, seen))
+    };
+    let monitors = Monitors::new(cluster, kinds, sender, settings, observe);
+    parts.spawn("the way of changes to the loop", carry(changes, doors.clone()));
+    let watched = monitors.clone();
+    parts.spawn("the watches", async move {
+        let failure = watched.broken().await;
+        error!(error = failure.report, "A watch cannot be trusted any more");
+    });
+    monitors
+}
+
+async fn carry(mut changes: mpsc::Receiver<ObjectChange>, doors: Loop) {
+    while let Some(change) = changes.recv().await {
+        if doors.observe(Event::ObjectChanged(change)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn compile(text: &str) -> Result<Sieve, String> {
+    let filter = Filter::compile(text).map_err(|error| error.to_string())?;
+    Ok(Arc::new(move |object| filter.apply(object).map_err(|error| error.to_string())))
+}
+
+fn measure(meters: &Meters, seen: &Observation<'_>) {
+    match seen {
+        Observation::Filtered { labels, took } => meters.jq_seconds(&bound(labels), *took),
+        Observation::Handled { labels, took } => meters.event_seconds(&bound(labels), *took),
+        Observation::Holds { labels, objects } => meters.snapshot_objects(&bound(labels), *objects),
+        Observation::Stopped { labels } => meters.snapshot_gone(&bound(labels)),
+        Observation::WatchFailed(error) => meters.watch_error(match error {
+            trouble::WatchError::Expired => WatchError::Expired,
+            trouble::WatchError::Eof => WatchError::Eof,
+            trouble::WatchError::UnexpectedEof => WatchError::UnexpectedEof,
+            trouble::WatchError::Fail => WatchError::Failed,
+        }),
+    }
+}
+
+fn bound(labels: &Labels) -> Bound<'_> {
+    Bound {
+        hook: &labels.hook,
+        binding: &labels.binding,
+        queue: &labels.queue,
+        kind: &labels.kind,
+    }
+}

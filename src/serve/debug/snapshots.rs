@@ -1,0 +1,94 @@
+//! What hooks know of the cluster: the snapshots of their bindings, and what has happened to them.
+
+use std::collections::BTreeMap;
+
+use addon_core::name::{BindingName, HookName, ModuleName, MonitorId, Owner};
+use addon_core::object::snapshot::Operations;
+use addon_core::operator::query::{Answer, Query as Ask};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use super::route::Format;
+use super::{Debug, Unanswered, document, text};
+
+/// Hooks by name, each with its bindings that are watched.
+pub(super) type Hooks = BTreeMap<HookName, Vec<(BindingName, MonitorId)>>;
+
+impl Debug {
+    /// The hooks of an owner. `None`: there is no such module.
+    pub(super) async fn hooks(&self, owner: Owner) -> Result<Option<Hooks>, Unanswered> {
+        match crate::serve::ask(&self.doors, Ask::Monitors(owner)).await? {
+            Answer::Monitors(hooks) => Ok(Some(hooks)),
+            Answer::NoSuchModule => Ok(None),
+            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Document(_) => Err(Unanswered::Mixed),
+        }
+    }
+
+    /// The snapshots of one hook.
+    pub(super) async fn hook_snapshots(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+        let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+        let hook = hooks.into_iter().find(|(hook, _)| hook.as_str() == name);
+        Ok(match hook {
+            Some((_, bindings)) => document(format, &self.snapshots(bindings)),
+            None => text(StatusCode::BAD_REQUEST, format!("hook '{name}' is not exist\n")),
+        })
+    }
+
+    /// Those of a module's hooks.
+    pub(super) async fn module_snapshots(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+        let hooks = match ModuleName::parse(name) {
+            Ok(module) => self.hooks(Owner::Module(module)).await?,
+            Err(_) => None,
+        };
+        Ok(match hooks {
+            Some(hooks) => document(format, &self.snapshots_by_hook(hooks)),
+            None => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
+        })
+    }
+
+    /// A hook without a binding has none, which is shown as null.
+    pub(super) fn snapshots_by_hook(&self, hooks: Hooks) -> Value {
+        let shown = hooks.into_iter().map(|(hook, bindings)| {
+            let snapshots = if bindings.is_empty() {
+                Value::Null
+            } else {
+                self.snapshots(bindings)
+            };
+            (hook.to_string(), snapshots)
+        });
+        Value::Object(shown.collect())
+    }
+
+    fn snapshots(&self, bindings: Vec<(BindingName, MonitorId)>) -> Value {
+        let mut shown = Map::new();
+        for (binding, id) in bindings {
+            let monitor = self.monitors.get().and_then(|monitors| monitors.describe(id));
+            // Of equal names the first is read, whoever asks.
+            if let Some(monitor) = monitor
+                && !shown.contains_key(binding.as_str())
+            {
+                let entry = json!({
+                    "operations": {
+                        "sinceLastExecution": operations(monitor.since_run),
+                        "sinceStart": operations(monitor.since_start),
+                    },
+                    "snapshot": monitor.reading.objects,
+                });
+                shown.insert(binding.to_string(), entry);
+            }
+        }
+        Value::Object(shown)
+    }
+}
+
+fn operations(counted: Operations) -> Value {
+    let Operations {
+        count,
+        added,
+        deleted,
+        modified,
+        cleaned,
+    } = counted;
+    json!({ "added": added, "cleaned": cleaned, "count": count, "deleted": deleted, "modified": modified })
+}
