@@ -5,5 +5,6 @@ mod cluster {
     mod releases;
     mod repair;
     mod state;
+    mod webhook;
     mod world;
 }
