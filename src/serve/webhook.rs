@@ -102,6 +102,13 @@ pub struct Asked {
     pub deadline: Instant,
 }
 
+impl Asked {
+    /// How long an answer may still take.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
 /// Serves until the token is cancelled and the requests under way are answered. An address that cannot be had is told to
 /// whoever waits for the listener, and tried again when it is wanted again.
 pub async fn serve<H, F>(listener: Listener, handler: H, stop: CancellationToken) -> io::Result<()>
