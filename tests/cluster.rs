@@ -10,5 +10,6 @@ mod cluster {
     mod releases;
     mod repair;
     mod state;
+    mod webhook;
     mod world;
 }

@@ -7,6 +7,7 @@
 pub mod ensure;
 pub mod kept;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use addon_core::review::routes::AdmissionKind;
@@ -60,6 +61,15 @@ impl fmt::Display for Change {
     }
 }
 
+/// How the publication of a configuration ended.
+#[derive(Debug)]
+pub struct Published {
+    /// What was done.
+    pub change: Option<Change>,
+    /// Why not all of it could be.
+    pub refused: Option<RequestError>,
+}
+
 /// A webhook configuration as it should be.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -96,8 +106,13 @@ impl Wanted<'_> {
         }
     }
 
-    fn new_object(&self, resource: &ApiResource) -> DynamicObject {
-        let mut object = DynamicObject::new(self.name, resource).data(json!({"webhooks": self.webhooks}));
+    fn api_resource(&self) -> ApiResource {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", self.kind());
+        ApiResource::from_gvk_with_plural(&kind, self.resource())
+    }
+
+    fn new_object(&self) -> DynamicObject {
+        let mut object = DynamicObject::new(self.name, &self.api_resource()).data(json!({"webhooks": self.webhooks}));
         let (key, value) = MANAGED_BY;
         object.labels_mut().insert(key.to_owned(), value.to_owned());
         object.metadata.owner_references = self.owner.map(|owner| vec![owner.clone()]);
@@ -125,6 +140,20 @@ impl Wanted<'_> {
     }
 }
 
+/// The places of those webhooks that are the reason of a refusal.
+fn refused(error: &RequestError) -> BTreeSet<usize> {
+    let RequestError::Failed { source, .. } = error else {
+        return BTreeSet::new();
+    };
+    let kube::Error::Api(status) = source.as_ref() else {
+        return BTreeSet::new();
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let places = causes.map(|cause| cause.field.strip_prefix("webhooks[")?.split_once(']')?.0.parse().ok());
+    // A cause that is about something else cannot be helped by leaving webhooks out.
+    places.collect::<Option<_>>().unwrap_or_default()
+}
+
 fn is_ours(object: &DynamicObject) -> bool {
     let (key, value) = MANAGED_BY;
     object.labels().get(key).is_some_and(|there| there == value)
@@ -138,8 +167,53 @@ fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
 
 impl Cluster {
     /// Brings a webhook configuration to where it should be. One that is not needed any more is removed if we made it,
-    /// and emptied if somebody else did.
-    pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
+    /// and emptied if somebody else did. A webhook that the API server refuses does not keep the others out; as it was
+    /// before, it stays.
+    pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Published, RequestError> {
+        let error = match Box::pin(self.settle(wanted)).await {
+            Ok(change) => return Ok(Published { change, refused: None }),
+            Err(error) => error,
+        };
+        let refused = refused(&error);
+        if refused.is_empty() || (0..wanted.webhooks.len()).all(|place| refused.contains(&place)) {
+            return Err(error);
+        }
+        let there = Box::pin(self.webhooks_there(wanted)).await?;
+        let all = wanted.webhooks.iter().enumerate();
+        let rest: Vec<Value> = all
+            .filter_map(|(place, webhook)| {
+                if !refused.contains(&place) {
+                    return Some(webhook.clone());
+                }
+                let mut known = there.iter().find(|known| known["name"] == webhook["name"])?.clone();
+                // Who is reached there, and how, is not what was refused.
+                known["clientConfig"] = webhook["clientConfig"].clone();
+                Some(known)
+            })
+            .collect();
+        let change = Box::pin(self.settle(Wanted {
+            webhooks: &rest,
+            ..wanted
+        }))
+        .await?;
+        Ok(Published {
+            change,
+            refused: Some(error),
+        })
+    }
+
+    async fn webhooks_there(&self, wanted: Wanted<'_>) -> Result<Vec<Value>, RequestError> {
+        let api = self.configurations(wanted);
+        let attempt = self.cluster_attempt("get", wanted.resource(), wanted.name);
+        let found = self.ask(attempt, api.get_opt(wanted.name)).await?;
+        let there = found.and_then(|mut found| match found.data["webhooks"].take() {
+            Value::Array(webhooks) => Some(webhooks),
+            _ => None,
+        });
+        Ok(there.unwrap_or_default())
+    }
+
+    async fn settle(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
         for _ in 1..ROUNDS {
             match Box::pin(self.try_configuration(wanted)).await {
                 // Somebody else wrote, or there is none any more or one already: look again.
@@ -151,9 +225,7 @@ impl Cluster {
     }
 
     async fn try_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
-        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", wanted.kind());
-        let resource = ApiResource::from_gvk_with_plural(&kind, wanted.resource());
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let api = self.configurations(wanted);
         let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
         let found = match self.ask(attempt("get"), api.get_opt(wanted.name)).await {
             // Who never had a webhook needs no right to look for one.
@@ -164,7 +236,7 @@ impl Cluster {
             if wanted.webhooks.is_empty() {
                 return Ok(None);
             }
-            let object = wanted.new_object(&resource);
+            let object = wanted.new_object();
             let params = PostParams::default();
             self.ask(attempt("create"), api.create(&params, &object)).await?;
             return Ok(Some(wanted.change(Done::Created)));
@@ -229,6 +301,10 @@ impl Cluster {
             uid: role.metadata.uid.unwrap_or_default(),
             ..OwnerReference::default()
         })
+    }
+
+    fn configurations(&self, wanted: Wanted<'_>) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &wanted.api_resource())
     }
 
     fn cluster_attempt(&self, verb: &'static str, resource: &str, name: &str) -> Attempt {

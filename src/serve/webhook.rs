@@ -102,6 +102,13 @@ pub struct Asked {
     pub deadline: Instant,
 }
 
+impl Asked {
+    /// How long an answer may still take.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
 /// Serves until the token is cancelled and the requests under way are answered. An address that cannot be had is told to
 /// whoever waits for the listener, and tried again when it is wanted again.
 pub async fn serve<H, F>(listener: Listener, handler: H, stop: CancellationToken) -> io::Result<()>
@@ -182,7 +189,7 @@ where
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
             warn!(path = parts.uri.path(), "A review is not answered in time");
-            text(StatusCode::GATEWAY_TIMEOUT, "no hook has answered in time")
+            unanswered("no hook has answered in time")
         }
         Err(_) => {
             error!(path = parts.uri.path(), "A review has failed through a mistake of ours");
@@ -225,12 +232,14 @@ where
                 let json = [(header::CONTENT_TYPE, "application/json")];
                 (json, review.as_str().to_owned()).into_response()
             }
-            Reply::NoAnswer(why) => {
-                let status = StatusCode::from_u16(why.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-                text(status, why.to_string())
-            }
+            Reply::NoAnswer(why) => unanswered(why.to_string()),
         }
     }
+}
+
+/// The one status with which the API server tells people our text; for it every error is the same.
+fn unanswered(why: impl Into<String>) -> Response {
+    text(StatusCode::INTERNAL_SERVER_ERROR, why)
 }
 
 /// As the original judges it: nothing at all has no type.

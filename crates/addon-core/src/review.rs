@@ -1,7 +1,7 @@
 //! Reviews: what the API server asks of hooks, which hook answers, and what is answered.
 //!
 //! [`Routes`](routes::Routes) know every binding that reviews something. They open a [`Review`], which says which hook
-//! to run and takes what came of it, until there is a [`Reply`](reply::Reply). Must never run a hook, and never decide
+//! to run and takes what came of it, until there is a [`Reply`]. Must never run a hook, and never decide
 //! in place of the cluster's own failure policy: who cannot answer says so.
 
 pub mod chain;

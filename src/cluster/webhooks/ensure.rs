@@ -124,7 +124,7 @@ impl Webhooks {
         const KINDS: [AdmissionKind; 2] = [AdmissionKind::Validating, AdmissionKind::Mutating];
         if routes.admissions().next().is_none() {
             for kind in KINDS {
-                changes.extend(self.publish(kind, &[], None).await?);
+                self.publish(kind, &[], None, changes).await?;
             }
             return Ok(());
         }
@@ -133,19 +133,23 @@ impl Webhooks {
             None => None,
         };
         let ready = Box::pin(self.ready(&self.admission, now)).await?;
+        let mut refused = None;
         for kind in KINDS {
             let webhooks = registration::webhooks(routes, kind, &ready.address);
-            changes.extend(self.publish(kind, &webhooks, owner.as_ref()).await?);
+            refused = refused.or(self.publish(kind, &webhooks, owner.as_ref(), changes).await?);
         }
-        self.swap(&self.admission, &ready).await
+        self.swap(&self.admission, &ready).await?;
+        refused.map_or(Ok(()), Err)
     }
 
+    /// Says what was refused while the rest was done.
     async fn publish(
         &self,
         kind: AdmissionKind,
         webhooks: &[serde_json::Value],
         owner: Option<&OwnerReference>,
-    ) -> Result<Option<Change>, Failure> {
+        changes: &mut Vec<Change>,
+    ) -> Result<Option<Failure>, Failure> {
         let name = &self.configuration;
         let wanted = Wanted {
             kind,
@@ -153,7 +157,9 @@ impl Webhooks {
             webhooks,
             owner,
         };
-        Ok(self.cluster.publish_configuration(wanted).await?)
+        let published = self.cluster.publish_configuration(wanted).await?;
+        changes.extend(published.change);
+        Ok(published.refused.map(Failure::from))
     }
 
     async fn ensure_conversion(
@@ -166,19 +172,20 @@ impl Webhooks {
             return Ok(());
         }
         let ready = Box::pin(self.ready(&self.conversion, now)).await?;
-        let mut first = Ok(());
+        let (mut missing, mut failed) = (None, Ok::<(), Failure>(()));
         for (crd, stanza) in registration::conversions(routes, &ready.address) {
             match self.cluster.publish_conversion(&crd, &stanza).await {
                 Ok(change) => changes.extend(change),
                 Err(error) if error.is_not_found() => {
                     let report = format!("cannot convert '{crd}': there is no such resource definition yet");
-                    first = first.and(Err(Failure::new(Class::Unavailable, report)));
+                    missing = missing.or(Some(Failure::new(Class::Unavailable, report)));
                 }
-                Err(error) => first = first.and(Err(error.into())),
+                Err(error) => failed = failed.and(Err(error.into())),
             }
         }
+        failed?;
         self.swap(&self.conversion, &ready).await?;
-        first
+        missing.map_or(Ok(()), Err)
     }
 
     /// The listener is open and can be verified by what is about to be published.
@@ -230,7 +237,7 @@ impl Webhooks {
         Ok(probe(address, &self.host(side), &ready.address.ca, asks_clients).await?)
     }
 
-    /// Serves with the newest: by now it is trusted.
+    /// Serves with the newest. Not before everybody who can reach it trusts it.
     async fn swap(&self, side: &Side, ready: &Ready) -> Result<(), Failure> {
         if serve(side, &ready.material)? {
             self.probe(side, ready).await?;

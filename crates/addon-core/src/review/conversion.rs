@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::reply::{self, NoAnswer, Reply};
-use super::request::ConversionRequest;
+use super::reply::{self, NoAnswer};
+use super::request::{ConversionRequest, Head, conversion_review};
 use super::response::{ConversionResponse, HookResponse};
 use super::routes::{ConversionRoute, Step};
 use super::{CONVERSION_TIMEOUT, Ended, Progress, Run};
@@ -19,7 +19,10 @@ use crate::object::ObjectName;
 #[derive(Debug, Clone)]
 pub struct Conversion {
     crd: String,
-    request: ConversionRequest,
+    head: Head,
+    desired: String,
+    /// What the objects were at first, as far as it has to stay.
+    kept: Vec<Kept>,
     /// As the last hook left them.
     objects: Vec<Value>,
     /// Versions that were not looked at yet, in the order in which they were seen, with the ways from them.
@@ -31,19 +34,22 @@ pub struct Conversion {
 impl Conversion {
     /// Looks for the ways from every version that occurs.
     pub(super) fn open(crd: &str, route: Option<&ConversionRoute>, request: ConversionRequest) -> (Self, Progress) {
+        let ConversionRequest { head, desired, objects } = request;
         let mut sources: VecDeque<(String, Vec<Step>)> = VecDeque::new();
-        for object in &request.objects {
+        for object in &objects {
             let version = version(object);
-            if version == request.desired || sources.iter().any(|(known, _)| known == version) {
+            if version == desired || sources.iter().any(|(known, _)| known == version) {
                 continue;
             }
-            let steps = route.and_then(|route| route.steps(version, &request.desired));
+            let steps = route.and_then(|route| route.steps(version, &desired));
             sources.push_back((version.to_owned(), steps.unwrap_or_default()));
         }
         let mut conversion = Self {
             crd: crd.to_owned(),
-            objects: request.objects.clone(),
-            request,
+            head,
+            desired,
+            kept: objects.iter().map(Kept::of).collect(),
+            objects,
             sources,
             steps: VecDeque::new(),
         };
@@ -54,7 +60,7 @@ impl Conversion {
     /// Takes how the last hook run ended.
     pub(super) fn resume(&mut self, ended: Ended) -> Progress {
         let step = self.steps.pop_front();
-        let desired = &self.request.desired;
+        let desired = &self.desired;
         match (ended, step) {
             (
                 Ended::Well(HookResponse {
@@ -76,13 +82,9 @@ impl Conversion {
     }
 
     fn go_on(&mut self) -> Progress {
-        if self
-            .objects
-            .iter()
-            .all(|object| version(object) == self.request.desired)
-        {
+        if self.objects.iter().all(|object| version(object) == self.desired) {
             let objects = std::mem::take(&mut self.objects);
-            return Progress::Answered(reply::converted(&self.request.head, objects));
+            return Progress::Answered(reply::converted(&self.head, objects));
         }
         while self.steps.is_empty() {
             let Some((source, steps)) = self.sources.pop_front() else {
@@ -106,7 +108,7 @@ impl Conversion {
                 from: step.rule.from_version.clone(),
                 to: step.rule.to_version.clone(),
             },
-            review: self.request.review(&self.objects),
+            review: conversion_review(&self.head, &self.desired, &self.objects),
         };
         Run {
             hook: step.hook.clone(),
@@ -120,51 +122,57 @@ impl Conversion {
         if !failed.is_empty() {
             return Err(failed);
         }
-        let (wanted, got) = (self.request.objects.len(), objects.len());
+        let (wanted, got) = (self.kept.len(), objects.len());
         if got == 0 {
             return Err(self.no_success());
         }
         if got != wanted {
             return Err(format!("hook returned {got} objects instead of {wanted}"));
         }
-        for (place, (before, after)) in self.request.objects.iter().zip(&objects).enumerate() {
-            changed(before, after).map_or(Ok(()), |field| {
-                let object = ObjectName::of(before);
-                Err(format!("hook changed {field} of object {place}, {object}"))
-            })?;
+        for (place, (kept, after)) in self.kept.iter().zip(&objects).enumerate() {
+            if let Some(field) = kept.changed_in(after) {
+                return Err(format!("hook changed {field} of object {place}, {}", kept.name));
+            }
         }
         self.objects = objects;
         Ok(())
     }
 
     fn no_success(&self) -> String {
-        format!("Conversion {} to {} was not successful", self.crd, self.request.desired)
+        format!("Conversion {} to {} was not successful", self.crd, self.desired)
     }
 
     fn failed(&self, message: &str) -> Progress {
-        Progress::Answered(failure(&self.request, message))
+        Progress::Answered(reply::not_converted(&self.head, message))
     }
 }
 
-fn failure(request: &ConversionRequest, message: &str) -> Reply {
-    reply::not_converted(&request.head, message)
+/// What a conversion must leave as it is.
+#[derive(Debug, Clone)]
+struct Kept {
+    name: ObjectName,
+    uid: String,
 }
 
-/// What a conversion must leave as it is, if it did not.
-fn changed(before: &Value, after: &Value) -> Option<&'static str> {
-    const KEPT: [(&str, &str); 4] = [
-        ("/kind", "kind"),
-        ("/metadata/name", "metadata.name"),
-        ("/metadata/namespace", "metadata.namespace"),
-        ("/metadata/uid", "metadata.uid"),
-    ];
-    let text = |object: &Value, pointer| {
-        let found = object.pointer(pointer);
-        found.and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    KEPT.iter()
-        .find(|(pointer, _)| text(before, pointer) != text(after, pointer))
-        .map(|(_, field)| *field)
+impl Kept {
+    fn of(object: &Value) -> Self {
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+        Self {
+            name: ObjectName::of(object),
+            uid: uid.unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn changed_in(&self, object: &Value) -> Option<&'static str> {
+        let (Self { name, uid }, now) = (self, Self::of(object));
+        let fields = [
+            (name.kind == now.name.kind, "kind"),
+            (name.name == now.name.name, "metadata.name"),
+            (name.namespace == now.name.namespace, "metadata.namespace"),
+            (*uid == now.uid, "metadata.uid"),
+        ];
+        fields.into_iter().find(|(same, _)| !same).map(|(_, field)| field)
+    }
 }
 
 fn version(object: &Value) -> &str {

@@ -37,16 +37,6 @@ pub enum NoAnswer {
     Stopping,
 }
 
-impl NoAnswer {
-    /// The HTTP status that says so.
-    pub fn status(&self) -> u16 {
-        match self {
-            Self::Late(_) => 504,
-            Self::NotStarted(_) | Self::NotReady | Self::Stopping => 503,
-        }
-    }
-}
-
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -107,15 +107,15 @@ impl ConversionRequest {
         };
         Ok(Self { head, desired, objects })
     }
+}
 
-    /// `{"request": …}` for a hook, with the objects as they are now.
-    pub fn review(&self, objects: &[Value]) -> Json {
-        Json::from(&json!({"request": {
-            "desiredAPIVersion": self.desired,
-            "objects": objects,
-            "uid": self.head.uid,
-        }}))
-    }
+/// `{"request": …}` for a hook that converts, with the objects as they are now.
+pub(super) fn conversion_review(head: &Head, desired: &str, objects: &[Value]) -> Json {
+    Json::from(&json!({"request": {
+        "desiredAPIVersion": desired,
+        "objects": objects,
+        "uid": head.uid,
+    }}))
 }
 
 fn opened(body: &[u8]) -> Result<(Head, Map<String, Value>), BadRequest> {

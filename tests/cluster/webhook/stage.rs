@@ -1,0 +1,175 @@
+//! Listeners of ours behind services that the real API server follows, and hooks that are closures.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::hook::context::BindingContext;
+use addon_core::name::{HookId, HookName, Owner};
+use addon_core::review::reply::Reply;
+use addon_core::review::response::HookResponse;
+use addon_core::review::routes::{Opened, Routes};
+use addon_core::review::{Ended, Progress, Run};
+use addon_operator::certificates::tls::Tls;
+use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
+use addon_operator::serve::webhook::{self, Asked, Listener, Reviews};
+use jiff::Timestamp;
+use serde_json::Value;
+use testbed::plane::User;
+use testbed::wait::wait_until;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::world::{PATIENCE, World};
+
+pub(crate) const SECRET: &str = "webhook-certs";
+
+/// What a run of a hook comes to.
+pub(crate) type Hook = Arc<dyn Fn(&Run) -> Ended + Send + Sync>;
+
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) routes: Routes,
+    /// They end with the stage.
+    _listeners: JoinSet<io::Result<()>>,
+}
+
+impl Stage {
+    /// A hook with this configuration, in which `@NS@` stands for the namespace.
+    pub(crate) async fn new(prefix: &str, source: Source, config: &str, hook: Hook) -> Self {
+        let world = World::new(prefix).await;
+        let routes = routes(&config.replace("@NS@", world.namespace.name()));
+        let mut listeners = JoinSet::new();
+        let mut side = |service: &str, reviews| {
+            let tls = Tls::new().unwrap();
+            let listener = Listener {
+                reviews,
+                address: reachable(&world, service),
+                tls: tls.clone(),
+            };
+            let (routes, hook) = (routes.clone(), Arc::clone(&hook));
+            let answer = move |asked| {
+                let reply = review(&routes, asked, &*hook);
+                async move { reply }
+            };
+            listeners.spawn(webhook::serve(listener, answer, CancellationToken::new()));
+            Side::new(service, source.clone(), Vec::new(), tls)
+        };
+        let webhooks = Webhooks {
+            cluster: world.tools.cluster.clone(),
+            configuration: world.namespace.name().to_owned(),
+            owner: None,
+            secret: SECRET.to_owned(),
+            admission: side("admission", Reviews::Admission),
+            conversion: side("conversion", Reviews::Conversion),
+        };
+        Self {
+            world,
+            webhooks,
+            routes,
+            _listeners: listeners,
+        }
+    }
+
+    /// Publishes, and says what was changed.
+    pub(crate) async fn ensure(&self) -> Vec<String> {
+        self.ensure_at(Timestamp::now()).await
+    }
+
+    pub(crate) async fn ensure_at(&self, now: Timestamp) -> Vec<String> {
+        let changes = self.webhooks.ensure(&self.routes, now).await.unwrap();
+        changes.iter().map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.world.namespace.name()
+    }
+
+    /// What kubectl says, be it good or bad.
+    pub(crate) fn say(&self, arguments: &str) -> String {
+        let said = self.world.namespace.kubectl(arguments.split(' '));
+        said.unwrap_or_else(|error| error.to_string())
+    }
+
+    pub(crate) fn apply(&self, manifest: &Value) -> String {
+        let said = self
+            .world
+            .namespace
+            .kubectl_as(User::Admin)
+            .feed(["apply", "-f", "-"], &manifest.to_string());
+        said.unwrap_or_else(|error| error.to_string())
+    }
+
+    /// Waits until kubectl says something.
+    pub(crate) fn wait_for(&self, arguments: &str, wanted: &str) {
+        let what = format!("'{wanted}' from kubectl {arguments}");
+        let said = || {
+            let said = self.say(arguments);
+            if said.contains(wanted) { Ok(Some(())) } else { Err(said) }
+        };
+        wait_until(PATIENCE, &what, said).unwrap();
+    }
+}
+
+pub(crate) fn routes(config: &str) -> Routes {
+    let config = HookConfig::parse(config, HookKind::Global).unwrap();
+    let hook = HookId {
+        owner: Owner::Global,
+        name: HookName::parse("hook.sh").unwrap(),
+    };
+    Routes::of([(&hook, &config)]).0
+}
+
+/// What a review comes to if its hooks run at once.
+fn review(routes: &Routes, asked: Asked, hook: &dyn Fn(&Run) -> Ended) -> Reply {
+    let (mut review, mut run) = match routes.open(&asked.path, asked.request) {
+        Opened::Running(review, run) => (review, run),
+        Opened::Answered(reply) => return reply,
+    };
+    loop {
+        match review.resume(hook(&run)) {
+            Progress::Run(next) => run = next,
+            Progress::Answered(reply) => return reply,
+        }
+    }
+}
+
+/// The request that a hook is told of.
+pub(crate) fn request(run: &Run) -> Value {
+    match &run.context {
+        BindingContext::Review { review, .. } => review.to_value()["request"].take(),
+        other => unreachable!("no review: {other:?}"),
+    }
+}
+
+/// A hook that has written this.
+pub(crate) fn wrote(response: &Value) -> Ended {
+    let text = response.to_string();
+    let conversion = ["convertedObjects", "failedMessage"]
+        .iter()
+        .any(|key| response.get(key).is_some());
+    let (admission, conversion) = if conversion {
+        ("", text.as_str())
+    } else {
+        (text.as_str(), "")
+    };
+    Ended::Well(HookResponse::parse(admission, conversion).unwrap())
+}
+
+/// Port 443 of an address that nobody else has, and a service that leads there.
+fn reachable(world: &World, service: &str) -> SocketAddr {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    const FIRST: u32 = u32::from_be_bytes([127, 64, 0, 1]);
+    const SPAN: u32 = 1 << 22;
+    let number = process::id().wrapping_mul(32) + COUNTER.fetch_add(1, Ordering::Relaxed);
+    let address = Ipv4Addr::from_bits(FIRST + number % SPAN);
+    world.kubectl(&format!(
+        "create service externalname {service} --external-name={address} --tcp=443"
+    ));
+    SocketAddr::new(IpAddr::V4(address), 443)
+}
