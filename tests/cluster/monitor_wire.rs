@@ -60,6 +60,11 @@ impl Wire {
         });
     }
 
+    /// Closes new connections at once, until it is mended; those that there are stay.
+    pub(crate) fn refuse(&self) {
+        self.state.send_modify(|state| state.closed = true);
+    }
+
     pub(crate) fn mend(&self) {
         self.state.send_modify(|state| state.closed = false);
     }
