@@ -38,7 +38,7 @@ use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
 use crate::serve::{Loop, pulse};
-use crate::settings::{ConfigurationError, Environment, HooksArgs, Machine, Settings, StartArgs, Work};
+use crate::settings::{ConfigurationError, Environment, HooksArgs, Machine, Program, Settings, StartArgs, Work};
 use crate::telemetry::{self, LevelHandle};
 use parts::Parts;
 use start::StartError;
@@ -150,7 +150,10 @@ async fn build(
     let tmp = start::tmp_dir(settings)?;
     let address = start::address(settings, environment);
     let namespace = start::namespace(settings, &address)?;
-    let cluster = Cluster::connect(&address, &namespace, tmp.dir(), Arc::clone(&meters)).await?;
+    let cluster = {
+        let dir = start::private_dir(settings, environment, &tmp)?;
+        Cluster::connect(&address, &namespace, dir.as_deref(), Arc::clone(&meters)).await?
+    };
     info!(server = cluster.server(), namespace, "Cluster is configured");
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
@@ -186,7 +189,7 @@ async fn build(
     }
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let notices = Notices::new(meters, config_map);
+    let notices = Notices::new(meters, settings.program(), config_map);
     let driver = Driver::new(operator, (doors, mail), notices, monitors, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
@@ -220,12 +223,11 @@ async fn listen(
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
     };
-    serve(
-        parts,
-        "the server of probes and metrics",
-        listener,
-        probe::router(probe),
-    );
+    let routes = match settings.program() {
+        Program::AddonOperator => probe::router(probe),
+        Program::ShellOperator => probe::router_of_hooks(probe),
+    };
+    serve(parts, "the server of probes and metrics", listener, routes);
 
     let parameters = Arc::new(Parameters::new(settings.log.level, move |level| levels.set(level)));
     let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;

@@ -189,7 +189,7 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
                 .hints()
                 .iter()
                 .for_each(|hint| drop(writeln!(io::stderr(), "hint: {hint}")));
-            end(print(&format!("{refused}\n")))
+            end(show(&format!("{refused}\n")))
         }
         Err(error) => fail(&Report::new(&error).with_hints(error.hints())),
     }
@@ -198,7 +198,7 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
 impl Raw {
     fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self { path, target } = self;
-        print(&target.socket(caller)?.get(&path)?)
+        show(&target.socket(caller)?.get(&path)?)
     }
 }
 
@@ -221,6 +221,11 @@ impl Target {
         let path = crate::settings::debug_socket(caller.program, flag, caller.environment)?;
         Ok(Socket::new(path))
     }
+}
+
+/// Prints what the operator answered, as the original does: with one more line break.
+fn show(answer: &str) -> Result<(), CommandError> {
+    print(&format!("{answer}\n"))
 }
 
 /// Prints data, with a line break at its end.

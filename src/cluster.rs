@@ -45,7 +45,7 @@ pub struct Cluster {
     client: Client,
     namespace: String,
     server: String,
-    kubeconfig: PathBuf,
+    kubeconfig: Option<PathBuf>,
     uses_plugin: bool,
     apis: Arc<Mutex<Option<apis::Known>>>,
 }
@@ -60,12 +60,12 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Reads the address and writes the private kubeconfig into the directory. No request is made: a cluster that
+    /// Reads the address and writes the private kubeconfig into the directory, if there is one. No request is made: a cluster that
     /// cannot be reached now is not an error of the start. The meters count the requests.
     pub async fn connect(
         address: &Address,
         namespace: &str,
-        dir: &Path,
+        dir: Option<&Path>,
         meters: Arc<Meters>,
     ) -> Result<Self, ConnectError> {
         let found = kubeconfig::find(address)?;
@@ -74,7 +74,7 @@ impl Cluster {
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         namespace.clone_into(&mut config.default_namespace);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let kubeconfig = private.write(dir)?;
+        let kubeconfig = dir.map(|dir| private.write(dir)).transpose()?;
         let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Client {
             server: server.clone(),
             source: Box::new(source),
@@ -101,8 +101,8 @@ impl Cluster {
     }
 
     /// The private kubeconfig for children: what it leads to is what our own client talks to.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    pub fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
     }
 
     /// Credentials come from a program, which needs the home directory of the person who set it up.

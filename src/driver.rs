@@ -99,7 +99,9 @@ where
             self.running.remove(id);
             while self.jobs.try_join_next().is_some() {}
         }
+        let began = Instant::now();
         self.operator.handle(self.clock.now(), event);
+        let decided_in = began.elapsed();
         while let Some(effect) = self.operator.poll_effect() {
             match effect {
                 Effect::StartJob(id, job) => self.start(id, job),
@@ -108,7 +110,7 @@ where
                         cancel.cancel();
                     }
                 }
-                Effect::Tell(notice) => self.notices.tell(&notice),
+                Effect::Tell(notice) => self.notices.tell(&notice, decided_in),
                 Effect::StopMonitors(ids) => self.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     tracing::error!(error = failure.report, "The operator gives up");

@@ -7,40 +7,49 @@ mod metered;
 mod records;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Notice;
 use tracing::{debug, error, info, warn};
 
 use crate::meters::Meters;
-use records::seconds;
+use crate::settings::Program;
+use records::{Run, seconds};
 
 /// Where notices go.
 #[derive(Debug, Clone)]
 pub struct Notices {
     meters: Arc<Meters>,
+    program: Program,
     /// Its name, which the core has no need to know.
     config_map: String,
 }
 
 impl Notices {
     /// Notices that move these meters, and name this `ConfigMap` when they are about it.
-    pub fn new(meters: Arc<Meters>, config_map: String) -> Self {
-        Self { meters, config_map }
+    pub fn new(meters: Arc<Meters>, program: Program, config_map: String) -> Self {
+        Self {
+            meters,
+            program,
+            config_map,
+        }
     }
 
-    /// Writes the notice to the log and counts it.
-    pub fn tell(&self, notice: &Notice) {
-        metered::count(notice, &self.meters);
-        log(notice, &self.config_map);
+    /// Writes the notice to the log and counts it. It took so long to decide what it is about.
+    pub fn tell(&self, notice: &Notice, decided_in: Duration) {
+        metered::count(notice, &self.meters, decided_in);
+        log(notice, self.program, &self.config_map);
     }
 }
 
-fn log(notice: &Notice, config_map: &str) {
+fn log(notice: &Notice, program: Program, config_map: &str) {
     match notice {
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
-        Notice::HookStarted { hook, labels } => records::hook_started(hook, labels),
-        Notice::HookSucceeded { hook, labels, usage } => records::hook_succeeded(hook, labels, *usage),
+        Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(program, hook, labels)),
+        Notice::HookSucceeded { hook, labels, usage } => {
+            records::hook_succeeded(&Run::of(program, hook, labels), *usage);
+        }
         Notice::HookFailed {
             hook,
             labels,
@@ -49,10 +58,11 @@ fn log(notice: &Notice, config_map: &str) {
             attempts,
             retry_in,
         } => {
+            let run = Run::of(program, hook, labels);
             if *allowed {
-                records::hook_allowed_to_fail(hook, labels, failure);
+                records::hook_allowed_to_fail(&run, failure);
             } else {
-                records::hook_failed(hook, labels, failure, *attempts, *retry_in);
+                records::hook_failed(&run, failure, *attempts, *retry_in);
             }
         }
         Notice::MonitorsStarted { hook, .. } => {

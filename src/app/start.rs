@@ -64,6 +64,8 @@ pub(super) enum StartError {
     NoNamespace,
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
+    #[error("there is no kubeconfig to give to helm")]
+    NoKubeconfig,
     #[error("cannot find our own program file, which helm needs")]
     OwnProgram(#[source] io::Error),
 }
@@ -80,7 +82,12 @@ impl StartError {
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
             Self::Problem(problem) => vec![about_disk(&problem.fault)],
             Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster"],
-            Self::Runtime(_) | Self::Spawner(_) | Self::Signals(_) | Self::Disk(_) | Self::OwnProgram(_) => Vec::new(),
+            Self::Runtime(_)
+            | Self::Spawner(_)
+            | Self::Signals(_)
+            | Self::Disk(_)
+            | Self::NoKubeconfig
+            | Self::OwnProgram(_) => Vec::new(),
         }
     }
 }
@@ -172,10 +179,32 @@ pub(super) async fn second_signal(shutdown: &CancellationToken) -> Result<u8, St
 }
 
 pub(super) fn tmp_dir(settings: &Settings) -> Result<TmpDir, StartError> {
-    TmpDir::prepare(&settings.tmp_dir, settings.tmp_files).map_err(|source| StartError::TmpDir {
+    let prepare = match settings.work {
+        Work::Modules(_) => TmpDir::prepare,
+        Work::Hooks(_) => TmpDir::prepare_flat,
+    };
+    prepare(&settings.tmp_dir, settings.tmp_files).map_err(|source| no_tmp_dir(settings, source))
+}
+
+fn no_tmp_dir(settings: &Settings, source: io::Error) -> StartError {
+    StartError::TmpDir {
         path: settings.tmp_dir.clone(),
         source,
-    })
+    }
+}
+
+/// Where the kubeconfig for children goes. Hooks that stand alone need none when their own environment leads to our
+/// cluster.
+pub(super) fn private_dir(
+    settings: &Settings,
+    environment: &Environment,
+    tmp: &TmpDir,
+) -> Result<Option<PathBuf>, StartError> {
+    if matches!(settings.work, Work::Hooks(_)) && leads_to_our_cluster(settings, environment) {
+        return Ok(None);
+    }
+    let dir = tmp.private().map_err(|source| no_tmp_dir(settings, source))?;
+    Ok(Some(dir.to_owned()))
 }
 
 /// The directory of hooks that stand alone, with links resolved: hooks run with it, or a part of it, as their own.
@@ -226,7 +255,7 @@ pub(super) fn helm(
     let options = helm::Options {
         binary: modules.helm.binary.clone(),
         dir,
-        kubeconfig: cluster.kubeconfig().to_owned(),
+        kubeconfig: cluster.kubeconfig().ok_or(StartError::NoKubeconfig)?.to_owned(),
         namespace: cluster.namespace().to_owned(),
         search_path: environment.get("PATH").unwrap_or_default().to_owned(),
         home,
@@ -286,9 +315,11 @@ pub(super) fn hook_environment(
     cluster: &Cluster,
 ) -> Vec<(OsString, OsString)> {
     let mut variables = environment.inherited();
-    if !leads_to_our_cluster(settings, environment) {
+    if let Some(kubeconfig) = cluster.kubeconfig()
+        && !leads_to_our_cluster(settings, environment)
+    {
         variables.retain(|(name, _)| name != "KUBECONFIG");
-        variables.push(("KUBECONFIG".into(), cluster.kubeconfig().into()));
+        variables.push(("KUBECONFIG".into(), kubeconfig.into()));
     }
     variables
 }

@@ -58,7 +58,9 @@ async fn carry(mut changes: mpsc::Receiver<ObjectChange>, doors: Loop) {
 
 fn compile(text: &str) -> Result<Sieve, String> {
     let filter = Filter::compile(text).map_err(|error| error.to_string())?;
-    Ok(Arc::new(move |object| filter.apply(object).map_err(|error| error.to_string())))
+    Ok(Arc::new(move |object| {
+        filter.apply(object).map_err(|error| error.to_string())
+    }))
 }
 
 fn measure(meters: &Meters, seen: &Observation<'_>) {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Caller, CommandError, Output, Target, print};
+use super::{Caller, CommandError, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Config {
@@ -35,7 +35,7 @@ impl Config {
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let socket = self.target.socket(caller)?;
         match self.command {
-            ConfigCommand::List { output } => print(&socket.get(&format!("/config/list.{}", output.extension()))?),
+            ConfigCommand::List { output } => show(&socket.get(&format!("/config/list.{}", output.extension()))?),
             ConfigCommand::Set { name, value, duration } => {
                 let mut fields = vec![("name", name.as_str()), ("value", value.as_str())];
                 fields.extend(duration.as_deref().map(|duration| ("duration", duration)));

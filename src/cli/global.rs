@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Caller, CommandError, Form, Target, print};
+use super::{Caller, CommandError, Form, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Global {
@@ -39,6 +39,6 @@ impl Global {
             GlobalCommand::Snapshots => "snapshots",
         };
         let path = format!("/global/{document}.{}", self.output.extension());
-        print(&self.target.socket(caller)?.get(&path)?)
+        show(&self.target.socket(caller)?.get(&path)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Caller, CommandError, Output, Target, print};
+use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Hook {
@@ -33,6 +33,6 @@ impl Hook {
             HookCommand::List => format!("/hook/list.{extension}"),
             HookCommand::Snapshot { name } => format!("/hook/{name}/snapshots.{extension}"),
         };
-        print(&self.target.socket(caller)?.get(&path)?)
+        show(&self.target.socket(caller)?.get(&path)?)
     }
 }

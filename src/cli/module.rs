@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::socket::SocketError;
 use super::table::Table;
-use super::{Caller, CommandError, Form, Output, Target, print};
+use super::{Caller, CommandError, Form, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -80,20 +80,20 @@ impl Module {
         let answer = match self.command {
             ModuleCommand::List { output: Output::Text } => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;
-                Ok(table(&modules))
+                return print(&table(&modules));
             }
             ModuleCommand::List { output } => socket.get(&format!("/module/list.{}", output.extension())),
             ModuleCommand::Why { module } => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;
                 let found = modules.into_iter().find(|status| status.name == module);
-                Ok(why(&found.ok_or(CommandError::NoSuchModule { name: module })?))
+                return print(&why(&found.ok_or(CommandError::NoSuchModule { name: module })?));
             }
             ModuleCommand::Values(section) => section.print_from(&socket, "values"),
             ModuleCommand::Config(section) => section.print_from(&socket, "config"),
             ModuleCommand::Patches(named) => named.print_from(&socket, "patches"),
             ModuleCommand::Snapshots(named) => named.print_from(&socket, "snapshots"),
         };
-        print(&answer?)
+        show(&answer?)
     }
 }
 

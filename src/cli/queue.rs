@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use super::socket::Socket;
-use super::{Caller, CommandError, Output, Target, print};
+use super::{Caller, CommandError, Output, Target, print, show};
 use crate::settings::duration;
 
 /// What a terminal takes for the order to change its screen, or to clear it and go to its top.
@@ -66,10 +66,10 @@ impl Queue {
                 if watch {
                     show_again(&socket, &path, watch_interval)
                 } else {
-                    print(&socket.get(&path)?)
+                    show(&socket.get(&path)?)
                 }
             }
-            QueueCommand::Main => print(&socket.get(&format!("/queue/main.{extension}"))?),
+            QueueCommand::Main => show(&socket.get(&format!("/queue/main.{extension}"))?),
         }
     }
 }

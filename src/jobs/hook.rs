@@ -94,7 +94,8 @@ async fn ask(
         let printed = if stdout.trim().is_empty() {
             "nothing".to_owned()
         } else {
-            format!("`{}`", tail(&stdout))
+            // On one line, as the records of the log are.
+            format!("`{}`", tail(&stdout).replace('\n', " ⏎ "))
         };
         let report = format!("{what} failed: {}; it printed {printed}", Chain(&error));
         Failure::new(Class::Invalid, report).hint("is it a hook at all? files that are none must not be executable")

@@ -15,8 +15,11 @@ use fs_err as fs;
 use serde_json::json;
 use tempfile::TempDir;
 
+use tokio::sync::mpsc;
+
 use super::*;
 use crate::cluster::kubeconfig::Address;
+use crate::cluster::monitor::{Monitors, Settings};
 use crate::disk::{self, Layout};
 use crate::helm;
 use crate::settings::{MissingValues, TmpFiles};
@@ -62,14 +65,19 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         kube_config: vec![dir.join("kubeconfig")],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, "ns", tmp.dir(), Arc::new(Meters::new("addon_operator_")))
-        .await
-        .unwrap();
+    let cluster = Cluster::connect(
+        &address,
+        "ns",
+        Some(tmp.dir()),
+        Arc::new(Meters::new("addon_operator_")),
+    )
+    .await
+    .unwrap();
     let spawner = Spawner::new().unwrap();
     let options = helm::Options {
         binary: "/nowhere/helm".into(),
         dir: tmp.dir().to_owned(),
-        kubeconfig: cluster.kubeconfig().to_owned(),
+        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
         namespace: "ns".to_owned(),
         search_path: OsString::new(),
         home: None,
@@ -79,11 +87,19 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         timeout: Duration::from_mins(1),
     };
     let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
+    let kinds = crate::cluster::kinds::Kinds::new(cluster.clone());
+    let watching = Settings {
+        bound: Settings::BOUND,
+        patience: Settings::PATIENCE,
+        compile: |_| Err("no filters here".to_owned()),
+    };
+    let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
     Arc::new(Tools {
+        monitors,
         patcher: Patcher::new(
             cluster.clone(),
             crate::cluster::kinds::Kinds::new(cluster.clone()),
-            jobs::hook::jq,
+            hook::jq,
         ),
         meters: Arc::new(Meters::new("addon_operator_")),
         hooks_dir: None,

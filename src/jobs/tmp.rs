@@ -2,20 +2,25 @@
 //! a run sweeps away what killed runs left.
 
 use std::fs::Permissions;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use tempfile::TempPath;
 
 use crate::settings::TmpFiles;
 
 const RUN: &str = "run-";
 
-/// The directory of this run.
+/// Where files of this run go.
 #[derive(Debug)]
 pub struct TmpDir {
+    /// The directory of this run, which nobody else may enter.
+    run: PathBuf,
+    /// Where the files of hooks are: in there, or where their authors have always found them.
     dir: PathBuf,
     files: TmpFiles,
 }
@@ -55,34 +60,50 @@ impl TmpDir {
         if files == TmpFiles::Removed {
             sweep(parent);
         }
-        let dir = parent.join(format!("{RUN}{}", std::process::id()));
-        fs::create_dir_all(&dir)?;
-        fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
-        Ok(Self { dir, files })
+        let run = parent.join(format!("{RUN}{}", std::process::id()));
+        let dir = run.clone();
+        let this = Self { run, dir, files };
+        this.private()?;
+        Ok(this)
     }
 
-    /// The directory itself.
+    /// The same for hooks that stand alone, whose files lie in the given directory itself.
+    pub fn prepare_flat(parent: &Path, files: TmpFiles) -> io::Result<Self> {
+        fs::create_dir_all(parent)?;
+        if files == TmpFiles::Removed {
+            sweep(parent);
+        }
+        let run = parent.join(format!("{RUN}{}", std::process::id()));
+        let dir = parent.to_owned();
+        Ok(Self { run, dir, files })
+    }
+
+    /// The directory that nobody else may enter.
+    pub fn private(&self) -> io::Result<&Path> {
+        fs::create_dir_all(&self.run)?;
+        fs::set_permissions(&self.run, Permissions::from_mode(0o700))?;
+        Ok(&self.run)
+    }
+
+    /// Where the files of hooks are.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// A directory in it, for somebody's own use.
+    /// A directory that nobody else may enter, for somebody's own use.
     pub fn sub_dir(&self, name: &str) -> io::Result<PathBuf> {
-        let dir = self.dir.join(name);
+        let dir = self.private()?.join(name);
         fs::create_dir_all(&dir)?;
         Ok(dir)
     }
 
     /// A new file with this content, named so that a person recognises it.
     pub fn file(&self, prefix: &str, suffix: &str, content: &[u8]) -> io::Result<TmpFile> {
-        let mut file = tempfile::Builder::new()
-            .prefix(prefix)
-            .suffix(suffix)
-            .rand_bytes(16)
-            .tempfile_in(&self.dir)?;
-        file.write_all(content)?;
-        let path = file.into_temp_path();
-        let place = path.to_path_buf();
+        let place = self.dir.join(format!("{prefix}{}{suffix}", unique()));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(&place)?.write_all(content)?;
+        let path = TempPath::try_from_path(&place)?;
         Ok(match self.files {
             TmpFiles::Removed => TmpFile(Some(path), place),
             TmpFiles::Kept => {
@@ -96,11 +117,18 @@ impl TmpDir {
 impl Drop for TmpDir {
     fn drop(&mut self) {
         if self.files == TmpFiles::Removed
-            && let Err(error) = fs::remove_dir_all(&self.dir)
+            && self.run.exists()
+            && let Err(error) = fs::remove_dir_all(&self.run)
         {
             tracing::warn!(%error, "cannot remove the directory of temporary files");
         }
     }
+}
+
+/// 32 digits that no other file has: scripts of users tell files by them.
+fn unique() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
 }
 
 /// Removes the directories of runs whose process is gone. One with our own number is from before a restart.
@@ -164,6 +192,21 @@ mod tests {
         assert_eq!(file.read().unwrap(), "{}");
         drop(file);
         assert!(!path.exists());
+        drop(tmp);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_of_hooks_that_stand_alone_lie_in_the_directory_itself() {
+        let parent = tempfile::tempdir().unwrap();
+        let tmp = TmpDir::prepare_flat(parent.path(), TmpFiles::Removed).unwrap();
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+        let file = tmp.file("hook-a-", ".json", b"").unwrap();
+        assert_eq!(file.path().parent(), Some(parent.path()));
+        let name = file.path().file_stem().unwrap().to_str().unwrap();
+        assert!(name.len() == "hook-a-".len() + 32 && name != "hook-a-", "{name}");
+        drop(file);
+        tmp.sub_dir("own").unwrap();
         drop(tmp);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }

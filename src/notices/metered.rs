@@ -1,15 +1,19 @@
 //! Which meters a notice moves.
 
+use std::time::Duration;
+
 use addon_core::failure::Failure;
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, Notice};
 use addon_core::operator::event::{SyncAction, Usage};
 
+use crate::meters::bindings::Enabled;
+use crate::meters::queues::QueueAction;
 use crate::meters::table::{self, alone};
 use crate::meters::{self, Meters};
 
 /// Counts the notice.
-pub(super) fn count(notice: &Notice, meters: &Meters) {
+pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
     match notice {
         Notice::HooksConfigured { owner: _, bindings } => {
             for (hook, number) in bindings {
@@ -89,14 +93,15 @@ pub(super) fn count(notice: &Notice, meters: &Meters) {
             let (queue, waited) = (queue.as_str(), waited.as_secs_f64());
             meters.add(&table::TASK_WAIT_IN_QUEUE, [module, hook, binding, queue], waited);
             meters.add(&alone::TASK_WAIT, [hook, binding, queue], waited);
+            meters.queue_action(queue, QueueAction::GetFirst, decided_in);
         }
+        Notice::MonitorsStarted { hook, took } => meters.bindings_enabled(hook, *took, Enabled::Succeeded),
+        Notice::MonitorsFailed { hook, .. } => meters.bindings_enabled(hook, Duration::ZERO, Enabled::Failed),
+        Notice::TasksCompacted { queue, hook, .. } => meters.queue_compacted(queue.as_str(), hook.name.as_str()),
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
         Notice::HookStarted { .. }
-        | Notice::MonitorsStarted { .. }
-        | Notice::MonitorsFailed { .. }
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
-        | Notice::TasksCompacted { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }

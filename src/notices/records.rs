@@ -8,6 +8,8 @@ use addon_core::operator::effect::HookLabels;
 use addon_core::operator::event::{SyncAction, Usage};
 use tracing::{debug, error, info, warn};
 
+use crate::settings::Program;
+
 pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     info!(
         module = owner.module().map(ModuleName::as_str),
@@ -24,97 +26,88 @@ pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     }
 }
 
-pub(super) fn hook_started(hook: &HookId, labels: &HookLabels) {
-    let HookLabels {
-        binding,
-        binding_name,
-        queue,
-        activation,
-    } = labels;
-    info!(
-        hook = hook.name.as_str(),
-        module = module_of(hook),
-        binding,
-        binding.name = own_name(binding, binding_name),
-        queue = filled(queue),
-        event = filled(activation),
-        "Execute hook"
-    );
+/// A run as the log of each program labels it.
+pub(super) struct Run<'a> {
+    hook: &'a str,
+    module: Option<&'a str>,
+    binding: Option<&'a str>,
+    binding_name: Option<&'a str>,
+    queue: Option<&'a str>,
+    event: Option<&'a str>,
+    task: Option<&'static str>,
 }
 
-pub(super) fn hook_succeeded(hook: &HookId, labels: &HookLabels, usage: Usage) {
-    let HookLabels {
-        binding,
-        binding_name,
-        queue,
-        activation,
-    } = labels;
-    info!(
-        hook = hook.name.as_str(),
-        module = module_of(hook),
-        binding,
-        binding.name = own_name(binding, binding_name),
-        queue = filled(queue),
-        event = filled(activation),
-        seconds = seconds(usage.wall),
-        "Hook executed successfully"
-    );
-}
-
-pub(super) fn hook_allowed_to_fail(hook: &HookId, labels: &HookLabels, failure: &Failure) {
-    let HookLabels {
-        binding,
-        binding_name,
-        queue,
-        activation,
-    } = labels;
-    info!(
-        hook = hook.name.as_str(),
-        module = module_of(hook),
-        binding,
-        binding.name = own_name(binding, binding_name),
-        queue = filled(queue),
-        event = filled(activation),
-        error = failure.report,
-        class = failure.class.label(),
-        "Hook failed, but allowed to fail"
-    );
-}
-
-pub(super) fn hook_failed(
-    hook: &HookId,
-    labels: &HookLabels,
-    failure: &Failure,
-    failures: u32,
-    retry_in: Option<Duration>,
-) {
-    let HookLabels {
-        binding,
-        binding_name,
-        queue,
-        activation,
-    } = labels;
-    if failure.class == Class::Cancelled {
-        info!(
-            hook = hook.name.as_str(),
-            module = module_of(hook),
+impl<'a> Run<'a> {
+    pub(super) fn of(program: Program, hook: &'a HookId, labels: &'a HookLabels) -> Self {
+        let HookLabels {
             binding,
-            "Hook is cancelled"
-        );
+            binding_name,
+            queue,
+            activation,
+        } = labels;
+        let run = Self {
+            hook: hook.name.as_str(),
+            module: hook.owner.module().map(ModuleName::as_str),
+            binding: Some(binding),
+            binding_name: filled(binding_name).filter(|name| name != binding),
+            queue: filled(queue),
+            event: filled(activation),
+            task: None,
+        };
+        match program {
+            Program::AddonOperator => run,
+            Program::ShellOperator => Self {
+                binding: filled(binding_name),
+                binding_name: None,
+                event: Some(binding),
+                task: Some("HookRun"),
+                ..run
+            },
+        }
+    }
+}
+
+/// One record about a run, with what else there is to say.
+macro_rules! record {
+    ($level:ident, $run:expr, { $($field:tt)* }, $message:literal) => {
+        $level!(
+            hook = $run.hook,
+            module = $run.module,
+            binding = $run.binding,
+            binding.name = $run.binding_name,
+            queue = $run.queue,
+            event = $run.event,
+            task = $run.task,
+            $($field)*
+            $message
+        )
+    };
+}
+
+pub(super) fn hook_started(run: &Run<'_>) {
+    record!(info, run, {}, "Execute hook");
+}
+
+pub(super) fn hook_succeeded(run: &Run<'_>, usage: Usage) {
+    record!(info, run, { seconds = seconds(usage.wall), }, "Hook executed successfully");
+}
+
+pub(super) fn hook_allowed_to_fail(run: &Run<'_>, failure: &Failure) {
+    let (error, class) = (&failure.report, failure.class.label());
+    record!(info, run, { error, class, }, "Hook failed, but allowed to fail");
+}
+
+pub(super) fn hook_failed(run: &Run<'_>, failure: &Failure, failures: u32, retry_in: Option<Duration>) {
+    if failure.class == Class::Cancelled {
+        record!(info, run, {}, "Hook is cancelled");
         return;
     }
-    error!(
-        hook = hook.name.as_str(),
-        module = module_of(hook),
-        binding,
-        binding.name = own_name(binding, binding_name),
-        queue = filled(queue),
-        event = filled(activation),
-        error = failure.report,
-        class = failure.class.label(),
-        hint = hint(failure),
-        failures,
-        retry_in_seconds = retry_in.map(seconds),
+    let (error, class, hint) = (&failure.report, failure.class.label(), hint(failure));
+    let retry_in_seconds = retry_in.map(seconds);
+    record!(
+        error,
+        run,
+        { error, class, hint, failures, retry_in_seconds, },
         "Hook failed. Will retry after delay."
     );
 }
@@ -260,11 +253,6 @@ fn module_of(hook: &HookId) -> Option<&str> {
 /// Nothing for an empty text, so that the record has no empty field.
 fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
-}
-
-/// The name that the binding has besides its kind.
-fn own_name<'a>(binding: &str, name: &'a str) -> Option<&'a str> {
-    filled(name).filter(|name| *name != binding)
 }
 
 fn hint(failure: &Failure) -> Option<String> {

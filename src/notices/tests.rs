@@ -38,10 +38,10 @@ fn told(notices: &[Notice]) -> (Vec<Value>, String) {
         .with_writer(move || sink.clone())
         .finish();
     let meters = Arc::new(Meters::new("own_"));
-    let told = Notices::new(Arc::clone(&meters), "settings".to_owned());
+    let told = Notices::new(Arc::clone(&meters), Program::AddonOperator, "settings".to_owned());
     tracing::subscriber::with_default(subscriber, || {
         for notice in notices {
-            told.tell(notice);
+            told.tell(notice, Duration::ZERO);
         }
     });
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
@@ -243,9 +243,9 @@ fn what_we_cancelled_ourselves_is_no_error() {
 /// What the notices move where we serve hooks alone.
 fn moved_alone(notices: &[Notice]) -> Vec<String> {
     let meters = Arc::new(Meters::of_hooks_alone("own_"));
-    let told = Notices::new(Arc::clone(&meters), String::new());
+    let told = Notices::new(Arc::clone(&meters), Program::AddonOperator, String::new());
     for notice in notices {
-        told.tell(notice);
+        told.tell(notice, Duration::ZERO);
     }
     let text = meters.render(None);
     text.lines()
@@ -313,12 +313,12 @@ fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
 #[test]
 fn a_module_that_is_removed_takes_the_metrics_of_its_hooks_along() {
     let meters = Arc::new(Meters::new("own_"));
-    let told = Notices::new(Arc::clone(&meters), String::new());
+    let told = Notices::new(Arc::clone(&meters), Program::AddonOperator, String::new());
     let written = metric::parse(r#"{"name": "size", "set": 1}"#).unwrap();
     for owner in [module("one"), module("two")] {
         meters.apply_hook_metrics(&hook(owner.into()), written.operations.clone());
     }
-    told.tell(&Notice::ModuleDeleted { module: module("one") });
+    told.tell(&Notice::ModuleDeleted { module: module("one") }, Duration::ZERO);
     let text = meters.render_hooks();
     assert!(
         text.contains("module=\"two\"") && !text.contains("module=\"one\""),

@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::route::{Format, PATTERNS, Route, Section};
-use crate::cluster::monitor::Monitors;
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
 use super::{Loop, Unanswered, not_found, text};
+use crate::cluster::monitor::Monitors;
 
 /// What the routes answer from.
 #[derive(Debug, Clone)]

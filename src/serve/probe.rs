@@ -49,6 +49,14 @@ const ROUTES: [(&str, &str); 6] = [
     ("/discovery", "these routes as plain text"),
 ];
 
+/// Likewise where there are hooks alone.
+const ROUTES_OF_HOOKS: [(&str, &str); 4] = [
+    ("/metrics", "metrics of the operator"),
+    ("/metrics/hooks", "metrics that hooks emit"),
+    ("/discovery", "these routes as plain text"),
+    ("/debug/pprof/cmdline", "how the operator was started"),
+];
+
 /// The routes of the public port.
 pub fn router(probe: Probe) -> Router {
     Router::new()
@@ -63,23 +71,59 @@ pub fn router(probe: Probe) -> Router {
         .with_state(probe)
 }
 
+/// The routes of hooks that stand alone: what their monitoring knows, and nothing that an orchestrator would take for a
+/// probe.
+pub fn router_of_hooks(probe: Probe) -> Router {
+    Router::new()
+        .route("/", get(index_of_hooks))
+        .route("/metrics", get(own_metrics))
+        .route("/metrics/hooks", get(hook_metrics))
+        .route(
+            "/discovery",
+            get(async || text(StatusCode::OK, listed(&ROUTES_OF_HOOKS))),
+        )
+        .route("/debug/pprof/cmdline", get(command_line))
+        .fallback(not_found)
+        .with_state(probe)
+}
+
+/// What was typed to start us, with a zero between the words, as Go's page of that name has it.
+async fn command_line() -> Response {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    text(StatusCode::OK, words.join("\0"))
+}
+
+async fn index_of_hooks() -> Html<String> {
+    page("shell-operator", &ROUTES_OF_HOOKS)
+}
+
 async fn index() -> Html<String> {
-    let rows = ROUTES.iter().fold(String::new(), |mut rows, (path, about)| {
+    page("addon-operator", &ROUTES)
+}
+
+fn page(program: &str, routes: &[(&str, &str)]) -> Html<String> {
+    let rows = routes.iter().fold(String::new(), |mut rows, (path, about)| {
         let _ = writeln!(rows, "  <dt><a href=\"{path}\">{path}</a></dt>\n  <dd>{about}</dd>");
         rows
     });
     let page = include_str!("probe/index.html");
     Html(
         page.replace("{version}", env!("CARGO_PKG_VERSION"))
+            .replace("{program}", program)
             .replace("{routes}", rows.trim_end()),
     )
 }
 
 async fn discovery() -> Response {
-    let routes = ROUTES
+    text(StatusCode::OK, listed(&ROUTES))
+}
+
+fn listed(routes: &[(&str, &str)]) -> String {
+    routes
         .iter()
-        .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n");
-    text(StatusCode::OK, routes)
+        .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n")
 }
 
 /// The loop's own series are left out when it does not answer: what is left still says how the process is doing.
@@ -146,7 +190,11 @@ fn told_stale(watch: &StaleWatch) -> String {
         since,
         error,
     } = watch;
-    let place = if namespace.is_empty() { "all namespaces" } else { namespace };
+    let place = if namespace.is_empty() {
+        "all namespaces"
+    } else {
+        namespace
+    };
     let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     format!("nothing is known of {kind} in {place} for {} s{why}\n", since.as_secs())
 }

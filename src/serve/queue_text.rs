@@ -75,7 +75,8 @@ impl Summary {
 pub fn queues(reports: &[QueueReport], show_empty: bool) -> Queues<'_> {
     let (active, empty): (Vec<&QueueReport>, Vec<&QueueReport>) =
         reports.iter().partition(|queue| !queue.tasks.is_empty());
-    let empty = if show_empty { empty } else { Vec::new() };
+    let only_main = matches!(empty[..], [QueueReport { name, .. }] if name == MAIN);
+    let empty = if show_empty && !only_main { empty } else { Vec::new() };
     Queues {
         active: active.into_iter().map(queue).collect(),
         empty: empty.into_iter().map(queue).collect(),

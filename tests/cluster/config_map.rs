@@ -118,7 +118,7 @@ async fn an_unreachable_server_is_named_and_is_no_reading() {
         server: Some("https://127.0.0.1:1".to_owned()),
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, "ns", dir.path(), meters())
+    let cluster = Cluster::connect(&address, "ns", Some(dir.path()), meters())
         .await
         .expect("no request is made");
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));

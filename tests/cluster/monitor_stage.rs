@@ -56,7 +56,9 @@ impl Stage {
             server,
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, namespace.name(), dir.path()).await.unwrap();
+        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), super::world::meters())
+            .await
+            .unwrap();
         let (door, changes) = mpsc::channel(ROOM);
         let settings = Settings {
             bound,

@@ -42,7 +42,7 @@ impl Stage {
             server: server.map(str::to_owned),
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, self.namespace(), dir.path(), meters())
+        let cluster = Cluster::connect(&address, self.namespace(), Some(dir.path()), meters())
             .await
             .unwrap();
         self.patcher = patcher(cluster);

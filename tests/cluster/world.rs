@@ -15,6 +15,7 @@ use addon_core::values::{HookDocument, Store};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::cluster::monitor::{Monitors, Settings};
 use addon_operator::cluster::patch::Patcher;
 use addon_operator::disk::{self, Layout};
 use addon_operator::helm::{Helm, Options};
@@ -31,7 +32,7 @@ use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Meters that nobody reads.
@@ -187,14 +188,14 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         kube_config: vec![namespace.kubeconfig(User::Operator)],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, namespace.name(), tmp.dir(), meters())
+    let cluster = Cluster::connect(&address, namespace.name(), Some(tmp.dir()), meters())
         .await
         .unwrap();
     let spawner = Spawner::new().unwrap();
     let options = Options {
         binary: logging_helm(namespace, dir),
         dir: tmp.sub_dir("helm").unwrap(),
-        kubeconfig: cluster.kubeconfig().to_owned(),
+        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
         namespace: namespace.name().to_owned(),
         search_path: "/usr/bin:/bin".into(),
         home: None,
@@ -210,7 +211,15 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         missing_values: MissingValues::NoValues,
     };
     let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
+    let kinds = Kinds::new(cluster.clone());
+    let watching = Settings {
+        bound: Settings::BOUND,
+        patience: Settings::PATIENCE,
+        compile: |_| Err("no filters here".to_owned()),
+    };
+    let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
     Arc::new(Tools {
+        monitors,
         patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), jobs::hook::jq),
         meters: meters(),
         hooks_dir: None,

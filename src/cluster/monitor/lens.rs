@@ -244,7 +244,6 @@ fn read(text: &[u8], resource: &ApiResource) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use addon_core::name::BindingName;
     use kube::core::GroupVersionKind;
     use serde_json::json;
 
@@ -349,7 +348,7 @@ mod tests {
     #[test]
     fn a_filter_that_cannot_be_compiled_is_the_authors() {
         let binding: KubernetesBinding = serde_json::from_value(json!({
-            "name": BindingName::from("pods"), "apiVersion": null, "kind": "Pod", "events": [], "runOnSynchronization": true,
+            "name": "pods", "apiVersion": null, "kind": "Pod", "events": [], "runOnSynchronization": true,
             "waitForSynchronization": true, "keepFullObjects": true, "jqFilter": ".", "allowFailure": false, "names": [],
             "labels": null, "fields": [], "namespaces": null, "includeSnapshotsFrom": [], "queue": "main", "group": null,
         }))

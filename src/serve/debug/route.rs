@@ -82,7 +82,10 @@ impl<'a> Route<'a> {
             _ => return None,
         };
         // The name of a hook is a path itself.
-        if let Some(name) = path.strip_prefix("hook/").and_then(|rest| rest.strip_suffix("/snapshots")) {
+        if let Some(name) = path
+            .strip_prefix("hook/")
+            .and_then(|rest| rest.strip_suffix("/snapshots"))
+        {
             return Some(Self::HookSnapshots { name, format });
         }
         let segments: Vec<&str> = path.split('/').collect();

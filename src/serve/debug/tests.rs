@@ -38,7 +38,15 @@ fn document(query: &Asked) -> Answer {
 async fn ask(request: &str) -> (u16, String, String) {
     let (doors, _tasks) = stage::answering(document);
     let parameters = Arc::new(Parameters::new(LogLevel::Info, |_| {}));
-    stage::ask(router(Debug { doors, parameters }), request).await
+    stage::ask(
+        router(Debug {
+            doors,
+            parameters,
+            monitors: Arc::default(),
+        }),
+        request,
+    )
+    .await
 }
 
 #[tokio::test]

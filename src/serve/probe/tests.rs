@@ -11,6 +11,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         doors,
         meters: Arc::new(Meters::new("own_")),
         trouble,
+        monitors: Arc::default(),
     }
 }
 

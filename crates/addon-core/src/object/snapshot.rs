@@ -51,8 +51,8 @@ pub enum Change {
 /// How often something happened to the objects of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operations {
-    /// How many there are now.
-    pub count: u64,
+    /// By how many objects there are more now than there were.
+    pub count: i64,
     /// How many came.
     pub added: u64,
     /// How many went.
@@ -71,6 +71,8 @@ pub struct Snapshot {
     seq: u64,
     since_start: Operations,
     since_run: Operations,
+    /// How many objects the last run was shown.
+    at_run: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -129,13 +131,15 @@ impl Snapshot {
             let Sighting { name, view, digest } = sighting;
             let round = part.round;
             part.objects.insert(name, Kept { view, digest, round });
+            self.count(|operations| operations.added += 1);
         }
     }
 
     /// Takes an object out that went before the first listing was complete.
     pub fn unfill(&mut self, part: PartId, name: &ObjectName) {
-        if let Some(part) = self.parts.get_mut(&part) {
-            part.objects.remove(name);
+        let known = self.parts.get_mut(&part).and_then(|part| part.objects.remove(name));
+        if known.is_some() {
+            self.count(|operations| operations.added = operations.added.saturating_sub(1));
         }
     }
 
@@ -234,13 +238,23 @@ impl Snapshot {
 
     /// What happened since the start, and since the last run.
     pub fn operations(&self) -> [Operations; 2] {
-        let count = u64::try_from(self.len()).unwrap_or(u64::MAX);
-        [self.since_start, self.since_run].map(|operations| Operations { count, ..operations })
+        let whole = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+        let count = whole(self.len());
+        let since_start = Operations {
+            count,
+            ..self.since_start
+        };
+        let since_run = Operations {
+            count: count - whole(self.at_run),
+            ..self.since_run
+        };
+        [since_start, since_run]
     }
 
     /// A run is about to read this: what happens from now on is counted anew.
     pub fn begin_run(&mut self) {
         self.since_run = Operations::default();
+        self.at_run = self.len();
     }
 
     fn count(&mut self, change: impl Fn(&mut Operations)) {

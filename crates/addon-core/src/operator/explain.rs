@@ -1,5 +1,6 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -112,15 +113,35 @@ impl Operator {
             Lane::Named(name) => Some((name, lane, tasks)),
             Lane::Global | Lane::Module(_) | Lane::Release(_) => None,
         });
-        let named = named.map(|(name, lane, tasks)| QueueReport {
-            name: name.to_string(),
-            status: tasks
-                .front()
-                .map(|head| self.head_status(lane, head))
-                .unwrap_or_default(),
-            tasks: tasks.iter().map(|entry| self.task_report(entry, name)).collect(),
+        let mut reports: BTreeMap<&QueueName, QueueReport> = self.empty_queues().collect();
+        for (name, lane, tasks) in named {
+            let status = tasks.front().map(|head| self.head_status(lane, head));
+            let report = QueueReport {
+                name: name.to_string(),
+                status: status.unwrap_or_default(),
+                tasks: tasks.iter().map(|entry| self.task_report(entry, name)).collect(),
+            };
+            reports.insert(name, report);
+        }
+        std::iter::once(self.main_report())
+            .chain(reports.into_values())
+            .collect()
+    }
+
+    /// Every queue that a binding names, whether it was ever used or not.
+    fn empty_queues(&self) -> impl Iterator<Item = (&QueueName, QueueReport)> {
+        let named = self.hooks.values().flat_map(|config| {
+            let schedules = config.schedules.iter().map(|binding| &binding.queue);
+            schedules.chain(config.kubernetes.iter().map(|binding| &binding.queue))
         });
-        std::iter::once(self.main_report()).chain(named).collect()
+        named.filter(|name| **name != QueueName::main()).map(|name| {
+            let report = QueueReport {
+                name: name.to_string(),
+                status: String::new(),
+                tasks: Vec::new(),
+            };
+            (name, report)
+        })
     }
 
     /// All lanes that the name `main` stands for: modules in their order, then those whose turn will come, then what

@@ -214,7 +214,7 @@ impl Task {
         match self {
             Self::Hook(task) => task.describe(kind),
             Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => match mode {
-                Mode::Hooks => format!("{kind}:{queue}::{}:{kind}", hook.name),
+                Mode::Hooks => format!("{kind}:::{}:{kind}", hook.name),
                 Mode::Addons => format!("{kind}:{queue}::{}", hook.name),
             },
             Self::AwaitFirstRuns => format!("{kind}:{queue}"),

@@ -5,6 +5,7 @@ use super::fields::{Fields, Problems};
 use super::{ConfigError, HookConfig};
 use crate::hook::crontab::Crontab;
 use crate::name::{BindingName, QueueName};
+use crate::object::filter::Filter;
 
 /// Notes what is of the right form and still means nothing.
 #[derive(Default)]
@@ -46,6 +47,15 @@ impl Reader {
             || Some(QueueName::main()),
             |text| self.noted(QueueName::parse(text), "queue"),
         )
+    }
+
+    /// A filter that can be applied; none for an empty text.
+    pub(super) fn jq_filter(&mut self, text: Option<&str>) -> Option<String> {
+        let text = text.filter(|text| !text.is_empty())?;
+        if let Err(error) = Filter::compile(text) {
+            self.note(&format!("jqFilter: compile jqFilter: {error}"));
+        }
+        Some(text.to_owned())
     }
 
     pub(super) fn crontab(&mut self, text: &str) -> Option<Crontab> {

@@ -80,10 +80,7 @@ fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<Ku
         run_on_synchronization: false,
         wait_for_synchronization: true,
         keep_full_objects: true,
-        jq_filter: fields
-            .text("jqFilter")
-            .filter(|filter| !filter.is_empty())
-            .map(str::to_owned),
+        jq_filter: reader.jq_filter(fields.text("jqFilter")),
         allow_failure: fields.flag("allowFailure", false),
         names: fields
             .text("objectName")

@@ -148,10 +148,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
         // In the queue of everybody there is nothing that could go on without waiting.
         wait_for_synchronization: wait || !explicit_queue,
         keep_full_objects: fields.flag("keepFullObjectsInMemory", true),
-        jq_filter: fields
-            .text("jqFilter")
-            .filter(|filter| !filter.is_empty())
-            .map(str::to_owned),
+        jq_filter: reader.jq_filter(fields.text("jqFilter")),
         allow_failure: fields.flag("allowFailure", false),
         names,
         labels: selector(&mut fields, "labelSelector", reader),

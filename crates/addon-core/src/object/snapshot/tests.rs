@@ -55,6 +55,7 @@ fn the_first_listing_is_no_change() {
         since_start,
         Operations {
             count: 1,
+            added: 1,
             ..Operations::default()
         }
     );
@@ -108,6 +109,7 @@ fn operations_are_counted_since_the_start_and_since_the_last_run() {
     assert_eq!(
         since_run,
         Operations {
+            count: -1,
             added: 0,
             modified: 0,
             ..expected
