@@ -5,6 +5,8 @@
 mod backoff;
 mod end;
 mod jobs;
+mod limit;
+mod monitors;
 mod order;
 mod removal;
 mod values;
@@ -85,6 +87,8 @@ pub struct Checks {
     globals: values::Globals,
     backoff: backoff::Backoffs,
     jobs: jobs::Jobs,
+    limits: limit::Limits,
+    monitored: monitors::Monitored,
     order: order::Order,
     removal: removal::Removals,
 }
@@ -124,10 +128,13 @@ impl Checks {
         self.echo_causes_nothing(step)?;
         values::check(step, std::mem::take(&mut self.trespassed))?;
         self.globals.note(step);
+        self.monitored.event(step);
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             self.backoff.effect(step, effect)?;
             self.order.effect(step, effect)?;
+            self.monitored.effect(step, effect)?;
+            self.limits.effect(step, effect)?;
             self.removal.effect(step, effect)?;
             if let Effect::Tell(
                 Notice::ModuleReady { module, .. }
@@ -143,7 +150,13 @@ impl Checks {
             }
         }
         self.order.event(step);
+        self.monitored.over(step);
         self.jobs.check(step, &starts)
+    }
+
+    /// Everything that must hold once nothing is left to do.
+    pub fn at_rest(&self, life: &Life) -> Result<(), Violation> {
+        self.monitored.at_rest(life)
     }
 
     /// M6: our own writes, and news that are none, set off nothing.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::dice::Dice;
 use crate::flat::{self, Flat};
 use crate::run::Case;
-use crate::setup::{Deed, HookSpec, ModuleSpec, ReleaseSpec, Schedule, Script, Setup, Source};
+use crate::setup::{Deed, HookSpec, ModuleSpec, ReleaseSpec, Schedule, Script, Setup, Source, Watch};
 
 /// Names of modules; each is restorable from its camelCase.
 const NAMES: [&str; 6] = ["alpha", "beta-two", "gamma", "delta", "epsilon-long-name", "zeta"];
@@ -15,12 +15,17 @@ const NAMES: [&str; 6] = ["alpha", "beta-two", "gamma", "delta", "epsilon-long-n
 const STRAYS: [&str; 4] = ["old-one", "old-two", "old-three", "the-operator"];
 /// Keys that users set; hooks only read them.
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
+/// Kinds of objects that hooks watch.
+const KINDS: [&str; 3] = ["Pod", "Node", "Job"];
 
 /// The case of a seed.
 pub fn case(seed: u64, actions: usize) -> Case {
     let mut dice = Dice::new(seed);
-    let setup = setup(&mut dice);
+    let mut setup = setup(&mut dice);
     let actions = history::actions(&mut dice, &setup, actions);
+    if dice.chance(12) {
+        alone(&mut setup);
+    }
     Case { seed, setup, actions }
 }
 
@@ -56,6 +61,25 @@ fn setup(dice: &mut Dice) -> Setup {
         faults: faults(dice, &names),
         modules,
     }
+}
+
+/// Hooks alone: those of modules too, without what only modules have.
+fn alone(setup: &mut Setup) {
+    let modules = std::mem::take(&mut setup.modules);
+    let hooks = modules.into_iter().flat_map(|module| module.hooks).take(3);
+    setup.global_hooks.extend(hooks);
+    for (index, hook) in setup.global_hooks.iter_mut().enumerate() {
+        hook.name = format!("hooks/h{index}.sh");
+        hook.stages.retain(|stage, _| stage == "onStartup");
+        if hook.stages.is_empty() && hook.schedules.is_empty() && hook.watches.is_empty() {
+            hook.stages.insert("onStartup".to_owned(), 1);
+        }
+        hook.does.clear();
+        hook.trespasses = 0;
+    }
+    setup.releases.clear();
+    setup.alone = true;
+    setup.strict = false;
 }
 
 /// What fails at first, so that others already wait for it when it recovers.
@@ -192,9 +216,19 @@ fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -
             });
         }
     }
-    if spec.stages.is_empty() && spec.schedules.is_empty() {
+    if dice.chance(35) {
+        watches(dice, &mut spec);
+    }
+    if dice.chance(8) {
+        spec.limit = Some((dice.between(1, 4), dice.between(1, 3)));
+    }
+    if spec.stages.is_empty() && spec.schedules.is_empty() && spec.watches.is_empty() {
         let (stage, _) = dice.pick(stages);
         spec.stages.insert((*stage).to_owned(), number(dice));
+    }
+    if !spec.runs() {
+        // It runs when something changes, and that may be never.
+        return spec;
     }
     for _ in 0..pick_count(dice, &[20, 60, 20]) {
         let to = match dice.between(0, 4) {
@@ -216,6 +250,22 @@ fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -
     spec
 }
 
+fn watches(dice: &mut Dice, spec: &mut HookSpec) {
+    for _ in 0..dice.count(1, 3) {
+        let queue = dice.chance(45).then(|| (*dice.pick(&["q-one", "q-two"])).to_owned());
+        let watch = Watch {
+            kind: (*dice.pick(&KINDS)).to_owned(),
+            queue,
+            group: dice.chance(30).then(|| "g".to_owned()),
+            skips: dice.chance(20),
+            unawaited: dice.chance(30),
+            // One that runs for nothing else might never do what it does.
+            allow_failure: spec.follows() && dice.chance(25),
+        };
+        spec.watches.push(watch);
+    }
+}
+
 /// Each module is switched by at most one global hook, so that the end does not depend on an order.
 fn flags(dice: &mut Dice, hooks: &mut [HookSpec], names: &[&str]) {
     if hooks.is_empty() {
@@ -227,6 +277,9 @@ fn flags(dice: &mut Dice, hooks: &mut [HookSpec], names: &[&str]) {
         }
         let index = dice.count(0, hooks.len() as u64 - 1);
         let hook = &mut hooks[index];
+        if !hook.runs() {
+            continue;
+        }
         let module = (*name).to_owned();
         if hook.follows() && dice.chance(50) {
             hook.does.push(Deed::FlagFrom {

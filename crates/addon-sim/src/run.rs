@@ -313,13 +313,13 @@ impl<'a> Run<'a> {
         for effect in effects {
             self.carry_out(effect);
         }
-        self.checks
-            .rest(&self.world, &self.life, &self.seen, self.future.is_empty())?;
         if self.life.exited {
             self.note("the process has ended and is started again".to_owned());
             self.restart();
+            return Ok(());
         }
-        Ok(())
+        self.checks
+            .rest(&self.world, &self.life, &self.seen, self.future.is_empty())
     }
 
     /// A timer that changes nothing must at least be set to a later time.

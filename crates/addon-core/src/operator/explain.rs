@@ -271,11 +271,16 @@ impl Operator {
             State::Backoff(until) => {
                 format!("sleep after fail for {}s", (until - self.now.tick).as_secs_f64().ceil())
             }
-            State::Held(_) => match self.rates.waits(lane) {
-                Some(hook) => format!("waits for the rate limit of {hook}"),
-                None => "run first task".to_owned(),
-            },
+            State::Held(until) => {
+                let wait = (until - self.now.tick).as_secs_f64().ceil();
+                format!("sleep for {wait}s: {}", self.rate_limit_of(lane))
+            }
         }
+    }
+
+    fn rate_limit_of(&self, lane: &Lane) -> String {
+        let hook = self.rates.waits(lane).map(ToString::to_string);
+        format!("the rate limit of {}", hook.unwrap_or_default())
     }
 
     fn module_reports(&self) -> Vec<ModuleReport> {
@@ -327,7 +332,7 @@ impl Operator {
                         life => life.describe().to_owned(),
                     },
                 },
-                State::Held(_) => self.head_status(&lane, head),
+                State::Held(_) => self.rate_limit_of(&lane),
                 State::Parked => self.outstanding(unit).join("; "),
                 State::Ready => "a free slot".to_owned(),
             };

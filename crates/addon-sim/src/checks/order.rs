@@ -108,13 +108,14 @@ impl Order {
         ensure(!run.contexts.is_empty(), "H3", || {
             format!("{} runs without a context", run.hook)
         })?;
-        if stage == "schedule" {
-            let known = self
-                .hooks(&owner)
-                .iter()
-                .any(|hook| hook.name == name && !hook.schedules.is_empty());
+        if matches!(stage, "schedule" | "kubernetes") {
+            let binds = |hook: &HookSpec| match stage {
+                "schedule" => !hook.schedules.is_empty(),
+                _ => !hook.watches.is_empty(),
+            };
+            let known = self.hooks(&owner).iter().any(|hook| hook.name == name && binds(hook));
             ensure(known, "M3", || {
-                format!("{} runs on a schedule that it has not", run.hook)
+                format!("{} runs for a {stage} that it has not", run.hook)
             })?;
             if owner != "global" {
                 self.require(step, &owner, "onStartup", "M3")?;
@@ -219,13 +220,15 @@ impl Order {
         let specs = self.hooks(&owner_name(&hook.owner));
         let index = labels
             .binding_name
-            .strip_prefix('s')
+            .strip_prefix(['s', 'w'])
             .and_then(|index| index.parse::<usize>().ok());
-        let schedule = specs.iter().find(|spec| spec.name == hook.name.as_str()).zip(index);
-        let may = schedule
-            .and_then(|(spec, index)| spec.schedules.get(index))
-            .is_some_and(|one| one.allow_failure);
-        let wanted = may && labels.binding == "schedule" && failure.class != Class::Defect;
+        let spec = specs.iter().find(|spec| spec.name == hook.name.as_str()).zip(index);
+        let may = spec.is_some_and(|(spec, index)| match labels.binding {
+            "schedule" => spec.schedules.get(index).is_some_and(|one| one.allow_failure),
+            "kubernetes" => spec.watches.get(index).is_some_and(|one| one.allow_failure),
+            _ => false,
+        });
+        let wanted = may && failure.class != Class::Defect;
         ensure(allowed == wanted, "H4", || {
             format!(
                 "a failure of {hook} at {} is let pass: {allowed}, but should be: {wanted}",
@@ -249,7 +252,13 @@ impl Order {
                 failure,
                 allowed,
                 ..
-            } => self.passing(hook, labels, failure, *allowed)?,
+            } => {
+                if let (Some(module), "kubernetes", false) = (hook.owner.module(), labels.binding, *allowed) {
+                    self.tried.insert(module.to_string());
+                    self.failed.insert(module.to_string());
+                }
+                self.passing(hook, labels, failure, *allowed)?;
+            }
             Notice::HelmFinished { module, .. } => {
                 self.synced.insert(module.to_string());
             }

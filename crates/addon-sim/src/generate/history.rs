@@ -1,6 +1,6 @@
 //! Histories: what happens while the operator runs, by weights.
 
-use super::{KEYS, STRAYS, config, number, values};
+use super::{KEYS, KINDS, STRAYS, config, number, values};
 use crate::action::{Action, Misreading, Timed};
 use crate::dice::Dice;
 use crate::flat;
@@ -34,7 +34,7 @@ fn action(dice: &mut Dice, setup: &Setup, favourite: &ModuleSpec) -> Action {
     } else {
         dice.pick(&setup.modules).clone()
     };
-    match dice.between(0, 100) {
+    match dice.between(0, 130) {
         0..=33 => edit(dice, &module),
         34..=36 => Action::DeleteConfigMap,
         37..=41 => {
@@ -69,6 +69,11 @@ fn action(dice: &mut Dice, setup: &Setup, favourite: &ModuleSpec) -> Action {
             Action::Foreign(name)
         }
         87..=95 => Action::Kill,
+        96..=125 => Action::Object {
+            kind: (*dice.pick(&KINDS)).to_owned(),
+            name: (*dice.pick(&["a", "b", "c"])).to_owned(),
+            gone: dice.chance(25),
+        },
         _ => Action::Shutdown,
     }
 }
@@ -103,7 +108,8 @@ fn fault(dice: &mut Dice, setup: &Setup, module: &ModuleSpec) -> String {
         7 => format!("delete/{}", dice.pick(&STRAYS)),
         8..=9 => format!("script/{name}"),
         10..=11 => format!("configure/{name}"),
-        12..=14 if !module.hooks.is_empty() => format!("hook/{name}/{}", dice.pick(&module.hooks).name),
+        12 if !module.hooks.is_empty() => format!("watch/{name}/{}", dice.pick(&module.hooks).name),
+        13..=14 if !module.hooks.is_empty() => format!("hook/{name}/{}", dice.pick(&module.hooks).name),
         12..=15 if !setup.global_hooks.is_empty() => format!("hook/global/{}", dice.pick(&setup.global_hooks).name),
         16 => "list".to_owned(),
         17 => "load-state".to_owned(),

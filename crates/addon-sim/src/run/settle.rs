@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::checks::{Violation, check_end};
 use crate::flat::{self, Flat};
 use crate::model;
-use crate::setup::{Deed, HookSpec, Setup};
+use crate::setup::{Deed, HookSpec, Setup, Watch};
 
 /// Longer than the rarest schedule of a simulated hook, twice over, in microseconds.
 const ROUND: u64 = 2 * 610 * 1_000_000;
@@ -154,7 +154,13 @@ impl Run<'_> {
 
     fn check_rest(&self) -> Result<(), Violation> {
         let end = model::end(&self.world.setup, &self.life.told.config);
-        check_end(&end, &self.world, &self.life, &self.seen)
+        check_end(&end, &self.world, &self.life, &self.seen)?;
+        let status = &self.seen.status;
+        if self.world.setup.strict && (!status.ready || status.converge_tasks > 0) {
+            // What holds up the others holds up what they have to be told too.
+            return Ok(());
+        }
+        self.checks.at_rest(&self.life)
     }
 }
 
@@ -162,7 +168,10 @@ impl Run<'_> {
 fn is_foreseeable(setup: &Setup) -> bool {
     let early = |hook: &HookSpec, stages: [&str; 2]| {
         let idle = hook.does.iter().all(|deed| matches!(deed, Deed::SetConfig { .. }));
-        idle || !hook.runs() || stages.iter().any(|stage| hook.stages.contains_key(*stage))
+        let watches = |watch: &Watch| watch.is_awaited() && !watch.skips && !watch.allow_failure;
+        idle || !hook.runs()
+            || hook.watches.iter().any(watches)
+            || stages.iter().any(|stage| hook.stages.contains_key(*stage))
     };
     setup
         .global_hooks

@@ -14,10 +14,7 @@ fn a_hook_that_has_run_too_often_waits_by_name_and_its_queue_with_it() {
         )
         .start();
     assert_eq!(world.take_log(), ["one/a.sh onStartup", "one/a.sh watch"]);
-    assert_eq!(
-        world.waits_for("one"),
-        "waits for the rate limit of hook 'a.sh' of module 'one'"
-    );
+    assert_eq!(world.waits_for("one"), "the rate limit of hook 'a.sh' of module 'one'");
     let (at, waiting) = world.operator.poll_timeout().unwrap();
     assert!(matches!(waiting, Waiting::RateLimit { hook } if hook.name.as_str() == "a.sh"));
     assert!(at - world.tick <= Duration::from_secs(10));

@@ -1,0 +1,39 @@
+//! R6: no hook runs more often than its settings allow.
+
+use std::collections::BTreeMap;
+
+use addon_core::name::HookId;
+use addon_core::operator::effect::{Effect, HookRun, Job};
+
+use super::{Step, Violation, ensure};
+use crate::world::owner_name;
+
+/// When hooks with settings began to run, in microseconds of the world.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    began: BTreeMap<HookId, Vec<u64>>,
+}
+
+impl Limits {
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        let Effect::StartJob(_, Job::RunHook(HookRun { hook, .. })) = effect else {
+            return Ok(());
+        };
+        let specs = step.world.hooks(&owner_name(&hook.owner));
+        let spec = specs.iter().find(|spec| spec.name == hook.name.as_str());
+        let Some((seconds, burst)) = spec.and_then(|spec| spec.limit) else {
+            return Ok(());
+        };
+        let began = self.began.entry(hook.clone()).or_default();
+        began.push(step.clock);
+        // In whatever stretch of time: what was saved up, and what was earned since.
+        for (before, start) in began.iter().rev().enumerate() {
+            let earned = (step.clock - start) / (seconds * 1_000_000);
+            let runs = before as u64 + 1;
+            ensure(runs <= burst.max(1) + earned, "R6", || {
+                format!("{hook} ran {runs} times since {start}, and may {burst} times and once in {seconds} s")
+            })?;
+        }
+        Ok(())
+    }
+}

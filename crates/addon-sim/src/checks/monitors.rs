@@ -1,0 +1,348 @@
+//! M5: what changes is either inside of what a first run read, or told afterwards, once and in order. M3 as far as first
+//! runs go. And nothing comes from monitors that were stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::hook::context::BindingContext;
+use addon_core::name::{BindingName, HookId, MonitorId};
+use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice};
+use addon_core::operator::event::{Done, Event};
+
+use super::jobs::{lane, lane_of};
+use super::{Step, Violation, ensure};
+use crate::life::Life;
+use crate::monitors::told;
+use crate::setup::{HookSpec, Watch};
+use crate::world::owner_name;
+
+/// What is known of every monitor, and of the runs under way.
+#[derive(Debug, Default)]
+pub(super) struct Monitored {
+    known: BTreeMap<MonitorId, Known>,
+    stopped: BTreeSet<MonitorId>,
+    /// How many bindings the hooks of an owner said they have.
+    bindings: BTreeMap<String, usize>,
+    runs: BTreeMap<String, Run>,
+}
+
+#[derive(Debug)]
+struct Known {
+    hook: HookId,
+    binding: BindingName,
+    watch: Watch,
+    started: bool,
+    /// Its first run is over.
+    open: bool,
+    /// The last change that the hook knows of; nothing after a failure that was let pass.
+    upto: Option<u64>,
+    /// The last change that a run was told of.
+    last: u64,
+    /// Its module was switched off: nobody has to be told.
+    idle: bool,
+}
+
+/// A run of a hook, as far as it is about objects.
+#[derive(Debug, Default)]
+struct Run {
+    firsts: Vec<MonitorId>,
+    events: Vec<(MonitorId, u64)>,
+    /// Groups of which it tells.
+    groups: BTreeSet<String>,
+    read: BTreeMap<MonitorId, u64>,
+}
+
+/// The hooks of an owner as they were when the directories were read.
+fn hooks<'a>(step: &Step<'a>, owner: &str) -> &'a [HookSpec] {
+    let known = step.life.told.knows(owner);
+    known.map_or(&step.world.setup.global_hooks, |module| &module.hooks)
+}
+
+fn watch_of(step: &Step<'_>, hook: &HookId, binding: &BindingName) -> Option<Watch> {
+    let specs = hooks(step, &owner_name(&hook.owner));
+    let spec = specs.iter().find(|spec| spec.name == hook.name.as_str())?;
+    let index = binding.as_str().strip_prefix('w')?.parse::<usize>().ok()?;
+    spec.watches.get(index).cloned()
+}
+
+impl Monitored {
+    /// What is learnt from the event, before its effects.
+    pub(super) fn event(&mut self, step: &Step<'_>) {
+        let Event::JobFinished(_, result) = step.event else {
+            return;
+        };
+        match (step.ended, result) {
+            (Some(job @ Job::RunHook(_)), Ok(Done::HookRan { read, .. })) => {
+                if let Some(run) = lane(job).and_then(|lane| self.runs.get_mut(&lane)) {
+                    run.read.clone_from(read);
+                }
+            }
+            (Some(Job::ConfigureHooks(owner)), Ok(Done::HooksConfigured(hooks))) => {
+                let bindings = hooks.iter().map(|(_, config)| config.kubernetes.len());
+                self.bindings.insert(owner_name(owner), bindings.sum());
+            }
+            (Some(Job::StartMonitors { monitors, .. }), Ok(_)) => {
+                for start in monitors {
+                    if let Some(known) = self.known.get_mut(&start.id) {
+                        known.started = true;
+                    }
+                }
+            }
+            (Some(Job::StartMonitors { monitors, .. }), Err(_)) => {
+                for start in monitors {
+                    self.known.remove(&start.id);
+                    self.stopped.insert(start.id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(_, Job::StartMonitors { hook, monitors }) => self.start(step, hook, monitors),
+            Effect::StartJob(_, job @ Job::RunHook(run)) => {
+                if let (Some(lane), found) = (lane(job), self.run(run)?) {
+                    self.runs.insert(lane, found);
+                }
+                self.order(step, run)
+            }
+            Effect::StartJob(_, Job::SyncRelease { module, .. }) => self.all_open(module.as_str(), "M3"),
+            Effect::StopMonitors(ids) => {
+                for id in ids {
+                    let known = self.known.remove(id);
+                    ensure(known.is_some() && self.stopped.insert(*id), "W1", || {
+                        format!("monitor {} is stopped and does not watch", id.0)
+                    })?;
+                }
+                Ok(())
+            }
+            Effect::Tell(notice) => self.notice(notice),
+            _ => Ok(()),
+        }
+    }
+
+    /// A step is over: changes for a module that is not to run are for nobody.
+    pub(super) fn over(&mut self, step: &Step<'_>) {
+        for known in self.known.values_mut() {
+            if let Some(module) = known.hook.owner.module() {
+                let report = step.after.modules.get(module.as_str());
+                known.idle |= report.is_none_or(|module| !module.enabled || module.state == "Deleting");
+            }
+        }
+    }
+
+    fn start(&mut self, step: &Step<'_>, hook: &HookId, starts: &[MonitorStart]) -> Result<(), Violation> {
+        if step.world.setup.alone {
+            let before = self.known.values().find(|known| !known.open);
+            ensure(before.is_none(), "G2", || {
+                format!("the monitors of {hook} are started before {before:?} is open")
+            })?;
+        }
+        for start in starts {
+            let used = self.known.contains_key(&start.id) || self.stopped.contains(&start.id);
+            ensure(!used, "W1", || format!("the name {} is used twice", start.id.0))?;
+            let twice = self
+                .known
+                .values()
+                .find(|known| known.hook == *hook && known.binding == start.binding.name);
+            ensure(twice.is_none(), "W1", || format!("{hook} is watched twice: {twice:?}"))?;
+            let binding = start.binding.name.clone();
+            let known = Known {
+                hook: hook.clone(),
+                watch: watch_of(step, hook, &binding).unwrap_or_default(),
+                binding,
+                started: false,
+                open: false,
+                upto: Some(0),
+                last: 0,
+                idle: false,
+            };
+            self.known.insert(start.id, known);
+        }
+        Ok(())
+    }
+
+    /// A run begins: what it tells of objects must come next for the hook.
+    fn run(&self, run: &HookRun) -> Result<Run, Violation> {
+        let mut found = Run::default();
+        let mut next: BTreeMap<MonitorId, u64> = BTreeMap::new();
+        for context in &run.contexts {
+            found.groups.extend(context.group().map(str::to_owned));
+            match context {
+                BindingContext::Synchronization(of) => {
+                    let of_hook = |known: &Known| known.hook == run.hook && known.binding == of.binding;
+                    let monitor = self.known.iter().find(|(_, known)| of_hook(known));
+                    let good = monitor.filter(|(_, known)| known.started && !known.open);
+                    let Some((id, _)) = good else {
+                        let text = format!("{} runs for all of {}, but that is {monitor:?}", run.hook, of.binding);
+                        return Err(Violation::new("M5", text));
+                    };
+                    found.firsts.push(*id);
+                }
+                BindingContext::Event { object, .. } => {
+                    let (id, seq) = told(object).ok_or_else(|| Violation::new("M5", "an object that nobody told"))?;
+                    self.tells(run, id, seq, &mut next)?;
+                    found.events.push((id, seq));
+                }
+                _ => {}
+            }
+        }
+        for (name, id) in &run.snapshots {
+            let known = self.known.get(id);
+            let own = known.is_some_and(|known| known.hook == run.hook && known.binding == *name && known.started);
+            ensure(own, "W2", || format!("{} reads {name} from {known:?}", run.hook))?;
+        }
+        let lacking = run
+            .contexts
+            .iter()
+            .flat_map(BindingContext::wanted_snapshots)
+            .find(|name| !run.snapshots.contains_key(*name));
+        let removed = matches!(run.labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+        ensure(lacking.is_none() || removed, "W2", || {
+            format!("{} wants {lacking:?}, which nobody watches", run.hook)
+        })?;
+        Ok(found)
+    }
+
+    fn tells(
+        &self,
+        run: &HookRun,
+        id: MonitorId,
+        seq: u64,
+        next: &mut BTreeMap<MonitorId, u64>,
+    ) -> Result<(), Violation> {
+        let Some(known) = self.known.get(&id) else {
+            let text = format!("{} is told of a monitor that was stopped: {}", run.hook, id.0);
+            return Err(Violation::new("W1", text));
+        };
+        ensure(known.open && known.hook == run.hook, "M5", || {
+            format!(
+                "{} is told change {seq} of {known:?} before its first run was over",
+                run.hook
+            )
+        })?;
+        // Of a group not every one is told by itself.
+        let expected = match (&known.watch.group, known.upto) {
+            (None, Some(upto)) => Some(upto + 1),
+            _ => None,
+        };
+        let expected = next
+            .insert(id, seq + 1)
+            .filter(|_| known.watch.group.is_none())
+            .or(expected);
+        ensure(
+            expected.is_none_or(|expected| seq == expected) && seq > known.last,
+            "M5",
+            || format!("{} is told change {seq} of {known:?}, next is {expected:?}", run.hook),
+        )
+    }
+
+    /// What may run only after first runs that must be waited for.
+    fn order(&self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
+        let owner = owner_name(&run.hook.owner);
+        match run.labels.binding {
+            "beforeAll" if !step.before.status.ready => self.all_open("global", "G2"),
+            "beforeHelm" | "afterHelm" => self.all_open(&owner, "M3"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every first run of the owner that must be waited for is over.
+    fn all_open(&self, owner: &str, invariant: &'static str) -> Result<(), Violation> {
+        let of_owner = || {
+            self.known
+                .values()
+                .filter(|known| owner_name(&known.hook.owner) == owner)
+        };
+        let wanted = self.bindings.get(owner).copied().unwrap_or_default();
+        let watched = of_owner().filter(|known| known.started && !known.idle).count();
+        ensure(watched == wanted, invariant, || {
+            format!("{owner} goes on with {watched} of {wanted} bindings watched")
+        })?;
+        let closed = of_owner().find(|known| known.watch.is_awaited() && !known.open);
+        ensure(closed.is_none(), invariant, || {
+            format!("{owner} goes on before a first run is over: {closed:?}")
+        })
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<(), Violation> {
+        match notice {
+            Notice::HookSucceeded { hook, labels, .. } => {
+                if let Some(run) = self.runs.remove(&lane_of(&hook.owner, &labels.queue)) {
+                    self.told(hook, &run, true);
+                }
+            }
+            Notice::HookFailed {
+                hook, labels, allowed, ..
+            } => {
+                let run = self.runs.remove(&lane_of(&hook.owner, &labels.queue));
+                if let Some(run) = run.filter(|_| *allowed) {
+                    self.told(hook, &run, false);
+                }
+            }
+            Notice::EventsUnlocked { hook, bindings } => {
+                for binding in bindings {
+                    let of_hook = |known: &&mut Known| known.hook == *hook && known.binding == *binding;
+                    let Some(known) = self.known.values_mut().find(of_hook) else {
+                        continue;
+                    };
+                    // A first run may have been told by another one of its group.
+                    let grouped = known.watch.group.is_some();
+                    ensure(known.open || known.watch.skips || known.idle || grouped, "M5", || {
+                        format!("{known:?} is unlocked without a first run")
+                    })?;
+                    known.open = true;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A run succeeded, or its failure was let pass.
+    fn told(&mut self, hook: &HookId, run: &Run, succeeded: bool) {
+        for (id, seq) in &run.events {
+            if let Some(known) = self.known.get_mut(id) {
+                known.upto = Some(*seq);
+                known.last = *seq;
+            }
+        }
+        for id in &run.firsts {
+            if let Some(known) = self.known.get_mut(id) {
+                known.open = true;
+                known.upto = run.read.get(id).copied().filter(|_| succeeded);
+            }
+        }
+        for (id, known) in &mut self.known {
+            let in_group = known
+                .watch
+                .group
+                .as_ref()
+                .is_some_and(|group| run.groups.contains(group));
+            if known.hook == *hook && in_group {
+                let read = run.read.get(id).copied().filter(|_| succeeded);
+                known.upto = read.map(|read| read.max(known.upto.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// At rest every hook knows of everything that changed.
+    pub(super) fn at_rest(&self, life: &Life) -> Result<(), Violation> {
+        let named = life.named_monitors();
+        let watching: BTreeSet<MonitorId> = life.monitors.known.keys().copied().collect();
+        ensure(named == watching, "W1", || {
+            format!("it has the monitors {named:?}, but {watching:?} watch")
+        })?;
+        for (id, monitor) in &life.monitors.known {
+            let known = self.known.get(id).filter(|known| !known.idle);
+            let missed = known.filter(|known| !known.open || known.upto.is_some_and(|upto| upto < monitor.seq));
+            ensure(missed.is_none(), "M5", || {
+                format!(
+                    "monitor {} has told {} changes, but its hook knows of {missed:?}",
+                    id.0, monitor.seq
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
