@@ -1,4 +1,5 @@
 //! Monitors: what they select, what they tell, and what they share.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use addon_core::name::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
 
-use super::monitor_stage::{Stage, hook};
+use super::monitor_stage::{Stage, hook, until};
 
 /// A binding for the `ConfigMap`s that tests put into their own namespace.
 fn config_maps(more: Value) -> Value {
@@ -116,7 +117,7 @@ async fn only_what_the_binding_looks_at_is_a_change() {
     stage.kubectl("label configmap a noise=yes");
     stage.put("a", "2");
     assert_eq!(stage.told(1).await, "1~a=2", "a label is nothing to this filter");
-    stage.until_shown(ids[1], "2").await;
+    stage.until_shown(ids[1], "2");
     let second = stage.read(ids[1]);
     assert_eq!((first.seq, second.seq), (0, 1), "counted, and not told");
     let object = second.objects[0].object.as_ref().unwrap().to_value();
@@ -132,12 +133,10 @@ async fn only_what_the_binding_looks_at_is_a_change() {
         "()",
         "no filter and no object leave nothing to show"
     );
-    stage
-        .until(&"both changes of the third".to_owned(), || {
-            let seq = stage.read(ids[2]).seq;
-            if seq == 2 { Ok(()) } else { Err(seq.to_string()) }
-        })
-        .await;
+    until("both changes of the third", || {
+        let seq = stage.read(ids[2]).seq;
+        if seq == 2 { Ok(()) } else { Err(seq.to_string()) }
+    });
     stage.kubectl("delete configmap a");
     let mut told = [stage.told(1).await, stage.told(1).await];
     told.sort();
@@ -227,17 +226,15 @@ async fn equal_selections_share_one_watch_and_objects_are_kept_once() {
     stage.monitors.stop(&more);
     assert_eq!(stage.monitors.watches(), 0);
     stage.monitors.shutdown().await;
-    stage
-        .until("the end of the only watch", || {
-            let counts = requests(&stage);
-            let expected = BTreeMap::from([("watch".to_owned(), 1)]);
-            if counts == expected {
-                Ok(())
-            } else {
-                Err(format!("{counts:?}"))
-            }
-        })
-        .await;
+    until("the end of the only watch", || {
+        let counts = requests(&stage);
+        let expected = BTreeMap::from([("watch".to_owned(), 1)]);
+        if counts == expected {
+            Ok(())
+        } else {
+            Err(format!("{counts:?}"))
+        }
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,18 +352,18 @@ async fn namespaces_come_and_go_by_their_labels() {
     assert_eq!(stage.shown(ids[0]), "1", "labels win over names");
     // One that comes brings its objects without a word, and tells of changes from then on.
     stage.kubectl(&format!("label namespace {} set={label}", other.name()));
-    stage.until_shown(ids[0], "1 1").await;
+    stage.until_shown(ids[0], "1 1");
     put_other("b", "2");
     assert_eq!(stage.told(1).await, "1~b=2");
     // One that goes takes them along without a word.
     stage.kubectl(&format!("label namespace {} set-", other.name()));
-    stage.until_shown(ids[0], "1").await;
+    stage.until_shown(ids[0], "1");
     put_other("b", "3");
     stage.nothing_but("c").await;
     assert_eq!(stage.read(ids[0]).seq, 2);
     // It may come again.
     stage.kubectl(&format!("label namespace {} set={label}", other.name()));
-    stage.until_shown(ids[0], "1 last 3").await;
+    stage.until_shown(ids[0], "1 last 3");
     other.kubectl(["delete", "configmap", "b"]).unwrap();
     assert_eq!(stage.told(1).await, "1-b=3");
     assert_eq!(stage.monitors.watches(), 3);
@@ -393,12 +390,10 @@ async fn a_snapshot_is_never_older_than_what_was_told() {
     let list = format!(r#"{{"apiVersion":"v1","kind":"List","items":{list}}}"#);
     let kubectl = stage.namespace.kubectl_as(User::Admin);
     let writer = std::thread::spawn(move || kubectl.feed(["create", "-f", "-"], &list).unwrap());
-    stage
-        .until("more changes than there is room for", || {
-            let seq = stage.read(ids[0]).seq;
-            if seq == 256 { Ok(()) } else { Err(seq.to_string()) }
-        })
-        .await;
+    until("more changes than there is room for", || {
+        let seq = stage.read(ids[0]).seq;
+        if seq == 256 { Ok(()) } else { Err(seq.to_string()) }
+    });
     for x in 1..=CHANGES {
         let change = stage.next().await;
         assert_eq!(change.seq, u64::try_from(x).unwrap());

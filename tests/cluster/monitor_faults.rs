@@ -1,14 +1,16 @@
 //! What happens to a watch must not happen to what it tells.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::{Duration, Instant};
 
 use addon_operator::cluster::monitor::Settings;
 use serde_json::{Value, json};
+use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, Options};
 use testbed::process::{Bond, Bound, command, signal};
 use testbed::wait::wait_until;
 
-use super::monitor_stage::Stage;
+use super::monitor_stage::{Stage, until};
 use super::monitor_wire::Wire;
 use super::world::PATIENCE;
 
@@ -78,15 +80,13 @@ async fn a_watch_of_which_nothing_is_known_is_called_stale_until_it_works() {
     let stage = Stage::at(plane, "stale", Some(wire.url()), Duration::from_secs(2)).await;
     stage.start(1, config_maps()).await.unwrap();
     wire.close();
-    stage
-        .until("a stale watch with its error", || {
-            let stale = stage.monitors.stale();
-            match stale.first() {
-                Some(watch) if watch.error.is_some() => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
+    until("a stale watch with its error", || {
+        let stale = stage.monitors.stale();
+        match stale.first() {
+            Some(watch) if watch.error.is_some() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
     let stale = stage.monitors.stale().remove(0);
     assert_eq!(
         (stale.kind.as_str(), stale.namespace.as_str()),
@@ -94,16 +94,14 @@ async fn a_watch_of_which_nothing_is_known_is_called_stale_until_it_works() {
     );
     assert!(!stage.watch_errors.lock().unwrap().is_empty());
     wire.mend();
-    stage
-        .until("no stale watch", || {
-            let stale = stage.monitors.stale();
-            if stale.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("{stale:?}"))
-            }
-        })
-        .await;
+    until("no stale watch", || {
+        let stale = stage.monitors.stale();
+        if stale.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{stale:?}"))
+        }
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,16 +123,14 @@ async fn namespaces_that_could_not_be_listed_are_listed_later() {
     stage.put("a", "1");
     // They are heard of over the connection that there is; there are not as many unused ones as there are namespaces.
     wire.refuse();
-    let names = others.iter().map(|other| other.name()).collect::<Vec<_>>().join(" ");
+    let names = others.iter().map(Namespace::name).collect::<Vec<_>>().join(" ");
     stage.kubectl(&format!("label namespace NS {names} set={label}"));
-    stage
-        .until("a list that failed", || {
-            let errors = stage.watch_errors.lock().unwrap().len();
-            if errors > 0 { Ok(()) } else { Err(errors.to_string()) }
-        })
-        .await;
+    until("a list that failed", || {
+        let errors = stage.watch_errors.lock().unwrap().len();
+        if errors > 0 { Ok(()) } else { Err(errors.to_string()) }
+    });
     wire.mend();
-    stage.until_shown(ids[0], "1 1 1 1").await;
+    stage.until_shown(ids[0], "1 1 1 1");
     stage.put("a", "2");
     assert_eq!(stage.told(1).await, "1~a=2");
 }

@@ -151,18 +151,11 @@ impl Stage {
     }
 
     /// Waits until a snapshot shows this.
-    pub(crate) async fn until_shown(&self, id: MonitorId, expected: &str) {
-        self.until(&format!("snapshot '{expected}'"), || {
+    pub(crate) fn until_shown(&self, id: MonitorId, expected: &str) {
+        until(&format!("snapshot '{expected}'"), || {
             let shown = self.shown(id);
             if shown == expected { Ok(()) } else { Err(shown) }
-        })
-        .await;
-    }
-
-    /// Waits for a condition without holding up what runs beside.
-    pub(crate) async fn until(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
-        let outcome = tokio::task::block_in_place(|| wait_until(PATIENCE, what, || check().map(Some)));
-        outcome.unwrap();
+        });
     }
 
     /// Nothing was told that nobody asked about: everything told after this has a name of its own.
@@ -178,6 +171,12 @@ pub(crate) fn hook() -> HookId {
         owner: Owner::Global,
         name: HookName::parse("hooks/watcher.sh").unwrap(),
     }
+}
+
+/// Waits for a condition without holding up what runs beside.
+pub(crate) fn until(what: &str, mut check: impl FnMut() -> Result<(), String>) {
+    let outcome = tokio::task::block_in_place(|| wait_until(PATIENCE, what, || check().map(Some)));
+    outcome.unwrap();
 }
 
 fn show(view: &ObjectView) -> String {

@@ -53,7 +53,7 @@ enum Place {
     /// Up to this version.
     At(String),
     /// Up to this version, and more is on its way.
-    Following(Watch),
+    Following(Box<Watch>),
 }
 
 struct Watch {
@@ -102,7 +102,7 @@ impl Feed {
             Place::Lost => self.list().await,
             Place::At(version) => match self.resume(&version).await {
                 Ok(lines) => {
-                    self.place = Place::Following(Watch::new(lines, version));
+                    self.place = Place::Following(Watch::begin(lines, version));
                     Ok(())
                 }
                 Err(trouble) => Err(self.stay(version, trouble)),
@@ -135,7 +135,7 @@ impl Feed {
         self.source.watch(Some(version)).await
     }
 
-    async fn follow(&mut self, mut watch: Watch) -> Result<(), Trouble> {
+    async fn follow(&mut self, mut watch: Box<Watch>) -> Result<(), Trouble> {
         if !self.admit().await {
             // Somebody wants to see what nobody has kept.
             return Ok(());
@@ -367,12 +367,12 @@ impl Feed {
 }
 
 impl Watch {
-    fn new(lines: Lines, version: String) -> Self {
-        Self {
+    fn begin(lines: Lines, version: String) -> Box<Self> {
+        Box::new(Self {
             lines,
             version,
             heard: Instant::now(),
             on_trial: true,
-        }
+        })
     }
 }

@@ -37,7 +37,7 @@ impl WatchError {
 /// A request of a watch that did not bring what it should have.
 #[derive(Debug)]
 pub(super) struct Trouble {
-    pub(super) error: RequestError,
+    pub(super) error: Box<RequestError>,
     pub(super) kind: WatchError,
     /// How long the server asks us to wait.
     pub(super) retry_after: Option<Duration>,
@@ -57,7 +57,7 @@ impl Trouble {
         };
         Self {
             kind,
-            error,
+            error: Box::new(error),
             retry_after: None,
         }
     }
@@ -71,7 +71,7 @@ impl Trouble {
     }
 
     pub(super) fn into_failure(self) -> Failure {
-        self.error.into()
+        (*self.error).into()
     }
 }
 

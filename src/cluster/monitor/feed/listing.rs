@@ -65,7 +65,7 @@ impl Feed {
                 Heard::Mark { version, .. } => {
                     self.take(batch).await;
                     self.complete().await;
-                    self.place = Place::Following(Watch::new(lines, version));
+                    self.place = Place::Following(Watch::begin(lines, version));
                     return Ok(());
                 }
             }
