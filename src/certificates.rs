@@ -3,6 +3,7 @@
 //! Must never serve what it has not checked, and never show a private key.
 
 pub mod authority;
+pub mod clients;
 pub mod files;
 pub mod material;
 pub mod probe;

@@ -4,13 +4,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use rustls::RootCertStore;
 use thiserror::Error;
 
-use super::material::{BadCertificate, Pem, Texts};
+use super::material::{Pem, Texts};
 
 /// Where they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,31 +52,7 @@ impl Files {
     }
 }
 
-/// Why those who may connect cannot be told.
-#[derive(Debug, Error)]
-pub enum ClientsError {
-    #[error(transparent)]
-    Unread(#[from] Unread),
-    #[error(transparent)]
-    Bad(#[from] BadCertificate),
-}
-
-impl From<ClientsError> for Failure {
-    fn from(error: ClientsError) -> Self {
-        Self::of(Class::Invalid, &error)
-    }
-}
-
-/// Those whose clients may connect; nothing if everybody may.
-pub fn clients(paths: &[PathBuf]) -> Result<Option<Arc<RootCertStore>>, ClientsError> {
-    let mut all = RootCertStore::empty();
-    for path in paths {
-        all.roots.extend(read("client CA", path)?.roots()?.roots);
-    }
-    Ok((!paths.is_empty()).then(|| Arc::new(all)))
-}
-
-fn read(what: &'static str, path: &Path) -> Result<Pem, Unread> {
+pub(super) fn read(what: &'static str, path: &Path) -> Result<Pem, Unread> {
     // The error of this crate's `fs_err` would name the path a second time.
     let text = fs_err::read(path).map_err(|error| Unread {
         what,

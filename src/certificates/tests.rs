@@ -6,7 +6,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::authority::{Stored, renewed};
-use super::files::{Files, clients};
+use super::clients::Clients;
+use super::files::Files;
 use super::material::{Material, Pem, Texts, Validity, bundle, dns_names};
 use super::tls::{Phase, Tls};
 use crate::report::Chain;
@@ -246,12 +247,9 @@ fn files_are_read_anew_and_named_when_they_are_missing() {
         Chain(&error).to_string(),
         format!("cannot read the webhooks' private key {place}: entity not found")
     );
-    assert!(clients(&[]).unwrap().is_none());
-    assert_eq!(
-        clients(&[files.ca.clone(), files.ca.clone()]).unwrap().unwrap().len(),
-        2
-    );
-    let error = clients(&[files.ca.clone(), files.key.clone()]).unwrap_err();
+    assert_eq!(Clients::read(&[]).unwrap(), None);
+    assert!(Clients::read(std::slice::from_ref(&files.ca)).unwrap().is_some());
+    let error = Clients::read(&[files.ca.clone(), files.key.clone()]).unwrap_err();
     assert!(
         Chain(&error)
             .to_string()

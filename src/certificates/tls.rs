@@ -8,14 +8,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum_server::tls_rustls::RustlsConfig;
+use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 use tokio::sync::watch;
 
+use super::clients::Clients;
 use super::material::Material;
 
 /// Nothing can be served.
@@ -53,7 +54,7 @@ struct Inner {
 #[derive(Clone)]
 struct Served {
     material: Material,
-    clients: Option<Arc<RootCertStore>>,
+    clients: Option<Clients>,
 }
 
 impl fmt::Debug for Tls {
@@ -75,8 +76,8 @@ impl Tls {
 
     /// Serves with this from the next handshake on. Where there are authorities of clients, these have to show a
     /// certificate of one of them. Says whether anything is served differently now.
-    pub fn serve(&self, material: &Material, clients: Option<Arc<RootCertStore>>) -> Result<bool, TlsError> {
-        let changed = !self.serves(material, clients.as_deref());
+    pub fn serve(&self, material: &Material, clients: Option<Clients>) -> Result<bool, TlsError> {
+        let changed = !self.serves(material, clients.as_ref());
         if changed {
             self.swap(material, clients)?;
         }
@@ -95,22 +96,16 @@ impl Tls {
         });
     }
 
-    fn serves(&self, material: &Material, clients: Option<&RootCertStore>) -> bool {
+    fn serves(&self, material: &Material, clients: Option<&Clients>) -> bool {
         let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
-        served.as_ref().is_some_and(|served| {
-            let asked = served.clients.as_deref().map(|store| &store.roots);
-            served.material == *material && asked == clients.map(|store| &store.roots)
-        })
+        let same = |served: &Served| served.material == *material && served.clients.as_ref() == clients;
+        served.as_ref().is_some_and(same)
     }
 
-    fn swap(&self, material: &Material, clients: Option<Arc<RootCertStore>>) -> Result<(), TlsError> {
+    fn swap(&self, material: &Material, clients: Option<Clients>) -> Result<(), TlsError> {
         let verifier: Arc<dyn ClientCertVerifier> = match &clients {
             None => WebPkiClientVerifier::no_client_auth(),
-            Some(roots) => {
-                let provider = Arc::new(ring::default_provider());
-                let built = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
-                built.map_err(TlsError::Clients)?
-            }
+            Some(clients) => clients.verifier().map_err(TlsError::Clients)?,
         };
         let config = config(Some(Arc::clone(material.key())), verifier)?;
         let material = material.clone();

@@ -17,7 +17,8 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::timeout;
 
 use super::{Change, Wanted};
-use crate::certificates::files::{Files, clients};
+use crate::certificates::clients::Clients;
+use crate::certificates::files::Files;
 use crate::certificates::material::{Material, Validity, bundle};
 use crate::certificates::probe::probe;
 use crate::certificates::tls::Tls;
@@ -258,7 +259,7 @@ struct Ready {
 
 /// Whether anything is served differently now.
 fn serve(side: &Side, material: &Material) -> Result<bool, Failure> {
-    let clients = clients(&side.client_ca)?;
+    let clients = Clients::read(&side.client_ca)?;
     let served = side.tls.serve(material, clients);
     served.map_err(|error| Failure::of(Class::Invalid, &error))
 }

@@ -6,14 +6,19 @@ use jiff::Timestamp;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ALL_VERSIONS, SupportedProtocolVersion};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::certificates::authority::{self, Stored};
+use crate::certificates::clients::Clients;
 use crate::certificates::material::{Material, Pem, Texts, bundle};
 use crate::certificates::probe::{ProbeError, probe};
 
@@ -99,24 +104,31 @@ fn post(path: &str, kind: &str, body: &str) -> String {
     )
 }
 
-async fn connect(
+async fn connect(address: SocketAddr, trusted: &Stored, client: Option<&Stored>) -> io::Result<TlsStream<TcpStream>> {
+    connect_with(address, trusted, client, ALL_VERSIONS).await
+}
+
+async fn connect_with(
     address: SocketAddr,
     trusted: &Stored,
     client: Option<&Stored>,
-) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    versions: &[&'static SupportedProtocolVersion],
+) -> io::Result<TlsStream<TcpStream>> {
     let roots = pem("ca", &trusted.ca).roots().unwrap();
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(roots);
     let config = match client {
         None => config.with_no_client_auth(),
-        Some(client) => config
-            .with_client_auth_cert(
-                vec![CertificateDer::from_pem_slice(client.cert.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap(),
-            )
-            .unwrap(),
+        Some(client) => {
+            let cert = CertificateDer::from_pem_slice(client.cert.as_bytes()).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap();
+            let key = ring::default_provider().key_provider.load_private_key(key).unwrap();
+            // Without the library's own look at the certificate.
+            let shown = SingleCertAndKey::from(CertifiedKey::new(vec![cert], key));
+            config.with_client_cert_resolver(Arc::new(shown))
+        }
     };
     let tcp = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(NAME).unwrap();
@@ -266,12 +278,34 @@ async fn certificates_are_swapped_while_requests_go_on() {
     assert!(answer.ends_with(r#"{"path":"/old"}"#), "{answer}");
 }
 
+/// Certificates of one key, and whether they are good: that of the authority, one of it that has expired, and one of
+/// another authority of the same name.
+const OLD: [(&str, bool); 3] = [
+    (include_str!("../../certificates/clients/old/client.crt"), true),
+    (include_str!("../../certificates/clients/old/expired.crt"), false),
+    (include_str!("../../certificates/clients/old/forged.crt"), false),
+];
+
+/// A certificate of a client as openssl makes it without being told of extensions.
+fn of_the_first_version(cert: &str) -> Stored {
+    Stored {
+        ca: String::new(),
+        ca_key: None,
+        cert: cert.to_owned(),
+        key: include_str!("../../certificates/clients/old/client.key").to_owned(),
+    }
+}
+
 #[tokio::test]
 async fn clients_show_a_certificate_where_they_have_to() {
     let running = Running::start(Reviews::Admission, echo).await;
     let client = stored();
-    let roots = Arc::new(pem("clients", &client.ca).roots().unwrap());
-    running.tls.serve(&material(&running.stored), Some(roots)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let [path, old_path] = ["ca", "old-ca"].map(|name| dir.path().join(name));
+    fs_err::write(&path, &client.ca).unwrap();
+    fs_err::write(&old_path, include_str!("../../certificates/clients/old/ca.crt")).unwrap();
+    let clients = Clients::read(&[path, old_path]).unwrap();
+    running.tls.serve(&material(&running.stored), clients).unwrap();
     let request = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let ask = async |who: Option<&Stored>| -> io::Result<String> {
         let mut stream = connect(running.address, &running.stored, who).await?;
@@ -282,8 +316,26 @@ async fn clients_show_a_certificate_where_they_have_to() {
     };
     assert!(ask(None).await.is_err());
     assert!(ask(Some(&stored())).await.is_err(), "of another authority");
-    let own = bundle(material(&running.stored).authorities()).unwrap();
+    for (cert, good) in OLD {
+        let client = of_the_first_version(cert);
+        for versions in [&[&TLS12], &[&TLS13]] {
+            let mut stream = connect_with(running.address, &running.stored, Some(&client), versions).await;
+            let answer = async {
+                let stream = stream.as_mut().ok()?;
+                stream.write_all(request.as_bytes()).await.ok()?;
+                let mut head = [0; 12];
+                stream.read_exact(&mut head).await.ok()?;
+                Some(head)
+            };
+            assert_eq!(
+                answer.await.is_some_and(|head| &head == b"HTTP/1.1 200"),
+                good,
+                "{versions:?} {cert}"
+            );
+        }
+    }
     assert!(running.tls.asks_clients());
+    let own = bundle(material(&running.stored).authorities()).unwrap();
     probe(running.address, NAME, &own, true).await.unwrap();
 }
 
