@@ -23,6 +23,7 @@ mod monitors;
 mod overflow;
 mod rate;
 mod removal;
+mod reviews;
 mod run;
 mod schedule;
 mod startup;
@@ -46,6 +47,7 @@ use self::policy::Policy;
 use self::query::{Answer, Query, Waiting};
 use self::rate::Rates;
 use self::removal::Removal;
+use self::reviews::Reviews;
 use self::schedule::Schedules;
 use self::startup::Startup;
 use self::task::{Lane, Task};
@@ -72,6 +74,7 @@ pub struct Operator {
     spoken: BTreeSet<HookId>,
     modules: BTreeMap<ModuleName, Unit>,
     monitors: Monitors,
+    reviews: Reviews,
     rates: Rates,
     startup: Startup,
     config: Config,
@@ -111,6 +114,7 @@ impl Operator {
             spoken: BTreeSet::new(),
             modules: BTreeMap::new(),
             monitors: Monitors::default(),
+            reviews: Reviews::default(),
             rates: Rates::default(),
             startup: Startup::default(),
             config: Config::default(),
@@ -131,6 +135,7 @@ impl Operator {
             Event::ConfigChanged(read) => self.config_read(read),
             Event::JobFinished(id, result) => self.job_finished(id, result),
             Event::ObjectChanged(change) => self.object_changed(change),
+            Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
         }
@@ -153,6 +158,7 @@ impl Operator {
             self.assessment_timeout(),
             self.startup.timeout(),
             self.schedule_timeout(),
+            self.reviews_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -172,6 +178,8 @@ impl Operator {
         match purpose {
             Purpose::Chore(chore) => self.chore_finished(chore, result),
             Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
+            Purpose::Review(id) => self.review_ran(id, result),
+            Purpose::Webhooks => self.published(result),
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script { module, round } => self.script_finished(&module, round, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),
@@ -187,6 +195,7 @@ impl Operator {
         self.queues.wake(self.now.tick);
         self.advance_startup();
         self.fire_schedules();
+        self.advance_reviews();
         loop {
             let before = self.queues.ledger();
             let mut progress = self.advance_assessment();
@@ -239,7 +248,7 @@ impl Operator {
     /// A job of the head of a lane ended.
     fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
         match result {
-            Ok(Done::HookRan { output, usage, read }) => {
+            Ok(Done::HookRan { output, usage, read, .. }) => {
                 if let Some(doing) = self.doing.get_mut(lane) {
                     doing.read = read;
                 }
@@ -253,6 +262,7 @@ impl Operator {
                 | Done::StateSaved
                 | Done::ReleasesListed(_)
                 | Done::MonitorsStarted
+                | Done::WebhooksPublished
                 | Done::ScriptAnswered(_)
                 | Done::ConfigSaved(_),
             ) => self.lane_failed(
@@ -285,9 +295,10 @@ impl Operator {
         (failures, delay)
     }
 
-    fn start_job(&mut self, job: Job, purpose: Purpose) {
+    fn start_job(&mut self, job: Job, purpose: Purpose) -> JobId {
         let id = self.jobs.start(&job, purpose, self.now.tick);
         self.effects.push_back(Effect::StartJob(id, job));
+        id
     }
 
     /// The head of a lane begins. True the first time.
@@ -339,6 +350,7 @@ impl Operator {
             cancelled: false,
             exited: false,
         });
+        self.close_reviews();
         self.tell(Notice::ShuttingDown {
             running: self.jobs.len(),
         });

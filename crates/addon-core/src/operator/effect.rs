@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::event::{SyncAction, Usage};
+use super::event::{ReviewId, SyncAction, Usage};
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner, QueueName};
+use crate::review::reply::Reply;
+use crate::review::routes::Routes;
 use crate::values::HookDocument;
 
 /// The name of one running job, never used twice.
@@ -33,6 +35,8 @@ pub enum Effect {
     CancelJob(JobId),
     /// Tell people: a log record, metrics, later Events.
     Tell(Notice),
+    /// Answer the API server.
+    Reply(ReviewId, Reply),
     /// End these monitors; what is still on its way from them is ignored.
     StopMonitors(Vec<MonitorId>),
     /// Everything is stopped; the process may end.
@@ -55,6 +59,8 @@ pub enum Job {
     ListReleases,
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
+    /// Make the API server ask our hooks about these, and about nothing else.
+    PublishWebhooks(Arc<Routes>),
     /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
     StartMonitors {
         /// Whose bindings.
@@ -182,6 +188,11 @@ pub enum Notice {
         attempts: u32,
         /// When it is tried again.
         retry_in: Option<Duration>,
+    },
+    /// Two bindings claim to be one webhook: the first of them is asked.
+    ReviewClash {
+        /// Which, and whose.
+        failure: Failure,
     },
     /// A hook waits for its first runs; its objects are watched.
     MonitorsStarted {

@@ -19,6 +19,9 @@ use crate::queue::Entry;
 impl Operator {
     /// Lets the task go on that starts the monitors of a hook without a module.
     pub(super) fn advance_enable_kubernetes(&mut self, lane: &Lane, hook: &HookId) -> bool {
+        if self.awaits_publication() {
+            return false;
+        }
         self.begin_head(lane);
         self.start_monitors(lane, hook);
         true

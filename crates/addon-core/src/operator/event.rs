@@ -10,6 +10,8 @@ use crate::hook::output::HookOutput;
 use crate::module::Inventory;
 use crate::name::{HookName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
+use crate::review::request::ReviewRequest;
+use crate::review::response::HookResponse;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -22,10 +24,27 @@ pub enum Event {
     JobFinished(JobId, Result<Done, Failure>),
     /// An object changed in a way that a binding looks at.
     ObjectChanged(ObjectChange),
+    /// The API server asks our hooks something.
+    ReviewRequested(ReviewId, Asked),
     /// The time that `poll_timeout` named has come.
     TimerFired,
     /// The process was asked to stop.
     ShutdownRequested,
+}
+
+/// One question of the API server, until it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReviewId(pub u64);
+
+/// What the API server asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The path of its request.
+    pub path: String,
+    /// What it is about.
+    pub request: ReviewRequest,
+    /// How long it waits for an answer.
+    pub within: Duration,
 }
 
 /// One change of one object, as the monitor of a binding tells it: what the binding does not look at is no change.
@@ -68,6 +87,8 @@ pub enum Done {
     ReleasesListed(Vec<ReleaseSummary>),
     /// Every hook of the owner answered `--config` with something usable.
     HooksConfigured(Vec<(HookName, HookConfig)>),
+    /// The API server asks whom it should.
+    WebhooksPublished,
     /// All monitors of the job watch, and hold what they found.
     MonitorsStarted,
     /// The hook exited with 0 and its outputs could be read.
@@ -76,6 +97,8 @@ pub enum Done {
         output: HookOutput,
         /// What the process used.
         usage: Usage,
+        /// What it tells the API server, if it was asked.
+        response: Box<HookResponse>,
         /// Up to which change each snapshot held the objects when it was read.
         read: BTreeMap<MonitorId, u64>,
     },

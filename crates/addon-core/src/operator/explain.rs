@@ -80,6 +80,7 @@ impl Operator {
 
     fn status(&self) -> Status {
         let mut waiting = self.startup.waiting(self.policy.mode);
+        waiting.extend(self.reviews.publication.waiting());
         let awaited = self.monitors.awaited.iter();
         waiting.extend(awaited.map(|id| self.describe_first_run(*id)));
         let ready = match self.policy.mode {

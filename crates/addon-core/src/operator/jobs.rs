@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::effect::{Job, JobId};
+use super::event::ReviewId;
 use super::policy::Policy;
 use super::task::Lane;
 use crate::name::{HookId, ModuleName, Owner};
@@ -49,24 +50,30 @@ pub(super) enum Purpose {
     Monitors { lane: Lane, hook: HookId },
     Script { module: ModuleName, round: u64 },
     Save(Owner),
+    Review(ReviewId),
+    Webhooks,
 }
 
 /// What a job occupies while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Hook,
+    /// Kept for the API server's questions.
+    Review,
     Helm,
     None,
 }
 
-fn slot(job: &Job) -> Slot {
+fn slot(job: &Job, purpose: &Purpose) -> Slot {
     match job {
+        Job::RunHook(_) if matches!(purpose, Purpose::Review(_)) => Slot::Review,
         Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => Slot::Hook,
         Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Slot::Helm,
         Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases
         | Job::StartMonitors { .. }
+        | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => Slot::None,
     }
 }
@@ -84,6 +91,7 @@ pub(super) struct Jobs {
     last: u64,
     running: BTreeMap<JobId, Running>,
     hooks: usize,
+    reviews: usize,
     helms: usize,
 }
 
@@ -91,6 +99,11 @@ impl Jobs {
     /// There is room for one more hook.
     pub(super) fn hook_slot(&self, policy: &Policy) -> bool {
         self.hooks < policy.hook_slots.max(1)
+    }
+
+    /// There is room for one more hook that the API server waits for.
+    pub(super) fn review_slot(&self, policy: &Policy) -> bool {
+        self.reviews < policy.review_slots.max(1)
     }
 
     /// There is room for one more helm job.
@@ -102,9 +115,10 @@ impl Jobs {
     pub(super) fn start(&mut self, job: &Job, purpose: Purpose, now: Tick) -> JobId {
         self.last += 1;
         let id = JobId(self.last);
-        let slot = slot(job);
+        let slot = slot(job, &purpose);
         match slot {
             Slot::Hook => self.hooks += 1,
+            Slot::Review => self.reviews += 1,
             Slot::Helm => self.helms += 1,
             Slot::None => {}
         }
@@ -124,6 +138,7 @@ impl Jobs {
         let Running { purpose, slot, started } = self.running.remove(&id)?;
         match slot {
             Slot::Hook => self.hooks -= 1,
+            Slot::Review => self.reviews -= 1,
             Slot::Helm => self.helms -= 1,
             Slot::None => {}
         }

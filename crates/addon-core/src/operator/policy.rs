@@ -23,6 +23,8 @@ pub struct Policy {
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
     pub hook_slots: usize,
+    /// How many more hooks may run at a time when the API server asks: helm may wait for it, and it for us; at least 1.
+    pub review_slots: usize,
     /// How many helm jobs may run at a time; at least 1.
     pub helm_slots: usize,
     /// How long one hook may run unless its binding says otherwise.
@@ -41,6 +43,7 @@ impl Default for Policy {
             mode: Mode::Addons,
             strict_order: false,
             hook_slots: 4,
+            review_slots: 2,
             helm_slots: 2,
             hook_deadline: Duration::from_mins(30),
             shutdown_grace: Duration::from_secs(10),

@@ -137,6 +137,8 @@ pub enum Waiting {
         /// Which.
         hook: HookId,
     },
+    /// The API server waits for this hook.
+    Review(HookId),
     /// A crontab is due.
     Schedule {
         /// Its text.

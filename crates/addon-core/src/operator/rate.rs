@@ -77,12 +77,23 @@ impl Operator {
         }
     }
 
-    /// The hook starts at the head of a lane.
-    pub(super) fn take_token(&mut self, lane: &Lane, hook: &HookId) {
-        self.rates.waiting.remove(lane);
+    /// When a hook may run next, for all that its rate says.
+    pub(super) fn rate_allows_from(&self, hook: &HookId) -> Tick {
+        let limit = self.rate_limit(hook);
+        limit.map_or(Tick::ZERO, |limit| limit.earliest(self.rates.full(hook)))
+    }
+
+    /// The hook starts outside of every lane.
+    pub(super) fn take_rate(&mut self, hook: &HookId) {
         if let Some(limit) = self.rate_limit(hook) {
             self.rates.take(hook, limit, self.now.tick);
         }
+    }
+
+    /// The hook starts at the head of a lane.
+    pub(super) fn take_token(&mut self, lane: &Lane, hook: &HookId) {
+        self.rates.waiting.remove(lane);
+        self.take_rate(hook);
     }
 }
 

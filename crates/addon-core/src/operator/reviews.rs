@@ -1,0 +1,255 @@
+//! Reviews under way: the API server asks, a hook runs outside of every queue, and what it said goes back in time.
+//!
+//! Must never let a question go without a reply, nor answer for a hook: who cannot be asked is left to the failure
+//! policy.
+
+mod publication;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::publication::Publication;
+use super::Operator;
+use super::effect::{Effect, HookLabels, HookRun, Job, JobId, Notice};
+use super::event::{Asked, Done, ReviewId};
+use super::jobs::Purpose;
+use super::query::Waiting;
+use crate::failure::{Class, Failure};
+use crate::hook::config::ConfigVersion;
+use crate::hook::context::{Ask, BindingContext};
+use crate::name::{HookId, Owner};
+use crate::review::reply::{NoAnswer, Reply};
+use crate::review::routes::{Opened, Routes};
+use crate::review::{Ended, Progress, Review, Run};
+use crate::time::Tick;
+
+/// Everything about reviews.
+#[derive(Debug, Default)]
+pub(super) struct Reviews {
+    routes: Arc<Routes>,
+    open: BTreeMap<ReviewId, Open>,
+    pub(super) publication: Publication,
+}
+
+/// A review that waits for a hook to start, or to end.
+#[derive(Debug)]
+struct Open {
+    review: Review,
+    run: Box<Run>,
+    /// Later than this nobody waits for an answer.
+    until: Tick,
+    job: Option<JobId>,
+}
+
+impl Operator {
+    /// The API server asks.
+    pub(super) fn review_requested(&mut self, id: ReviewId, asked: Asked) {
+        let Asked { path, request, within } = asked;
+        if self.stopping.is_some() {
+            return self.reply(id, Reply::NoAnswer(NoAnswer::Stopping));
+        }
+        if !self.startup.begun {
+            return self.reply(id, Reply::NoAnswer(NoAnswer::NotReady));
+        }
+        match self.reviews.routes.open(&path, request) {
+            Opened::Answered(reply) => self.reply(id, reply),
+            Opened::Running(review, run) => {
+                let open = Open {
+                    review,
+                    run,
+                    until: self.now.tick + within,
+                    job: None,
+                };
+                self.reviews.open.insert(id, open);
+            }
+        }
+    }
+
+    fn reply(&mut self, id: ReviewId, reply: Reply) {
+        self.effects.push_back(Effect::Reply(id, reply));
+    }
+
+    /// Keeps the routes up to date, starts what can start, and answers for what has no time left.
+    pub(super) fn advance_reviews(&mut self) {
+        self.take_routes();
+        let ids: Vec<ReviewId> = self.reviews.open.keys().copied().collect();
+        for id in ids {
+            self.advance_review(id);
+        }
+    }
+
+    fn take_routes(&mut self) {
+        if !self.startup.begun {
+            return;
+        }
+        let asked = self.hooks.iter().filter(|(hook, config)| {
+            let reviews = config.validating.len() + config.mutating.len() + config.conversions.len();
+            reviews > 0 && self.answers(hook)
+        });
+        let (routes, clashes) = Routes::of(asked);
+        if routes != *self.reviews.routes {
+            self.reviews.routes = Arc::new(routes);
+            self.reviews.publication.is_due();
+            for clash in clashes {
+                let failure = Failure::new(Class::Invalid, clash.to_string());
+                self.tell(Notice::ReviewClash { failure });
+            }
+        }
+        self.advance_publication();
+    }
+
+    /// Hooks of a module that is switched off, or has not started, review nothing.
+    fn answers(&self, hook: &HookId) -> bool {
+        match &hook.owner {
+            Owner::Global => true,
+            Owner::Module(name) => self
+                .modules
+                .get(name)
+                .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
+        }
+    }
+
+    fn advance_review(&mut self, id: ReviewId) {
+        let Some(open) = self.reviews.open.get(&id) else { return };
+        let hook = open.run.hook.clone();
+        if open.until <= self.now.tick {
+            self.effects.extend(open.job.map(Effect::CancelJob));
+            return self.resume_review(id, Ended::Late);
+        }
+        if open.job.is_some() || self.rate_allows_from(&hook) > self.now.tick {
+            return;
+        }
+        if !self.answers(&hook) {
+            self.reviews.open.remove(&id);
+            return self.reply(id, Reply::NoAnswer(NoAnswer::NotStarted(hook)));
+        }
+        if self.jobs.review_slot(&self.policy) {
+            self.start_review(id);
+        }
+    }
+
+    fn start_review(&mut self, id: ReviewId) {
+        let Some(open) = self.reviews.open.get(&id) else { return };
+        let Run { hook, context, .. } = &*open.run;
+        let (hook, contexts, until) = (hook.clone(), vec![context.clone()], open.until);
+        let labels = labels_of(context);
+        self.take_rate(&hook);
+        self.tell(Notice::HookStarted {
+            hook: hook.clone(),
+            labels: labels.clone(),
+        });
+        let globals = self.values.globals();
+        let run = HookRun {
+            version: self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version),
+            snapshots: self.snapshots_of(&hook, &contexts),
+            values: self.values.hook_values_under(&globals, &hook.owner),
+            config_values: self.values.config_values_under(&globals, &hook.owner),
+            deadline: (until - self.now.tick).min(self.policy.hook_deadline),
+            contexts,
+            labels,
+            hook,
+        };
+        let job = self.start_job(Job::RunHook(run), Purpose::Review(id));
+        if let Some(open) = self.reviews.open.get_mut(&id) {
+            open.job = Some(job);
+        }
+    }
+
+    /// The hook of a review has ended.
+    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<Done, Failure>) {
+        let Some(open) = self.reviews.open.get_mut(&id) else {
+            return;
+        };
+        open.job = None;
+        let (hook, labels) = (open.run.hook.clone(), labels_of(&open.run.context));
+        let result = match result {
+            Ok(Done::HookRan { output, .. }) if !output.is_empty() => Err(Failure::new(
+                Class::HookFailed,
+                "a hook that is asked by the API server cannot change values",
+            )),
+            Ok(Done::HookRan { response, usage, .. }) => Ok((response, usage)),
+            Ok(_) => Err(Failure::defect("a review ended with the outcome of another kind of job")),
+            Err(failure) => Err(failure),
+        };
+        match result {
+            Ok((response, usage)) => {
+                self.tell(Notice::HookSucceeded { hook, labels, usage });
+                self.resume_review(id, Ended::Well(*response));
+            }
+            Err(failure) => {
+                let ended = match failure.class {
+                    Class::TimedOut | Class::Cancelled => Ended::Late,
+                    Class::Invalid | Class::HookFailed | Class::Refused | Class::Unavailable | Class::Defect => {
+                        Ended::Failed
+                    }
+                };
+                self.tell(Notice::HookFailed {
+                    hook,
+                    labels,
+                    failure,
+                    allowed: false,
+                    attempts: 1,
+                    retry_in: None,
+                });
+                self.resume_review(id, ended);
+            }
+        }
+    }
+
+    fn resume_review(&mut self, id: ReviewId, ended: Ended) {
+        let Some(mut open) = self.reviews.open.remove(&id) else {
+            return;
+        };
+        match open.review.resume(ended) {
+            Progress::Answered(reply) => self.reply(id, reply),
+            Progress::Run(run) => {
+                open.run = run;
+                open.job = None;
+                self.reviews.open.insert(id, open);
+            }
+        }
+    }
+
+    /// We go down: nobody else is asked.
+    pub(super) fn close_reviews(&mut self) {
+        let ids: Vec<ReviewId> = self.reviews.open.keys().copied().collect();
+        for id in ids {
+            if self.reviews.open.get(&id).is_some_and(|open| open.job.is_none()) {
+                self.reviews.open.remove(&id);
+                self.reply(id, Reply::NoAnswer(NoAnswer::Stopping));
+            }
+        }
+    }
+
+    /// When a review has no time left, or its hook may run again.
+    pub(super) fn reviews_timeout(&self) -> Option<(Tick, Waiting)> {
+        let now = self.now.tick;
+        let reviews = self.reviews.open.values().map(|open| {
+            let free = self.rate_allows_from(&open.run.hook);
+            let waits = open.job.is_none() && free > now;
+            let at = if waits { open.until.min(free) } else { open.until };
+            (at, Waiting::Review(open.run.hook.clone()))
+        });
+        reviews.chain(self.publication_timeout()).min_by_key(|(at, _)| *at)
+    }
+}
+
+fn labels_of(context: &BindingContext) -> HookLabels {
+    let binding = match context {
+        BindingContext::Review { ask, .. } => match ask {
+            Ask::Validating => "kubernetesValidating",
+            Ask::Mutating => "kubernetesMutating",
+            Ask::Conversion { .. } => "kubernetesCustomResourceConversion",
+        },
+        BindingContext::Stage { .. }
+        | BindingContext::Schedule(_)
+        | BindingContext::Synchronization(_)
+        | BindingContext::Event { .. } => "",
+    };
+    HookLabels {
+        binding,
+        binding_name: context.binding().to_owned(),
+        queue: String::new(),
+        activation: "",
+    }
+}
