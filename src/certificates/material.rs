@@ -7,7 +7,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::review::registration::CaBundle;
 use jiff::Timestamp;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore};
@@ -60,8 +60,8 @@ pub enum Problem {
     #[error("it holds no private key in PEM form")]
     NoKey,
     #[error("it is no PEM text: {0}")]
-    Pem(String),
-    #[error("its certificate {number} cannot be read: {why}")]
+    Pem(&'static str),
+    #[error("its certificate {number} is none: {why}")]
     Unreadable { number: usize, why: String },
     #[error("its certificate {number} is valid only from {from} on")]
     NotYet { number: usize, from: Timestamp },
@@ -69,8 +69,21 @@ pub enum Problem {
     Expired { number: usize, until: Timestamp },
     #[error("it is not the key of the certificate")]
     OtherKey,
+    #[error("its key is encrypted, and nobody has told us how to open it")]
+    Encrypted,
     #[error("its key cannot be used: {0}")]
     Key(String),
+}
+
+impl From<pem::Error> for Problem {
+    fn from(error: pem::Error) -> Self {
+        Self::Pem(match error {
+            pem::Error::MissingSectionEnd { .. } => "a section has no last line",
+            pem::Error::IllegalSectionStart { .. } => "a section has no proper first line",
+            pem::Error::Base64Decode(_) => "a section is no base64",
+            _ => "it cannot be read",
+        })
+    }
 }
 
 impl From<BadCertificate> for Failure {
@@ -90,7 +103,7 @@ impl Pem {
     /// Every certificate of the text, in its order; there is at least one.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, BadCertificate> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
-        let found = found.map_err(|error| self.bad(Problem::Pem(error.to_string())))?;
+        let found = found.map_err(|error| self.bad(error.into()))?;
         if found.is_empty() {
             return Err(self.bad(Problem::NoCertificate));
         }
@@ -98,6 +111,17 @@ impl Pem {
             Validity::of(der).map_err(|why| self.bad(Problem::Unreadable { number: place + 1, why }))?;
         }
         Ok(found)
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, BadCertificate> {
+        PrivateKeyDer::from_pem_slice(&self.text).map_err(|error| {
+            let text = String::from_utf8_lossy(&self.text);
+            self.bad(match error {
+                _ if text.contains("ENCRYPTED") => Problem::Encrypted,
+                pem::Error::NoItemsFound => Problem::NoKey,
+                other => other.into(),
+            })
+        })
     }
 
     /// The certificates as those that are trusted.
@@ -124,7 +148,8 @@ pub struct Validity {
 impl Validity {
     /// Reads it out of a certificate.
     pub fn of(der: &CertificateDer<'_>) -> Result<Self, String> {
-        let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+        let parsed = X509Certificate::from_der(der).ok().filter(|(rest, _)| rest.is_empty());
+        let (_, certificate) = parsed.ok_or("it is not in the form of X.509")?;
         let validity = certificate.validity();
         let time = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
         Ok(Self {
@@ -198,6 +223,7 @@ impl Material {
             validity.check(number, now).map_err(|problem| cert.bad(problem))?;
             expires = expires.min(validity.until);
         }
+        ca.roots()?;
         let mut authorities = ca.certificates()?;
         let checked = authorities.iter().enumerate().map(|(place, der)| {
             let number = place + 1;
@@ -208,14 +234,13 @@ impl Material {
             return Err(ca.bad(problem));
         }
         authorities.retain(|der| Validity::of(der).is_ok_and(|validity| validity.check(1, now).is_ok()));
-        let key_der = match PrivateKeyDer::from_pem_slice(&key.text) {
-            Ok(found) => found,
-            Err(rustls::pki_types::pem::Error::NoItemsFound) => return Err(key.bad(Problem::NoKey)),
-            Err(error) => return Err(key.bad(Problem::Pem(error.to_string()))),
-        };
-        let certified = CertifiedKey::from_der(chain, key_der, &ring::default_provider());
+        let certified = CertifiedKey::from_der(chain, key.private_key()?, &ring::default_provider());
         let certified = certified.map_err(|error| match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => key.bad(Problem::OtherKey),
+            rustls::Error::InvalidCertificate(error) => cert.bad(Problem::Unreadable {
+                number: 1,
+                why: error.to_string(),
+            }),
             other => key.bad(Problem::Key(other.to_string())),
         })?;
         Ok(Self {

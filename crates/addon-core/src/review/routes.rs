@@ -183,25 +183,40 @@ impl Routes {
         self.conversion.keys().map(String::as_str)
     }
 
+    /// Whether a hook could be asked. While the cluster is told of fewer routes, those from before still answer.
+    pub fn answer(&self, path: &str, request: &ReviewRequest) -> bool {
+        match request {
+            ReviewRequest::Admission(_) => self.admission_at(path).is_ok(),
+            ReviewRequest::Conversion(_) => self.conversion.contains_key(crd(path)),
+        }
+    }
+
     /// Begins a review. A path that nobody has is answered at once.
     pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
         match request {
-            ReviewRequest::Admission(request) => {
-                let (configuration, id) = split(path);
-                let route = (configuration == CONFIGURATION).then(|| self.admission.get(&id));
-                let Some(route) = route.flatten() else {
-                    let what = format!("no hook found for '{configuration}' '{id}'");
-                    return Opened::Answered(admission_error(&request.head, &what));
-                };
-                Opened::of(Review::admission(route, request))
-            }
+            ReviewRequest::Admission(request) => match self.admission_at(path) {
+                Ok(route) => Opened::of(Review::admission(route, request)),
+                Err(what) => Opened::Answered(admission_error(&request.head, &what)),
+            },
             ReviewRequest::Conversion(request) => {
-                let crd = path.trim_start_matches('/');
+                let crd = crd(path);
                 let (conversion, progress) = Conversion::open(crd, self.conversion.get(crd), request);
                 Opened::of((Review::conversion(conversion), progress))
             }
         }
     }
+
+    fn admission_at(&self, path: &str) -> Result<&AdmissionRoute, String> {
+        let (configuration, id) = split(path);
+        let route = (configuration == CONFIGURATION).then(|| self.admission.get(&id));
+        route
+            .flatten()
+            .ok_or_else(|| format!("no hook found for '{configuration}' '{id}'"))
+    }
+}
+
+fn crd(path: &str) -> &str {
+    path.trim_start_matches('/')
 }
 
 /// How a review begins.

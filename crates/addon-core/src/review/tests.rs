@@ -284,11 +284,13 @@ fn every_end_of_an_admission_run_has_its_answer() {
 #[test]
 fn an_unknown_path_is_denied_and_named() {
     let routes = routes(&[("one", json!({"kubernetesValidating": [binding("a.b.c")]}))]);
+    assert!(routes.answer("/hooks/a-b-c", &admission("2")));
     for (path, named) in [
         ("/hooks/unknown", "'hooks' 'unknown'"),
         ("/other/a-b-c", "'other' 'a-b-c'"),
         ("/", "'' ''"),
     ] {
+        assert!(!routes.answer(path, &admission("2")));
         let Opened::Answered(reply) = routes.open(path, admission("2")) else {
             unreachable!()
         };
@@ -553,6 +555,7 @@ fn every_failure_of_a_conversion_has_its_message() {
         ),
     ];
     for (ended, wanted) in rows {
+        assert!(routes.answer("/widgets.example.com", &conversion("g/v2", &two)));
         let (mut review, _) = running(routes.open("/widgets.example.com", conversion("g/v2", &two)));
         let answer = answered(review.resume(ended.clone()));
         assert_eq!(
