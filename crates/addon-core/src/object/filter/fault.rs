@@ -36,12 +36,21 @@ pub(super) fn plain<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
 
 /// `name(arg)` of a value of the wrong kind.
 pub(super) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<'a>> {
-    fault(format!("{name}({}) cannot be applied to: {}", preview(arg), typed(value)))
+    fault(format!(
+        "{name}({}) cannot be applied to: {}",
+        preview(arg),
+        typed(value)
+    ))
 }
 
 /// `name(arg; more)` of a value of the wrong kind.
 pub(super) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Val<'a>) -> Error<Val<'a>> {
-    fault(format!("{name}({}; {}) cannot be applied to: {}", preview(arg), preview(more), typed(value)))
+    fault(format!(
+        "{name}({}; {}) cannot be applied to: {}",
+        preview(arg),
+        preview(more),
+        typed(value)
+    ))
 }
 
 /// `name` of a value that it did not like, and why.

@@ -22,6 +22,9 @@ pub(super) const MAX_HEIGHT: usize = 100;
 /// How long a text may be, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
+/// After so many levels a term looks at the stack.
+const WATCHED: usize = 12;
+
 /// How many alternative patterns a text may have: each of them repeats what follows it.
 const MAX_ALTERNATIVES: usize = 6;
 
@@ -38,6 +41,14 @@ impl<'s> Tree<'s> {
     }
 }
 
+/// What a text says.
+#[derive(Debug)]
+pub(super) struct Program<'s> {
+    pub(super) body: Node<'s>,
+    /// Regular expressions with their flags, worth compiling once for all.
+    pub(super) expressions: Vec<(String, String)>,
+}
+
 /// A place in the text and what is wrong there.
 type Parsed<T> = Result<T, FilterError>;
 
@@ -45,12 +56,16 @@ type Parsed<T> = Result<T, FilterError>;
 pub(super) struct Grammar<'s> {
     lexer: Lexer<'s>,
     ahead: Option<(usize, Token<'s>)>,
+    /// Where the last token stood that was taken.
+    taken: usize,
     arena: &'s Arena,
     scopes: Scopes<'s>,
     depth: usize,
     variables: usize,
     alternatives: usize,
     prelude: bool,
+    /// Regular expressions that stand in the text, with their flags.
+    expressions: Vec<(String, String)>,
 }
 
 impl<'s> Grammar<'s> {
@@ -59,7 +74,18 @@ impl<'s> Grammar<'s> {
         if text.len() > MAX_TEXT {
             return Err(lexer.error(0, format!("a filter of more than {MAX_TEXT} bytes")));
         }
-        Ok(Self { lexer, ahead: None, arena, scopes: Scopes::default(), depth: 0, variables: 0, alternatives: 0, prelude })
+        Ok(Self {
+            lexer,
+            ahead: None,
+            taken: 0,
+            arena,
+            scopes: Scopes::default(),
+            depth: 0,
+            variables: 0,
+            alternatives: 0,
+            prelude,
+            expressions: Vec::new(),
+        })
     }
 
     /// Reads the definitions that every filter may use. There, a name that begins with `_` means a native of ours.
@@ -68,7 +94,10 @@ impl<'s> Grammar<'s> {
         arena: &'s Arena,
         natives: Scopes<'s>,
     ) -> Parsed<(Vec<Def<&'s str>>, Scopes<'s>)> {
-        let mut grammar = Self { scopes: natives, ..Self::new(text, arena, true)? };
+        let mut grammar = Self {
+            scopes: natives,
+            ..Self::new(text, arena, true)?
+        };
         let mut defs = Vec::new();
         while grammar.eat_keyword("def")? {
             defs.push(grammar.definition()?.0);
@@ -78,8 +107,11 @@ impl<'s> Grammar<'s> {
     }
 
     /// Reads a filter that may call what `scopes` knows.
-    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Node<'s>> {
-        let mut grammar = Self { scopes, ..Self::new(text, arena, false)? };
+    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Program<'s>> {
+        let mut grammar = Self {
+            scopes,
+            ..Self::new(text, arena, false)?
+        };
         if grammar.eat_keyword("module")? {
             grammar.metadata()?;
         }
@@ -88,7 +120,10 @@ impl<'s> Grammar<'s> {
         }
         let body = grammar.query()?;
         grammar.end()?;
-        Ok(body.node)
+        Ok(Program {
+            body: body.node,
+            expressions: grammar.expressions,
+        })
     }
 
     /// `module {…};` says nothing to us.
@@ -111,8 +146,16 @@ impl<'s> Grammar<'s> {
 
     fn bump(&mut self) -> Parsed<Token<'s>> {
         let token = self.peek()?;
-        self.ahead = None;
+        if let Some((at, _)) = self.ahead.take() {
+            self.taken = at;
+        }
         Ok(token)
+    }
+
+    /// Nothing begins with the token that was just taken.
+    fn put_back<T>(&mut self, token: Token<'s>, wanted: &str) -> Parsed<T> {
+        self.ahead = Some((self.taken, token));
+        self.unexpected(wanted)
     }
 
     fn fail<T>(&self, what: impl Into<String>) -> Parsed<T> {
@@ -124,8 +167,12 @@ impl<'s> Grammar<'s> {
         let found = match self.peek()? {
             Token::End => "the end".to_owned(),
             Token::Quote => "a string".to_owned(),
-            Token::Name(word) | Token::Keyword(word) | Token::Variable(word) => format!("`{word}`"),
-            Token::Format(word) | Token::Number(word) | Token::Sign(word) => format!("`{word}`"),
+            Token::Name(word)
+            | Token::Keyword(word)
+            | Token::Variable(word)
+            | Token::Format(word)
+            | Token::Number(word)
+            | Token::Sign(word) => format!("`{word}`"),
             Token::Field(word) => format!("`.{word}`"),
         };
         self.fail(format!("expected {wanted}, found {found}"))
@@ -148,15 +195,27 @@ impl<'s> Grammar<'s> {
     }
 
     fn expect(&mut self, sign: &str) -> Parsed<()> {
-        if self.eat(sign)? { Ok(()) } else { self.unexpected(&format!("`{sign}`")) }
+        if self.eat(sign)? {
+            Ok(())
+        } else {
+            self.unexpected(&format!("`{sign}`"))
+        }
     }
 
     fn expect_keyword(&mut self, word: &str) -> Parsed<()> {
-        if self.eat_keyword(word)? { Ok(()) } else { self.unexpected(&format!("`{word}`")) }
+        if self.eat_keyword(word)? {
+            Ok(())
+        } else {
+            self.unexpected(&format!("`{word}`"))
+        }
     }
 
     fn end(&mut self) -> Parsed<()> {
-        if self.peek()? == Token::End { Ok(()) } else { self.unexpected("an operator or the end") }
+        if self.peek()? == Token::End {
+            Ok(())
+        } else {
+            self.unexpected("an operator or the end")
+        }
     }
 
     /// A term made of others, if it is not too high.
@@ -166,6 +225,14 @@ impl<'s> Grammar<'s> {
             return self.fail("too deeply nested");
         }
         Ok(Tree { node, height })
+    }
+
+    /// A term that looks at the stack before it runs, where it is high enough for that.
+    fn watched(&self, tree: Tree<'s>) -> Parsed<Tree<'s>> {
+        if !tree.height.is_multiple_of(WATCHED) {
+            return Ok(tree);
+        }
+        self.tree(lower::pipe(lower::call("!watch", Vec::new()), tree.node), tree.height)
     }
 
     /// Runs a part of the grammar one level deeper.
@@ -212,7 +279,8 @@ impl<'s> Grammar<'s> {
                 }
             }
             let below = height + levels(piped.len());
-            grammar.tree(lower::join(piped, lower::pipe), below)
+            let tree = grammar.tree(lower::join(piped, lower::pipe), below)?;
+            grammar.watched(tree)
         })
     }
 
@@ -235,7 +303,11 @@ impl<'s> Grammar<'s> {
             }
             _ => {
                 let term = self.term()?;
-                if self.eat_keyword("as")? { self.binding(term) } else { self.expression_from(term, 0) }
+                if self.eat_keyword("as")? {
+                    self.binding(term)
+                } else {
+                    self.expression_from(term, 0)
+                }
             }
         }
     }
@@ -250,7 +322,9 @@ impl<'s> Grammar<'s> {
         let mut left = first;
         let mut closed = None;
         while let Token::Sign(sign) | Token::Keyword(sign) = self.peek()? {
-            let Some((strength, side)) = strength(sign).filter(|(strength, _)| *strength >= floor) else { break };
+            let Some((strength, side)) = strength(sign).filter(|(strength, _)| *strength >= floor) else {
+                break;
+            };
             if closed == Some(strength) {
                 return self.unexpected("parentheses before this operator");
             }
@@ -260,6 +334,7 @@ impl<'s> Grammar<'s> {
             let right = self.deeper(|grammar| grammar.expression_from(next, right_floor))?;
             let below = left.height.max(right.height) + usize::from(sign.ends_with('=') && strength == UPDATES);
             left = self.tree(lower::binary(sign, left.node, right.node), below)?;
+            left = self.watched(left)?;
             closed = (side == Side::Neither).then_some(strength);
         }
         Ok(left)
@@ -268,7 +343,9 @@ impl<'s> Grammar<'s> {
     /// `def name(params): body;`, after the `def`, and how high its body is.
     fn definition(&mut self) -> Parsed<(Def<&'s str>, usize)> {
         self.deeper(|grammar| {
-            let Token::Name(name) = grammar.peek()? else { return grammar.unexpected("a name") };
+            let Token::Name(name) = grammar.peek()? else {
+                return grammar.unexpected("a name");
+            };
             grammar.bump()?;
             let mut params = Vec::new();
             if grammar.eat("(")? {
@@ -292,7 +369,14 @@ impl<'s> Grammar<'s> {
             grammar.expect(";")?;
             let height = body.height + 2;
             let (name, body) = grammar.scopes.close(mark, body.node, &mut params);
-            Ok((Def { name, args: params, body }, height))
+            Ok((
+                Def {
+                    name,
+                    args: params,
+                    body,
+                },
+                height,
+            ))
         })
     }
 
@@ -305,7 +389,9 @@ impl<'s> Grammar<'s> {
     }
 
     fn variable(&mut self) -> Parsed<&'s str> {
-        let Token::Variable(name) = self.peek()? else { return self.unexpected("a variable") };
+        let Token::Variable(name) = self.peek()? else {
+            return self.unexpected("a variable");
+        };
         self.bump()?;
         Ok(name)
     }

@@ -81,7 +81,11 @@ impl<'s> Lexer<'s> {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        FilterError::Syntax { line, column: before[start..].chars().count() + 1, what: what.into() }
+        FilterError::Syntax {
+            line,
+            column: before[start..].chars().count() + 1,
+            what: what.into(),
+        }
     }
 
     fn rest(&self) -> &'s str {
@@ -179,7 +183,11 @@ impl<'s> Lexer<'s> {
             self.take_while(in_name);
         }
         let name = &self.text[start..self.at];
-        if KEYWORDS.contains(&name) { Token::Keyword(name) } else { Token::Name(name) }
+        if KEYWORDS.contains(&name) {
+            Token::Keyword(name)
+        } else {
+            Token::Name(name)
+        }
     }
 
     fn number(&mut self, start: usize) -> Result<Token<'s>, FilterError> {
@@ -198,7 +206,9 @@ impl<'s> Lexer<'s> {
             }
             self.take_while(|byte| byte.is_ascii_digit());
         }
-        if starts_name(self.byte(0)) || (self.byte(0) == b'.' && self.byte(1) != b'.' && self.text[start..self.at].contains('.')) {
+        if starts_name(self.byte(0))
+            || (self.byte(0) == b'.' && self.byte(1) != b'.' && self.text[start..self.at].contains('.'))
+        {
             return Err(self.error(start, "a number that does not end where it should"));
         }
         Ok(Token::Number(&self.text[start..self.at]))
@@ -247,7 +257,11 @@ impl<'s> Lexer<'s> {
         if !(0xd800..0xe000).contains(&unit) {
             return Ok(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
-        let low = if self.rest().starts_with("\\u") { self.hex(self.at + 2) } else { None };
+        let low = if self.rest().starts_with("\\u") {
+            self.hex(self.at + 2)
+        } else {
+            None
+        };
         match low {
             Some(low) if unit < 0xdc00 && (0xdc00..0xe000).contains(&low) => {
                 self.at += 6;
@@ -260,6 +274,9 @@ impl<'s> Lexer<'s> {
 
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.text.get(at..at + 4)?;
-        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+        digits
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit())
+            .then(|| u32::from_str_radix(digits, 16).ok())?
     }
 }

@@ -105,6 +105,17 @@ fn constant(term: &Node<'_>) -> bool {
     }
 }
 
+/// The text of a string constant.
+pub(super) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
+    match term {
+        Term::Str(None, parts) => match parts.as_slice() {
+            [StrPart::Str(text)] => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// `t[i]` and `t.i`.
 pub(super) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
     if !constant(&at) {
@@ -147,7 +158,9 @@ pub(super) fn optional(base: Node<'_>) -> Node<'_> {
             pipe(*inner, attempt(*last, None))
         }
         Term::Call(name @ ("!index" | "!slice"), mut args) => {
-            let Some(inner) = args.pop() else { return call(name, args) };
+            let Some(inner) = args.pop() else {
+                return call(name, args);
+            };
             args.push(Term::Id);
             pipe(inner, attempt(call(name, args), None))
         }
@@ -176,19 +189,19 @@ pub(super) fn format(name: &str) -> Node<'_> {
 /// Whether a term has exactly one output for every input, as far as one can see without running it.
 pub(super) fn single(term: &Node<'_>) -> bool {
     match term {
-        Term::Id | Term::Num(_) | Term::Var(_) => true,
+        Term::Id
+        | Term::Num(_)
+        | Term::Var(_)
+        | Term::Call("!collect" | "!modify" | "!watch" | "!null" | "!true" | "!false" | "!nothing", _) => true,
         Term::Str(_, parts) => parts.iter().all(|part| !matches!(part, StrPart::Term(_))),
-        Term::Obj(entries) => {
-            entries.iter().all(|(key, value)| single(key) && value.as_ref().is_none_or(single))
-        }
-        Term::Path(base, path) => {
-            single(base) && path.0.iter().all(|(_, optional)| matches!(optional, Opt::Essential))
-        }
+        Term::Obj(entries) => entries
+            .iter()
+            .all(|(key, value)| single(key) && value.as_ref().is_none_or(single)),
+        Term::Path(base, path) => single(base) && path.0.iter().all(|(_, optional)| matches!(optional, Opt::Essential)),
         Term::BinOp(left, BinaryOp::Pipe(None), right) => single(left) && single(right),
         Term::IfThenElse(branches, last) => {
             branches.iter().all(|(test, then)| single(test) && single(then)) && last.as_deref().is_none_or(single)
         }
-        Term::Call("!collect" | "!modify", _) => true,
         Term::Call("!add" | "!subtract" | "!multiply" | "!divide" | "!assign" | "!index", args) => {
             args.first().is_some_and(single) && args.last().is_some_and(single)
         }

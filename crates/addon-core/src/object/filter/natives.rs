@@ -9,7 +9,7 @@ mod formats;
 mod lists;
 mod maths;
 mod objects;
-mod patterns;
+pub(super) mod patterns;
 mod search;
 mod strings;
 mod times;
@@ -60,12 +60,17 @@ pub(super) fn all() -> impl Iterator<Item = Fun<Engine>> {
 /// Those that take several values.
 pub(super) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
     let several = |row: &Row| row.1.len() > 1 && row.1.iter().all(|bind| matches!(bind, Bind::Var(())));
-    rows().filter(several).map(|(name, params, _)| (name, params.len())).collect()
+    rows()
+        .filter(several)
+        .map(|(name, params, _)| (name, params.len()))
+        .collect()
 }
 
 /// What `builtins` tells: names with their number of parameters.
 fn public_names() -> impl Iterator<Item = String> {
-    rows().filter(|row| !row.0.starts_with('!')).map(|(name, params, _)| format!("{name}/{}", params.len()))
+    rows()
+        .filter(|row| !row.0.starts_with('!'))
+        .map(|(name, params, _)| format!("{name}/{}", params.len()))
 }
 
 /// So many values as parameters.
@@ -78,30 +83,30 @@ fn filters(count: usize) -> Box<[Bind]> {
     vec![Bind::Fun(()); count].into()
 }
 
-fn budget<'a>(cv: &Cv<'a>) -> &'a Budget {
+fn budget<'a>(cv: &Cv<'a>) -> &'a Budget<'a> {
     cv.0.data().budget
 }
 
-fn one<'a>(out: Out<'a>) -> Outs<'a> {
+fn one(out: Out<'_>) -> Outs<'_> {
     box_once(out)
 }
 
 /// Pays for a new value.
-fn paid<'a>(budget: &Budget, result: Res<'a>) -> Out<'a> {
+fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     let value = result?;
     budget.memory(cells(&value))?;
     Ok(value)
 }
 
 /// A function of the input.
-fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(Val<'a>) -> Res<'a>) -> Outs<'a> {
+fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
-    one(paid(budget, function(cv.1.plain())))
+    one(paid(budget, function(&cv.1.plain())))
 }
 
 /// A function of the input and one argument.
-fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(Val<'a>, Val<'a>) -> Res<'a>) -> Outs<'a> {
+fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let arg = cv.0.pop_var().plain();
-    one(paid(budget, function(cv.1.plain(), arg)))
+    one(paid(budget, function(&cv.1.plain(), &arg)))
 }

@@ -53,7 +53,11 @@ impl Num {
         if let Ok(int) = i64::try_from(&big) {
             Self::Int(int)
         } else if big.bits() > MAX_BITS {
-            Self::Float(if big.sign() == num_bigint::Sign::Minus { f64::NEG_INFINITY } else { f64::INFINITY })
+            Self::Float(if big.sign() == num_bigint::Sign::Minus {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            })
         } else {
             Self::Big(Rc::new(big))
         }
@@ -98,9 +102,9 @@ impl Num {
 
     pub(super) fn add(&self, other: &Self) -> Self {
         match self.pair(other) {
-            Pair::Ints(left, right) => {
-                left.checked_add(right).map_or_else(|| Self::big(BigInt::from(left) + right), Self::Int)
-            }
+            Pair::Ints(left, right) => left
+                .checked_add(right)
+                .map_or_else(|| Self::big(BigInt::from(left) + right), Self::Int),
             Pair::Bigs(left, right) => Self::big(left + right),
             Pair::Floats(left, right) => Self::Float(left + right),
         }
@@ -108,9 +112,9 @@ impl Num {
 
     pub(super) fn subtract(&self, other: &Self) -> Self {
         match self.pair(other) {
-            Pair::Ints(left, right) => {
-                left.checked_sub(right).map_or_else(|| Self::big(BigInt::from(left) - right), Self::Int)
-            }
+            Pair::Ints(left, right) => left
+                .checked_sub(right)
+                .map_or_else(|| Self::big(BigInt::from(left) - right), Self::Int),
             Pair::Bigs(left, right) => Self::big(left - right),
             Pair::Floats(left, right) => Self::Float(left - right),
         }
@@ -118,9 +122,9 @@ impl Num {
 
     pub(super) fn multiply(&self, other: &Self) -> Self {
         match self.pair(other) {
-            Pair::Ints(left, right) => {
-                left.checked_mul(right).map_or_else(|| Self::big(BigInt::from(left) * right), Self::Int)
-            }
+            Pair::Ints(left, right) => left
+                .checked_mul(right)
+                .map_or_else(|| Self::big(BigInt::from(left) * right), Self::Int),
             Pair::Bigs(left, right) => Self::big(left * right),
             Pair::Floats(left, right) => Self::Float(left * right),
         }
@@ -130,9 +134,11 @@ impl Num {
     #[expect(clippy::cast_precision_loss, reason = "a quotient that is no integer is a float")]
     pub(super) fn divide(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
-            Pair::Ints(_, 0) => return None,
+            Pair::Ints(_, 0) | Pair::Floats(_, 0.0) => return None,
             Pair::Ints(left, right) => match left.checked_rem(right) {
-                Some(0) => left.checked_div(right).map_or_else(|| Self::big(BigInt::from(left) / right), Self::Int),
+                Some(0) => left
+                    .checked_div(right)
+                    .map_or_else(|| Self::big(BigInt::from(left) / right), Self::Int),
                 Some(_) => Self::Float(left as f64 / right as f64),
                 None => Self::big(BigInt::from(left) / right),
             },
@@ -146,7 +152,6 @@ impl Num {
                     Self::Float(self.float() / other.float())
                 }
             }
-            Pair::Floats(_, 0.0) => return None,
             Pair::Floats(left, right) => Self::Float(left / right),
         })
     }
@@ -172,7 +177,9 @@ impl Num {
 
     pub(super) fn negate(&self) -> Self {
         match self {
-            Self::Int(int) => int.checked_neg().map_or_else(|| Self::big(-BigInt::from(*int)), Self::Int),
+            Self::Int(int) => int
+                .checked_neg()
+                .map_or_else(|| Self::big(-BigInt::from(*int)), Self::Int),
             Self::Big(big) => Self::big(-BigInt::clone(big)),
             Self::Float(float) => Self::Float(-float),
         }
@@ -208,7 +215,10 @@ impl Num {
 }
 
 /// Cut to an integer; what does not fit goes to an end, and a NaN to the lower one.
-#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, which is what is wanted"
+)]
 pub(super) fn whole(float: f64) -> i64 {
     if float.is_nan() { i64::MIN } else { float as i64 }
 }

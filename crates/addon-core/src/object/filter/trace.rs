@@ -23,14 +23,18 @@ pub(super) struct Traced<'a> {
 #[derive(Debug)]
 pub(super) struct Step<'a> {
     key: Val<'a>,
-    before: Option<Rc<Step<'a>>>,
+    before: Option<Rc<Self>>,
     length: u32,
 }
 
 impl<'a> Traced<'a> {
     /// The beginning of a search.
     pub(super) fn root(search: u64, value: Val<'a>) -> Val<'a> {
-        Val::Traced(Rc::new(Self { search, path: None, value: value.plain() }))
+        Val::Traced(Rc::new(Self {
+            search,
+            path: None,
+            value: value.plain(),
+        }))
     }
 
     /// The value one step further.
@@ -39,8 +43,16 @@ impl<'a> Traced<'a> {
         if length > MAX_DEPTH {
             return Err(fault(format!("a path of more than {MAX_DEPTH} steps")));
         }
-        let step = Step { key, before: self.path.clone(), length };
-        Ok(Val::Traced(Rc::new(Self { search: self.search, path: Some(Rc::new(step)), value })))
+        let step = Step {
+            key,
+            before: self.path.clone(),
+            length,
+        };
+        Ok(Val::Traced(Rc::new(Self {
+            search: self.search,
+            path: Some(Rc::new(step)),
+            value,
+        })))
     }
 
     /// The path as an array.
@@ -57,8 +69,8 @@ impl<'a> Traced<'a> {
 }
 
 /// `value[key]`, traced if the value is.
-pub(super) fn step<'a>(value: Val<'a>, key: &Val<'a>) -> Res<'a> {
-    match &value {
+pub(super) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
+    match value {
         Val::Traced(traced) => {
             let found = look(&traced.value, key)?;
             traced.child(key.clone().plain(), found)
@@ -102,8 +114,14 @@ pub(super) fn look<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
         return slice(value, &start, &end);
     }
     Err(match value.kind() {
-        "array" => fault(format!("expected a number for indexing an array but got: {}", say::typed(key))),
-        "string" => fault(format!("expected a number for indexing a string but got: {}", say::typed(key))),
+        "array" => fault(format!(
+            "expected a number for indexing an array but got: {}",
+            say::typed(key)
+        )),
+        "string" => fault(format!(
+            "expected a number for indexing a string but got: {}",
+            say::typed(key)
+        )),
         _ => say::key(key),
     })
 }
@@ -113,9 +131,13 @@ fn at<'a>(value: &Val<'a>, num: &Num) -> Res<'a> {
         return Ok(Val::Null);
     }
     if let Some(list) = value.as_list() {
-        return Ok(position(num.int(), list.len()).and_then(|index| list.get(index)).unwrap_or(Val::Null));
+        return Ok(position(num.int(), list.len())
+            .and_then(|index| list.get(index))
+            .unwrap_or(Val::Null));
     }
-    let Some(text) = value.as_str() else { return Err(say::array(value)) };
+    let Some(text) = value.as_str() else {
+        return Err(say::array(value));
+    };
     let count = text.chars().count();
     let char = position(num.int(), count).and_then(|index| text.chars().nth(index));
     Ok(char.map_or(Val::Null, |char| Val::from(char.to_string())))
@@ -139,14 +161,24 @@ fn clamp(bound: &Val<'_>, low: usize, length: usize) -> Option<usize> {
 
 /// `start` and `end` of a key that is an object.
 pub(super) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
-    let bounds = key.as_dict().and_then(|dict| Some((dict.get("start")?, dict.get("end")?)));
-    bounds.ok_or_else(|| fault(format!("expected \"start\" and \"end\" for slicing but got: {}", say::typed(key))))
+    let bounds = key
+        .as_dict()
+        .and_then(|dict| Some((dict.get("start")?, dict.get("end")?)));
+    bounds.ok_or_else(|| {
+        fault(format!(
+            "expected \"start\" and \"end\" for slicing but got: {}",
+            say::typed(key)
+        ))
+    })
 }
 
 /// Where a slice of something so long begins and ends.
 pub(super) fn span<'a>(start: &Val<'a>, end: &Val<'a>, length: usize, of: &str) -> Res<'a, (usize, usize)> {
     let refuse = |bound: &Val<'a>| {
-        fault(format!("expected a number for indexing {of} but got: {}", say::typed(bound)))
+        fault(format!(
+            "expected a number for indexing {of} but got: {}",
+            say::typed(bound)
+        ))
     };
     let from = match start.bare() {
         Val::Null => 0,
@@ -181,8 +213,15 @@ pub(super) fn slice<'a>(value: &Val<'a>, start: &Val<'a>, end: &Val<'a>) -> Res<
 
 /// Where a row of items occurs in another.
 pub(super) fn occurrences<'v>(items: &'v [Val<'_>], wanted: &'v [Val<'_>]) -> impl Iterator<Item = usize> + 'v {
-    let starts = if wanted.is_empty() { 0 } else { (items.len() + 1).saturating_sub(wanted.len()) };
+    let starts = if wanted.is_empty() {
+        0
+    } else {
+        (items.len() + 1).saturating_sub(wanted.len())
+    };
     (0..starts).filter(move |start| {
-        items[*start..*start + wanted.len()].iter().zip(wanted).all(|(item, wanted)| compare(item, wanted).is_eq())
+        items[*start..*start + wanted.len()]
+            .iter()
+            .zip(wanted)
+            .all(|(item, wanted)| compare(item, wanted).is_eq())
     })
 }

@@ -105,7 +105,10 @@ impl Size {
     }
 
     pub(super) fn text(text: &str) -> Self {
-        Self { weight: 1 + text.len() as u64 / 16, depth: 0 }
+        Self {
+            weight: 1 + text.len() as u64 / 16,
+            depth: 0,
+        }
     }
 
     /// The size of a value of the input.
@@ -390,7 +393,10 @@ pub(super) struct Growth {
 impl Growth {
     /// One value took the place of another.
     pub(super) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
-        Ok(Self { added: new.size()?, removed: old.weight })
+        Ok(Self {
+            added: new.size()?,
+            removed: old.weight,
+        })
     }
 }
 
@@ -412,7 +418,9 @@ pub(super) fn change_array<'a, T>(
         copied = items.len();
         *value = Val::array(items.iter().map(import).collect())?;
     }
-    let Val::Arr(array) = value else { return Err(fault("expected an array")) };
+    let Val::Arr(array) = value else {
+        return Err(fault("expected an array"));
+    };
     if Rc::strong_count(array) > 1 {
         copied = array.items.len();
     }
@@ -439,7 +447,9 @@ pub(super) fn change_object<'a, T>(
         copied = map.len();
         *value = Val::object(map.iter().map(|(key, item)| (Text::Raw(key), import(item))).collect())?;
     }
-    let Val::Obj(object) = value else { return Err(fault("expected an object")) };
+    let Val::Obj(object) = value else {
+        return Err(fault("expected an object"));
+    };
     if Rc::strong_count(object) > 1 {
         copied = object.entries.len();
     }

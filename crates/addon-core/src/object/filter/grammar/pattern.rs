@@ -132,7 +132,11 @@ impl<'s> Grammar<'s> {
         let plain = lower::single(&update.node);
         let mut parts = vec![start.node];
         if word == "reduce" {
-            parts.push(if plain { update.node } else { lower::call("!last_or_same", vec![update.node]) });
+            parts.push(if plain {
+                update.node
+            } else {
+                lower::call("!last_or_same", vec![update.node])
+            });
         } else {
             let extract = if self.eat(";")? { Some(self.query()?) } else { None };
             below = below.max(extract.as_ref().map_or(0, |extract| extract.height));

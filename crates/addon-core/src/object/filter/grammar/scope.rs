@@ -43,7 +43,10 @@ pub(crate) struct Scopes<'s> {
 
 impl<'s> Scopes<'s> {
     pub(crate) fn new(natives: BTreeSet<(&'static str, usize)>) -> Self {
-        Self { entries: Vec::new(), natives }
+        Self {
+            entries: Vec::new(),
+            natives,
+        }
     }
 
     /// A place to come back to.
@@ -60,11 +63,29 @@ impl<'s> Scopes<'s> {
     pub(super) fn open(&mut self, name: &'s str, params: &[&'s str], depth: &'s str, arena: &'s Arena) -> usize {
         let mark = self.mark();
         let takes_filters = params.iter().any(|param| !param.starts_with('$'));
-        let counted_name = if takes_filters { arena.alloc(format!("{name}!{}", params.len())) } else { name };
-        let definition = Definition { counted_name, depth, takes_filters, open: true, recursive: false };
-        self.entries.push(Entry { name, arity: params.len(), definition: Some(definition) });
+        let counted_name = if takes_filters {
+            arena.alloc(format!("{name}!{}", params.len()))
+        } else {
+            name
+        };
+        let definition = Definition {
+            counted_name,
+            depth,
+            takes_filters,
+            open: true,
+            recursive: false,
+        };
+        self.entries.push(Entry {
+            name,
+            arity: params.len(),
+            definition: Some(definition),
+        });
         for param in params.iter().filter(|param| !param.starts_with('$')) {
-            self.entries.push(Entry { name: param, arity: 0, definition: None });
+            self.entries.push(Entry {
+                name: param,
+                arity: 0,
+                definition: None,
+            });
         }
         mark
     }
@@ -72,7 +93,12 @@ impl<'s> Scopes<'s> {
     /// Ends the body of the definition that began at a mark; gives it its name, its body and its parameters.
     pub(super) fn close(&mut self, mark: usize, body: Node<'s>, params: &mut Vec<&'s str>) -> (&'s str, Node<'s>) {
         self.forget(mark + 1);
-        let Some(Entry { name, definition: Some(definition), .. }) = self.entries.last_mut() else {
+        let Some(Entry {
+            name,
+            definition: Some(definition),
+            ..
+        }) = self.entries.last_mut()
+        else {
             return ("", body);
         };
         definition.open = false;
@@ -82,19 +108,27 @@ impl<'s> Scopes<'s> {
         if definition.takes_filters {
             params.push(definition.depth);
         }
-        (definition.counted_name, lower::pipe(lower::call("!enter", Vec::new()), body))
+        (
+            definition.counted_name,
+            lower::pipe(lower::call("!enter", Vec::new()), body),
+        )
     }
 
     /// A call of what a name means here.
     pub(super) fn call(&mut self, name: &'s str, mut args: Vec<Node<'s>>) -> Node<'s> {
-        let found = self.entries.iter_mut().rfind(|entry| entry.name == name && entry.arity == args.len());
+        let found = self
+            .entries
+            .iter_mut()
+            .rfind(|entry| entry.name == name && entry.arity == args.len());
         let Some(entry) = found else {
             if self.natives.contains(&(name, args.len())) {
                 args.reverse();
             }
             return lower::call(name, args);
         };
-        let Some(definition) = &mut entry.definition else { return lower::call(name, args) };
+        let Some(definition) = &mut entry.definition else {
+            return lower::call(name, args);
+        };
         definition.recursive |= definition.open;
         if !(definition.recursive && definition.takes_filters) {
             return lower::call(name, args);

@@ -19,9 +19,14 @@ pub(super) fn rows() -> Vec<Row> {
         ("!null", values(0), |_| one(Ok(Val::Null))),
         ("!true", values(0), |_| one(Ok(Val::Bool(true)))),
         ("!false", values(0), |_| one(Ok(Val::Bool(false)))),
-        ("!nothing", values(0), |_| one(Val::array(Vec::new()).map_err(Exn::from))),
+        (
+            "!nothing",
+            values(0),
+            |_| one(Val::array(Vec::new()).map_err(Exn::from)),
+        ),
         ("empty", values(0), |_| Box::new(std::iter::empty())),
         ("!enter", values(0), |cv| one(budget(&cv).enter().map(|()| cv.1))),
+        ("!watch", values(0), |cv| one(budget(&cv).watch().map(|()| cv.1))),
         ("!deeper", values(1), deeper),
         ("!collect", filters(1), collect),
         ("!last_or_same", filters(1), last_or_same),
@@ -40,18 +45,27 @@ pub(super) fn rows() -> Vec<Row> {
         }),
         ("isempty", filters(1), |mut cv| {
             let (filter, context) = cv.0.pop_fun();
-            one(filter.run((context, cv.1)).next().map_or(Ok(Val::Bool(true)), |out| out.map(|_| Val::Bool(false))))
+            one(filter
+                .run((context, cv.1))
+                .next()
+                .map_or(Ok(Val::Bool(true)), |out| out.map(|_| Val::Bool(false))))
         }),
         ("!range", values(3), range),
         ("error", values(0), |cv| one(Err(Exn::from(Error::new(cv.1.plain()))))),
-        ("error", values(1), |cv| binary(cv, |_, message| Err(Error::new(message)))),
+        ("error", values(1), |cv| {
+            binary(cv, |_, message| Err(Error::new(message.clone())))
+        }),
         ("halt", values(0), |cv| one(Err(budget(&cv).halt(None)))),
         ("halt_error", values(0), |cv| one(Err(budget(&cv).halt(Some(&cv.1))))),
         ("halt_error", values(1), halt_error),
-        ("env", values(0), |cv| unary(cv, |_| Val::object(std::collections::BTreeMap::new()))),
+        ("env", values(0), |cv| {
+            unary(cv, |_| Val::object(std::collections::BTreeMap::new()))
+        }),
         ("now", values(0), |cv| {
             let now = budget(&cv).now;
-            one(now.map(Val::float).ok_or_else(|| Exn::from(fault("now: the time is not known to filters"))))
+            one(now
+                .map(Val::float)
+                .ok_or_else(|| Exn::from(fault("now: the time is not known to filters"))))
         }),
         ("builtins", values(0), |cv| {
             unary(cv, |_| {
@@ -61,7 +75,9 @@ pub(super) fn rows() -> Vec<Row> {
                 Val::array(names.into_iter().map(Val::from).collect())
             })
         }),
-        ("modulemeta", values(0), |cv| unary(cv, |input| Err(say::plain("modulemeta", &input)))),
+        ("modulemeta", values(0), |cv| {
+            unary(cv, |input| Err(say::plain("modulemeta", input)))
+        }),
     ]
 }
 
@@ -179,7 +195,9 @@ fn range(mut cv: Cv<'_>) -> Outs<'_> {
             over = true;
             return Some(Err(stop));
         }
-        let (Val::Num(number), Val::Num(by)) = (&next, &step) else { return None };
+        let (Val::Num(number), Val::Num(by)) = (&next, &step) else {
+            return None;
+        };
         let after = Val::Num(number.add(by));
         Some(Ok(std::mem::replace(&mut next, after)))
     }))

@@ -13,36 +13,77 @@ use super::{Cv, Out, Outs, Row, binary, budget, one, paid, unary, values};
 pub(super) fn rows() -> Vec<Row> {
     vec![
         ("reverse", values(0), |cv| {
-            unary(cv, |input| Val::array(items("reverse", &input)?.into_iter().rev().collect()))
+            unary(cv, |input| {
+                Val::array(items("reverse", input)?.into_iter().rev().collect())
+            })
         }),
-        ("flatten", values(0), |cv| unary(cv, |input| flatten(&input, None))),
-        ("flatten", values(1), |cv| binary(cv, |input, depth| flatten(&input, Some(&depth)))),
-        ("min", values(0), |cv| unary(cv, |input| Ok(extreme(items("min", &input)?, None, Ordering::Greater)))),
-        ("max", values(0), |cv| unary(cv, |input| Ok(extreme(items("max", &input)?, None, Ordering::Less)))),
-        ("!min_by", values(1), |cv| by(cv, |values, keys| Ok(extreme(values, Some(keys), Ordering::Greater)), "min_by")),
-        ("!max_by", values(1), |cv| by(cv, |values, keys| Ok(extreme(values, Some(keys), Ordering::Less)), "max_by")),
-        ("sort", values(0), |cv| sorted(cv, "sort", |pairs| Val::array(pairs.into_iter().map(|pair| pair.1).collect()))),
+        ("flatten", values(0), |cv| unary(cv, |input| flatten(input, None))),
+        ("flatten", values(1), |cv| {
+            binary(cv, |input, depth| flatten(input, Some(depth)))
+        }),
+        ("min", values(0), |cv| {
+            unary(cv, |input| Ok(extreme(items("min", input)?, None, Ordering::Greater)))
+        }),
+        ("max", values(0), |cv| {
+            unary(cv, |input| Ok(extreme(items("max", input)?, None, Ordering::Less)))
+        }),
+        ("!min_by", values(1), |cv| {
+            by(
+                cv,
+                |values, keys| Ok(extreme(values, Some(keys), Ordering::Greater)),
+                "min_by",
+            )
+        }),
+        ("!max_by", values(1), |cv| {
+            by(
+                cv,
+                |values, keys| Ok(extreme(values, Some(keys), Ordering::Less)),
+                "max_by",
+            )
+        }),
+        ("sort", values(0), |cv| {
+            sorted(cv, "sort", |pairs| {
+                Val::array(pairs.into_iter().map(|pair| pair.1).collect())
+            })
+        }),
         ("unique", values(0), |cv| sorted(cv, "unique", unique)),
-        ("!sort_by", values(1), |cv| by(cv, |values, keys| first_of(sort(values, keys)), "sort_by")),
-        ("!group_by", values(1), |cv| by(cv, |values, keys| groups(sort(values, keys)), "group_by")),
-        ("!unique_by", values(1), |cv| by(cv, |values, keys| unique(sort(values, keys)), "unique_by")),
-        ("transpose", values(0), |cv| unary(cv, |input| transpose(&input))),
-        ("bsearch", values(1), |cv| binary(cv, |input, wanted| bsearch(&input, &wanted))),
+        ("!sort_by", values(1), |cv| {
+            by(cv, |values, keys| first_of(sort(values, keys)), "sort_by")
+        }),
+        ("!group_by", values(1), |cv| {
+            by(cv, |values, keys| groups(sort(values, keys)), "group_by")
+        }),
+        ("!unique_by", values(1), |cv| {
+            by(cv, |values, keys| unique(sort(values, keys)), "unique_by")
+        }),
+        ("transpose", values(0), |cv| unary(cv, |input| transpose(input))),
+        ("bsearch", values(1), |cv| {
+            binary(cv, |input, wanted| bsearch(input, wanted))
+        }),
         ("indices", values(1), |cv| {
-            binary(cv, |input, wanted| found("indices", &input, &wanted, |starts| Val::array(starts.collect())))
+            binary(cv, |input, wanted| {
+                found("indices", input, wanted, |starts| Val::array(starts.collect()))
+            })
         }),
         ("index", values(1), |cv| {
-            binary(cv, |input, wanted| found("index", &input, &wanted, |starts| Ok(starts.next().unwrap_or(Val::Null))))
+            binary(cv, |input, wanted| {
+                found("index", input, wanted, |starts| Ok(starts.next().unwrap_or(Val::Null)))
+            })
         }),
         ("rindex", values(1), |cv| {
-            binary(cv, |input, wanted| found("rindex", &input, &wanted, |starts| Ok(starts.last().unwrap_or(Val::Null))))
+            binary(cv, |input, wanted| {
+                found("rindex", input, wanted, |starts| Ok(starts.last().unwrap_or(Val::Null)))
+            })
         }),
     ]
 }
 
 /// The items of an array.
 fn items<'a>(name: &str, value: &Val<'a>) -> Res<'a, Vec<Val<'a>>> {
-    value.as_list().map(|list| list.iter().collect()).ok_or_else(|| say::plain(name, value))
+    value
+        .as_list()
+        .map(|list| list.iter().collect())
+        .ok_or_else(|| say::plain(name, value))
 }
 
 fn flatten<'a>(input: &Val<'a>, depth: Option<&Val<'a>>) -> Res<'a> {
@@ -123,7 +164,12 @@ fn groups(pairs: Vec<Keyed<'_>>) -> Res<'_> {
             _ => groups.push((key, vec![value])),
         }
     }
-    Val::array(groups.into_iter().map(|(_, members)| Val::array(members)).collect::<Res<'_, _>>()?)
+    Val::array(
+        groups
+            .into_iter()
+            .map(|(_, members)| Val::array(members))
+            .collect::<Res<'_, _>>()?,
+    )
 }
 
 /// Sorting costs more than what it makes.
@@ -139,7 +185,7 @@ fn sorted<'a>(cv: Cv<'a>, name: &str, finish: fn(Vec<Keyed<'a>>) -> Res<'a>) -> 
         return one(Err(stop));
     }
     unary(cv, |input| {
-        let values = items(name, &input)?;
+        let values = items(name, input)?;
         finish(sort(values.clone(), values))
     })
 }
@@ -179,12 +225,18 @@ fn transpose<'a>(input: &Val<'a>) -> Res<'a> {
 }
 
 fn bsearch<'a>(input: &Val<'a>, wanted: &Val<'a>) -> Res<'a> {
-    let Some(list) = input.as_list() else { return Err(say::with("bsearch", input, wanted)) };
+    let Some(list) = input.as_list() else {
+        return Err(say::with("bsearch", input, wanted));
+    };
     let items: Vec<Val<'a>> = list.iter().collect();
     let place = items.partition_point(|item| compare(item, wanted).is_lt());
     let hit = items.get(place).is_some_and(|item| compare(item, wanted).is_eq());
     let place = Num::count(place);
-    Ok(Val::Num(if hit { place } else { place.negate().subtract(&Num::Int(1)) }))
+    Ok(Val::Num(if hit {
+        place
+    } else {
+        place.negate().subtract(&Num::Int(1))
+    }))
 }
 
 /// Where something occurs in an array or in a string, counted in characters.
@@ -199,13 +251,23 @@ fn found<'a>(
     }
     if let Some(list) = input.as_list() {
         let items: Vec<Val<'a>> = list.iter().collect();
-        let wanted: Vec<Val<'a>> = wanted.as_list().map_or_else(|| vec![wanted.clone()], |list| list.iter().collect());
+        let wanted: Vec<Val<'a>> = wanted
+            .as_list()
+            .map_or_else(|| vec![wanted.clone()], |list| list.iter().collect());
         return pick(&mut occurrences(&items, &wanted).map(Val::count));
     }
     let (Some(text), Some(part)) = (input.as_str(), wanted.as_str()) else {
         return Err(say::with(name, input, wanted));
     };
     let (text, part): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
-    let starts = if part.is_empty() { 0 } else { (text.len() + 1).saturating_sub(part.len()) };
-    pick(&mut (0..starts).filter(|start| text[*start..].starts_with(&part)).map(Val::count))
+    let starts = if part.is_empty() {
+        0
+    } else {
+        (text.len() + 1).saturating_sub(part.len())
+    };
+    pick(
+        &mut (0..starts)
+            .filter(|start| text[*start..].starts_with(&part))
+            .map(Val::count),
+    )
 }

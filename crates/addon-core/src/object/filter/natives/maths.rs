@@ -14,11 +14,16 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn float<'a>(name: &str, value: &Val<'a>) -> Res<'a, f64> {
-    value.as_num().map(super::super::number::Num::float).ok_or_else(|| say::plain(name, value))
+    value
+        .as_num()
+        .map(super::super::number::Num::float)
+        .ok_or_else(|| say::plain(name, value))
 }
 
 fn apply<'a>(cv: Cv<'a>, name: &str, function: fn(f64) -> f64) -> Outs<'a> {
-    unary(cv, |input| float(name, &input).map(|number| Val::float(function(number))))
+    unary(cv, |input| {
+        float(name, input).map(|number| Val::float(function(number)))
+    })
 }
 
 fn of_one() -> Vec<Row> {
@@ -39,7 +44,9 @@ fn of_one() -> Vec<Row> {
         ("ceil", values(0), |cv| apply(cv, "ceil", f64::ceil)),
         ("round", values(0), |cv| apply(cv, "round", f64::round)),
         ("trunc", values(0), |cv| apply(cv, "trunc", f64::trunc)),
-        ("nearbyint", values(0), |cv| apply(cv, "nearbyint", f64::round_ties_even)),
+        ("nearbyint", values(0), |cv| {
+            apply(cv, "nearbyint", f64::round_ties_even)
+        }),
         ("rint", values(0), |cv| apply(cv, "rint", f64::round_ties_even)),
         ("significand", values(0), |cv| apply(cv, "significand", significand)),
         ("fabs", values(0), |cv| apply(cv, "fabs", f64::abs)),
@@ -65,13 +72,13 @@ fn of_one() -> Vec<Row> {
         ("y1", values(0), |cv| apply(cv, "y1", libm::y1)),
         ("frexp", values(0), |cv| {
             unary(cv, |input| {
-                let (fraction, exponent) = libm::frexp(float("frexp", &input)?);
+                let (fraction, exponent) = libm::frexp(float("frexp", input)?);
                 Val::array(vec![Val::float(fraction), Val::int(i64::from(exponent))])
             })
         }),
         ("modf", values(0), |cv| {
             unary(cv, |input| {
-                let (fraction, whole) = modf(float("modf", &input)?);
+                let (fraction, whole) = modf(float("modf", input)?);
                 Val::array(vec![Val::float(fraction), Val::float(whole)])
             })
         }),
@@ -81,7 +88,10 @@ fn of_one() -> Vec<Row> {
 fn apply_two<'a>(mut cv: Cv<'a>, name: &str, function: fn(f64, f64) -> f64) -> Outs<'a> {
     let (left, right) = (cv.0.pop_var(), cv.0.pop_var());
     let both = float(name, &left).and_then(|left| float(name, &right).map(|right| (left, right)));
-    one(paid(budget(&cv), both.map(|(left, right)| Val::float(function(left, right)))))
+    one(paid(
+        budget(&cv),
+        both.map(|(left, right)| Val::float(function(left, right))),
+    ))
 }
 
 fn of_many() -> Vec<Row> {
@@ -90,14 +100,26 @@ fn of_many() -> Vec<Row> {
         ("copysign", values(2), |cv| apply_two(cv, "copysign", f64::copysign)),
         ("drem", values(2), |cv| apply_two(cv, "drem", drem)),
         ("fdim", values(2), |cv| apply_two(cv, "fdim", libm::fdim)),
-        ("fmax", values(2), |cv| apply_two(cv, "fmax", |left, right| extreme(left, right, f64::max))),
-        ("fmin", values(2), |cv| apply_two(cv, "fmin", |left, right| extreme(left, right, f64::min))),
-        ("fmod", values(2), |cv| apply_two(cv, "fmod", |left, right| left % right)),
+        ("fmax", values(2), |cv| {
+            apply_two(cv, "fmax", |left, right| extreme(left, right, f64::max))
+        }),
+        ("fmin", values(2), |cv| {
+            apply_two(cv, "fmin", |left, right| extreme(left, right, f64::min))
+        }),
+        ("fmod", values(2), |cv| {
+            apply_two(cv, "fmod", |left, right| left % right)
+        }),
         ("hypot", values(2), |cv| apply_two(cv, "hypot", f64::hypot)),
-        ("jn", values(2), |cv| apply_two(cv, "jn", |order, number| libm::jn(small(order), number))),
-        ("yn", values(2), |cv| apply_two(cv, "yn", |order, number| libm::yn(small(order), number))),
+        ("jn", values(2), |cv| {
+            apply_two(cv, "jn", |order, number| libm::jn(small(order), number))
+        }),
+        ("yn", values(2), |cv| {
+            apply_two(cv, "yn", |order, number| libm::yn(small(order), number))
+        }),
         ("nextafter", values(2), |cv| apply_two(cv, "nextafter", libm::nextafter)),
-        ("nexttoward", values(2), |cv| apply_two(cv, "nexttoward", libm::nextafter)),
+        ("nexttoward", values(2), |cv| {
+            apply_two(cv, "nexttoward", libm::nextafter)
+        }),
         ("remainder", values(2), |cv| apply_two(cv, "remainder", libm::remainder)),
         ("ldexp", values(2), |cv| apply_two(cv, "ldexp", scale)),
         ("scalb", values(2), |cv| apply_two(cv, "scalb", scale)),
@@ -123,15 +145,23 @@ fn tests() -> Vec<Row> {
     vec![
         ("infinite", values(0), |cv| unary(cv, |_| Ok(Val::float(f64::INFINITY)))),
         ("nan", values(0), |cv| unary(cv, |_| Ok(Val::float(f64::NAN)))),
-        ("isfinite", values(0), |cv| unary(cv, |input| Ok(Val::Bool(float("", &input).is_ok_and(|float| !float.is_infinite()))))),
-        ("isinfinite", values(0), |cv| unary(cv, |input| Ok(Val::Bool(float("", &input).is_ok_and(f64::is_infinite))))),
+        ("isfinite", values(0), |cv| {
+            unary(cv, |input| {
+                Ok(Val::Bool(float("", input).is_ok_and(|float| !float.is_infinite())))
+            })
+        }),
+        ("isinfinite", values(0), |cv| {
+            unary(cv, |input| Ok(Val::Bool(float("", input).is_ok_and(f64::is_infinite))))
+        }),
         ("isnan", values(0), |cv| {
             unary(cv, |input| match input {
                 Val::Null => Ok(Val::Bool(false)),
-                other => float("isnan", &other).map(|float| Val::Bool(float.is_nan())),
+                other => float("isnan", other).map(|float| Val::Bool(float.is_nan())),
             })
         }),
-        ("isnormal", values(0), |cv| unary(cv, |input| Ok(Val::Bool(float("", &input).is_ok_and(f64::is_normal))))),
+        ("isnormal", values(0), |cv| {
+            unary(cv, |input| Ok(Val::Bool(float("", input).is_ok_and(f64::is_normal))))
+        }),
     ]
 }
 
@@ -172,7 +202,11 @@ fn logb(number: f64) -> f64 {
 
 /// Not defined for negative integers.
 fn gamma(number: f64) -> f64 {
-    if number < 0.0 && number.fract() == 0.0 { f64::NAN } else { libm::tgamma(number) }
+    if number < 0.0 && number.fract() == 0.0 {
+        f64::NAN
+    } else {
+        libm::tgamma(number)
+    }
 }
 
 fn modf(number: f64) -> (f64, f64) {
@@ -191,5 +225,9 @@ fn drem(left: f64, right: f64) -> f64 {
 
 /// A NaN wins, unlike with the functions of the language.
 fn extreme(left: f64, right: f64, pick: fn(f64, f64) -> f64) -> f64 {
-    if left.is_nan() || right.is_nan() { f64::NAN } else { pick(left, right) }
+    if left.is_nan() || right.is_nan() {
+        f64::NAN
+    } else {
+        pick(left, right)
+    }
 }

@@ -9,34 +9,36 @@ use super::{Row, binary, unary, values};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        ("length", values(0), |cv| unary(cv, |input| length(&input))),
+        ("length", values(0), |cv| unary(cv, |input| length(input))),
         ("abs", values(0), |cv| {
-            unary(cv, |input| match &input {
+            unary(cv, |input| match input {
                 Val::Num(num) => Ok(Val::Num(num.absolute())),
-                _ => Err(say::plain("abs", &input)),
+                _ => Err(say::plain("abs", input)),
             })
         }),
         ("type", values(0), |cv| unary(cv, |input| Ok(Val::text(input.kind())))),
-        ("keys", values(0), |cv| unary(cv, |input| keys(&input))),
-        ("has", values(1), |cv| binary(cv, |input, key| has(&input, &key))),
-        ("contains", values(1), |cv| binary(cv, |input, part| contains(&input, &part).map(Val::Bool))),
-        ("to_entries", values(0), |cv| unary(cv, |input| to_entries(&input))),
-        ("from_entries", values(0), |cv| unary(cv, |input| from_entries(&input))),
+        ("keys", values(0), |cv| unary(cv, |input| keys(input))),
+        ("has", values(1), |cv| binary(cv, |input, key| has(input, key))),
+        ("contains", values(1), |cv| {
+            binary(cv, |input, part| contains(input, part).map(Val::Bool))
+        }),
+        ("to_entries", values(0), |cv| unary(cv, |input| to_entries(input))),
+        ("from_entries", values(0), |cv| unary(cv, |input| from_entries(input))),
         ("tostring", values(0), |cv| {
             unary(cv, |input| match input {
-                text @ Val::Str(_) => Ok(text),
-                other => Val::string(to_json(&other)),
+                Val::Str(_) => Ok(input.clone()),
+                other => Val::string(to_json(other)),
             })
         }),
-        ("tojson", values(0), |cv| unary(cv, |input| Val::string(to_json(&input)))),
+        ("tojson", values(0), |cv| unary(cv, |input| Val::string(to_json(input)))),
         ("fromjson", values(0), |cv| {
             unary(cv, |input| {
-                let text = input.as_str().ok_or_else(|| say::plain("fromjson", &input))?;
-                from_json(text).map_err(|why| say::because("fromjson", &input, &why.to_string()))
+                let text = input.as_str().ok_or_else(|| say::plain("fromjson", input))?;
+                from_json(text).map_err(|why| say::because("fromjson", input, &why.to_string()))
             })
         }),
         ("tonumber", values(0), |cv| unary(cv, tonumber)),
-        ("!capture", values(0), |cv| unary(cv, |input| capture(&input))),
+        ("!capture", values(0), |cv| unary(cv, |input| capture(input))),
     ]
 }
 
@@ -87,23 +89,37 @@ fn contains<'a>(input: &Val<'a>, part: &Val<'a>) -> Res<'a, bool> {
     }
     if let (Some(dict), Some(parts)) = (input.as_dict(), part.as_dict()) {
         let holds = |key: &str, part: &Val<'a>| {
-            dict.get(key).is_some_and(|value| contains(&value, part).unwrap_or(false))
+            dict.get(key)
+                .is_some_and(|value| contains(&value, part).unwrap_or(false))
         };
         return Ok(parts.iter().all(|(key, part)| holds(&key, &part)));
     }
     let comparable = matches!((input, part), (Val::Null, Val::Null) | (Val::Bool(_), Val::Bool(_)));
-    if comparable && compare(input, part).is_eq() { Ok(true) } else { Err(say::with("contains", input, part)) }
+    if comparable && compare(input, part).is_eq() {
+        Ok(true)
+    } else {
+        Err(say::with("contains", input, part))
+    }
 }
 
 /// An object of a few entries.
 pub(super) fn object<'a, const N: usize>(entries: [(&'static str, Val<'a>); N]) -> Res<'a> {
-    Val::object(entries.into_iter().map(|(key, value)| (Text::Raw(key), value)).collect())
+    Val::object(
+        entries
+            .into_iter()
+            .map(|(key, value)| (Text::Raw(key), value))
+            .collect(),
+    )
 }
 
 fn to_entries<'a>(input: &Val<'a>) -> Res<'a> {
     let entry = |(key, value)| object([("key", key), ("value", value)]);
     let entries: Res<'a, Vec<Val<'a>>> = match (input.as_list(), input.as_dict()) {
-        (Some(list), _) => list.iter().enumerate().map(|(index, value)| entry((Val::count(index), value))).collect(),
+        (Some(list), _) => list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| entry((Val::count(index), value)))
+            .collect(),
         (_, Some(dict)) => dict.iter().map(|(key, value)| entry((Val::Str(key), value))).collect(),
         _ => return Err(say::plain("to_entries", input)),
     };
@@ -115,7 +131,9 @@ fn from_entries<'a>(input: &Val<'a>) -> Res<'a> {
     let mut entries = BTreeMap::new();
     for item in list.iter() {
         let dict = item.as_dict().ok_or_else(|| say::plain("from_entries", &item))?;
-        let key = ["key", "Key", "name", "Name"].iter().find_map(|key| dict.get(key).filter(Val::truth));
+        let key = ["key", "Key", "name", "Name"]
+            .iter()
+            .find_map(|key| dict.get(key).filter(Val::truth));
         let Some(Val::Str(key)) = key else {
             let why = say::key(&key.unwrap_or(Val::Null)).to_string();
             return Err(say::because("from_entries", input, &why));
@@ -126,17 +144,17 @@ fn from_entries<'a>(input: &Val<'a>) -> Res<'a> {
     Val::object(entries)
 }
 
-fn tonumber(input: Val<'_>) -> Res<'_> {
-    match &input {
-        Val::Num(_) => Ok(input),
+fn tonumber<'a>(input: &Val<'a>) -> Res<'a> {
+    match input {
+        Val::Num(_) => Ok(input.clone()),
         Val::Str(text) => {
-            let wrong = || say::because("tonumber", &input, "invalid number");
+            let wrong = || say::because("tonumber", input, "invalid number");
             if !is_number(text) {
                 return Err(wrong());
             }
             Num::parse(text).map(Val::Num).ok_or_else(wrong)
         }
-        _ => Err(say::plain("tonumber", &input)),
+        _ => Err(say::plain("tonumber", input)),
     }
 }
 
@@ -149,12 +167,18 @@ fn is_number(text: &str) -> bool {
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let begins = mantissa.strip_prefix('.').unwrap_or(mantissa).starts_with(|char: char| char.is_ascii_digit());
-    begins && digits(whole) && digits(fraction) && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
+    let begins = mantissa
+        .strip_prefix('.')
+        .unwrap_or(mantissa)
+        .starts_with(|char: char| char.is_ascii_digit());
+    begins
+        && digits(whole)
+        && digits(fraction)
+        && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
 /// What a match captured under names.
-fn capture<'a>(input: &Val<'a>) -> Res<'a> {
+pub(super) fn capture<'a>(input: &Val<'a>) -> Res<'a> {
     let dict = input.as_dict().ok_or_else(|| say::object(input))?;
     let captures = dict.get("captures").unwrap_or(Val::Null);
     let list = captures.as_list().ok_or_else(|| say::array(&captures))?;

@@ -11,12 +11,22 @@ use calendar::Moment;
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        ("gmtime", values(0), |cv| unary(cv, |input| broken_down("gmtime", &input))),
-        ("localtime", values(0), |cv| unary(cv, |input| broken_down("localtime", &input))),
-        ("mktime", values(0), |cv| unary(cv, |input| mktime(&input))),
-        ("strftime", values(1), |cv| binary(cv, |input, format| strftime("strftime", input, &format))),
-        ("strflocaltime", values(1), |cv| binary(cv, |input, format| strftime("strflocaltime", input, &format))),
-        ("strptime", values(1), |cv| binary(cv, |input, format| strptime(&input, &format))),
+        ("gmtime", values(0), |cv| {
+            unary(cv, |input| broken_down("gmtime", input))
+        }),
+        ("localtime", values(0), |cv| {
+            unary(cv, |input| broken_down("localtime", input))
+        }),
+        ("mktime", values(0), |cv| unary(cv, |input| mktime(input))),
+        ("strftime", values(1), |cv| {
+            binary(cv, |input, format| strftime("strftime", input, format))
+        }),
+        ("strflocaltime", values(1), |cv| {
+            binary(cv, |input, format| strftime("strflocaltime", input, format))
+        }),
+        ("strptime", values(1), |cv| {
+            binary(cv, |input, format| strptime(input, format))
+        }),
     ]
 }
 
@@ -61,13 +71,20 @@ fn mktime<'a>(input: &Val<'a>) -> Res<'a> {
     }
 }
 
-fn strftime<'a>(name: &str, input: Val<'a>, format: &Val<'a>) -> Res<'a> {
-    let input = if input.as_num().is_some() { broken_down(name, &input)? } else { input };
+fn strftime<'a>(name: &str, input: &Val<'a>, format: &Val<'a>) -> Res<'a> {
+    let input = if input.as_num().is_some() {
+        broken_down(name, input)?
+    } else {
+        input.clone()
+    };
     let (Some(_), Some(pattern)) = (input.as_list(), format.as_str()) else {
         return Err(say::with(name, &input, format));
     };
     match moment(&input) {
-        Ok(moment) => Val::string(format::write(&moment.unwrap_or_else(|| Moment::from_seconds(0.0)), pattern)),
+        Ok(moment) => Val::string(format::write(
+            &moment.unwrap_or_else(|| Moment::from_seconds(0.0)),
+            pattern,
+        )),
         Err(why) => Err(say::because(name, &input, &why.to_string())),
     }
 }
@@ -78,7 +95,11 @@ fn strptime<'a>(input: &Val<'a>, format: &Val<'a>) -> Res<'a> {
     };
     let moment = parse::read(text, pattern).map_err(|why| {
         let name = format!("strptime({})", super::super::value::preview(format));
-        say::because(&name, input, &format!("failed to parse {text:?} with {pattern:?}: {why}"))
+        say::because(
+            &name,
+            input,
+            &format!("failed to parse {text:?} with {pattern:?}: {why}"),
+        )
     })?;
     numbers(moment)
 }

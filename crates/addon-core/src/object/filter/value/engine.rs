@@ -74,11 +74,13 @@ impl PartialOrd for Val<'_> {
 }
 
 /// Objects are put together entry by entry; all other sums are natives.
-impl<'a> Add for Val<'a> {
+impl Add for Val<'_> {
     type Output = ValR<Self>;
 
     fn add(mut self, other: Self) -> ValR<Self> {
-        let Val::Obj(more) = other else { return Err(unreachable_here("this sum")) };
+        let Val::Obj(more) = other else {
+            return Err(unreachable_here("this sum"));
+        };
         let more = Rc::unwrap_or_clone(more).entries;
         change_object(&mut self, |entries| {
             let mut growth = Growth::default();
@@ -138,7 +140,9 @@ impl Neg for Val<'_> {
 
 impl ValT for Val<'_> {
     fn from_num(text: &str) -> ValR<Self> {
-        Num::parse(text).map(Self::Num).ok_or_else(|| fault(format!("{text} is no number")))
+        Num::parse(text)
+            .map(Self::Num)
+            .ok_or_else(|| fault(format!("{text} is no number")))
     }
 
     fn from_map<I: IntoIterator<Item = (Self, Self)>>(entries: I) -> ValR<Self> {
@@ -163,7 +167,7 @@ impl ValT for Val<'_> {
     }
 
     fn index(self, index: &Self) -> ValR<Self> {
-        trace::step(self, index)
+        trace::step(&self, index)
     }
 
     fn range(self, _range: Range<Option<&Self>>) -> ValR<Self> {
@@ -203,4 +207,3 @@ impl ValT for Val<'_> {
         }
     }
 }
-

@@ -31,13 +31,19 @@ impl Val<'_> {
             Val::Num(num) => export_number(num),
             Val::Str(text) => Value::String((**text).to_owned()),
             Val::Arr(array) => Value::Array(array.items.iter().map(Val::export).collect()),
-            Val::Obj(object) => {
-                Value::Object(object.entries.iter().map(|(key, value)| ((**key).to_owned(), value.export())).collect())
-            }
+            Val::Obj(object) => Value::Object(
+                object
+                    .entries
+                    .iter()
+                    .map(|(key, value)| ((**key).to_owned(), value.export()))
+                    .collect(),
+            ),
             Val::RawArr(items) => Value::Array(items.iter().map(export_raw).collect()),
-            Val::RawObj(map) => {
-                Value::Object(map.iter().map(|(key, value)| (key.clone(), export_raw(value))).collect())
-            }
+            Val::RawObj(map) => Value::Object(
+                map.iter()
+                    .map(|(key, value)| (key.clone(), export_raw(value)))
+                    .collect(),
+            ),
             Val::Null | Val::Hole | Val::Traced(_) | Val::Burst(_) => Value::Null,
         }
     }
@@ -47,7 +53,11 @@ fn export_raw(value: &Value) -> Value {
     match value {
         Value::Number(number) => export_number(&Num::Float(number.as_f64().unwrap_or(f64::NAN))),
         Value::Array(items) => Value::Array(items.iter().map(export_raw).collect()),
-        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), export_raw(value))).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), export_raw(value)))
+                .collect(),
+        ),
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
 }
@@ -57,16 +67,25 @@ fn export_number(num: &Num) -> Value {
         Num::Int(int) => Value::from(*int),
         Num::Float(float) if float.is_nan() => Value::Null,
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 53 bits")]
-        Num::Float(float) if float.fract() == 0.0 && float.abs() <= EXACT && !(*float == 0.0 && float.is_sign_negative()) => {
+        Num::Float(float)
+            if float.fract() == 0.0 && float.abs() <= EXACT && !(*float == 0.0 && float.is_sign_negative()) =>
+        {
             Value::from(*float as i64)
         }
         Num::Float(_) | Num::Big(_) => {
             let mut text = String::new();
             num.write(&mut text);
-            let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+            let whole = text
+                .parse::<i64>()
+                .map(Number::from)
+                .or_else(|_| text.parse::<u64>().map(Number::from));
             let float = || Number::from_f64(num.float().clamp(f64::MIN, f64::MAX));
             let negative_zero = text == "-0";
-            whole.ok().filter(|_| !negative_zero).or_else(float).map_or(Value::Null, Value::Number)
+            whole
+                .ok()
+                .filter(|_| !negative_zero)
+                .or_else(float)
+                .map_or(Value::Null, Value::Number)
         }
     }
 }
@@ -131,7 +150,7 @@ fn write_text(text: &str, out: &mut String) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             control if u32::from(control) < 0x20 || control == '\u{7f}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                out.extend(["\\u", &format!("{:04x}", u32::from(control))]);
             }
             plain => out.push(plain),
         }
@@ -174,7 +193,9 @@ pub(in super::super) fn adopt<'a>(value: Value) -> Res<'a> {
         Value::String(text) => Val::string(text)?,
         Value::Array(items) => Val::array(items.into_iter().map(adopt).collect::<Res<'a, _>>()?)?,
         Value::Object(map) => {
-            let entries = map.into_iter().map(|(key, value)| Ok((Text::Own(key.into()), adopt(value)?)));
+            let entries = map
+                .into_iter()
+                .map(|(key, value)| Ok((Text::Own(key.into()), adopt(value)?)));
             Val::object(entries.collect::<Res<'a, _>>()?)?
         }
     })

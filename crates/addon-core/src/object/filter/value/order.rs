@@ -35,7 +35,11 @@ fn rank(value: &Val<'_>) -> u8 {
 }
 
 fn lists(left: List<'_, '_>, right: List<'_, '_>) -> Ordering {
-    let unequal = left.iter().zip(right.iter()).map(|(left, right)| compare(&left, &right)).find(|order| order.is_ne());
+    let unequal = left
+        .iter()
+        .zip(right.iter())
+        .map(|(left, right)| compare(&left, &right))
+        .find(|order| order.is_ne());
     unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
@@ -45,6 +49,12 @@ fn dicts(left: Dict<'_, '_>, right: Dict<'_, '_>) -> Ordering {
     if keys.is_ne() {
         return keys;
     }
-    let values = left.iter().zip(right.iter()).map(|((_, left), (_, right))| compare(&left, &right));
-    values.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    let values = left
+        .iter()
+        .zip(right.iter())
+        .map(|((_, left), (_, right))| compare(&left, &right));
+    values
+        .into_iter()
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }

@@ -48,11 +48,15 @@ impl Reading<'_> {
         while let Some(char) = chars.next() {
             if char == '%' {
                 let directive = chars.next().ok_or("stray %")?;
-                self.directive(directive, depth).ok_or_else(|| format!("cannot parse \"%{directive}\""))??;
+                self.directive(directive, depth)
+                    .ok_or_else(|| format!("cannot parse \"%{directive}\""))??;
             } else if char.is_ascii_whitespace() {
                 self.rest = self.rest.trim_start();
             } else {
-                self.rest = self.rest.strip_prefix(char).ok_or_else(|| format!("expected {char:?}"))?;
+                self.rest = self
+                    .rest
+                    .strip_prefix(char)
+                    .ok_or_else(|| format!("expected {char:?}"))?;
             }
         }
         Ok(())
@@ -61,7 +65,10 @@ impl Reading<'_> {
     /// At most so many digits.
     fn number(&mut self, most: usize, low: i64, high: i64) -> Option<i64> {
         let length = self.rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
-        let number = self.rest[..length].parse().ok().filter(|number| (low..=high).contains(number))?;
+        let number = self.rest[..length]
+            .parse()
+            .ok()
+            .filter(|number| (low..=high).contains(number))?;
         self.rest = &self.rest[length..];
         Some(number)
     }
@@ -70,7 +77,11 @@ impl Reading<'_> {
     fn name(&mut self, names: &[&str]) -> Option<i64> {
         for (index, name) in names.iter().enumerate() {
             for length in [name.len(), 3] {
-                if self.rest.get(..length).is_some_and(|head| head.eq_ignore_ascii_case(&name[..length])) {
+                if self
+                    .rest
+                    .get(..length)
+                    .is_some_and(|head| head.eq_ignore_ascii_case(&name[..length]))
+                {
                     self.rest = &self.rest[length..];
                     return i64::try_from(index).ok();
                 }
@@ -182,7 +193,11 @@ impl Reading<'_> {
             _ => self.hour,
         };
         let month = u32::try_from(self.month).map_err(|_| "no such month")?;
-        let (next_year, next_month) = if month == 12 { (self.year + 1, 1) } else { (self.year, month + 1) };
+        let (next_year, next_month) = if month == 12 {
+            (self.year + 1, 1)
+        } else {
+            (self.year, month + 1)
+        };
         if self.day > days_of(next_year, next_month, 1) - days_of(self.year, month, 1) {
             return Err("day out of range".to_owned());
         }
