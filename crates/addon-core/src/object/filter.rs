@@ -19,12 +19,14 @@ mod prelude;
 mod trace;
 mod value;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use jaq_core::load::parse::Def;
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Ctx, DataT, Vars};
+use regex::Regex;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -43,7 +45,13 @@ impl DataT for Engine {
 #[derive(Clone)]
 pub struct Filter {
     text: Arc<str>,
-    program: Arc<jaq_core::Filter<Engine>>,
+    program: Arc<Compiled>,
+}
+
+/// What all clones of a filter share.
+struct Compiled {
+    entry: jaq_core::Filter<Engine>,
+    expressions: BTreeMap<String, Regex>,
 }
 
 /// What a filter may cost at most.
@@ -64,9 +72,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            steps: 6_000_000,
-            cells: 12_000_000,
-            stack: 640 * 1024,
+            steps: 2_000_000,
+            cells: 6_000_000,
+            stack: 1200 * 1024,
             output: MAX_WEIGHT,
         }
     }
@@ -109,21 +117,24 @@ impl Filter {
     pub fn compile(text: &str) -> Result<Self, FilterError> {
         let arena = Arena::default();
         let (mut defs, scopes) = prelude::load(&arena)?;
-        let body = grammar::Grammar::program(text, &arena, scopes)?;
+        let program = grammar::Grammar::program(text, &arena, scopes)?;
         defs.push(Def {
             name: ENTRY,
             args: Vec::new(),
-            body,
+            body: program.body,
         });
         let modules = Loader::new(defs)
             .load(&arena, File { code: ENTRY, path: () })
             .map_err(|_| unloadable())?;
         let compiler = jaq_core::Compiler::default().with_funs(natives::all());
         match compiler.compile(modules) {
-            Ok(program) => Ok(Self {
-                text: text.into(),
-                program: Arc::new(program),
-            }),
+            Ok(entry) => {
+                let expressions = natives::patterns::known(&program.expressions);
+                Ok(Self {
+                    text: text.into(),
+                    program: Arc::new(Compiled { entry, expressions }),
+                })
+            }
             Err(errors) => Err(errors
                 .iter()
                 .flat_map(|(_, missing)| missing)
@@ -156,15 +167,15 @@ impl Filter {
     /// that filter fails.
     pub fn outputs_within(&self, input: &Value, limits: &Limits, now: Option<f64>) -> Result<Vec<Value>, FilterError> {
         Size::raw(input).map_err(|error| FilterError::Failed(error.to_string()))?;
-        let budget = Budget::new(limits, now);
+        let budget = Budget::new(limits, now, &self.program.expressions);
         let data = Data {
-            lut: &self.program.lut,
+            lut: &self.program.entry.lut,
             budget: &budget,
         };
         let context = Ctx::<Engine>::new(data, Vars::new([]));
         let mut outputs = Vec::new();
         let mut left = limits.output;
-        for output in self.program.id.run((context, value::import(input))) {
+        for output in self.program.entry.id.run((context, value::import(input))) {
             let output = match output {
                 Ok(output) => output,
                 Err(exception) => return stopped(&budget, outputs, exception),
@@ -201,7 +212,7 @@ fn undefined((name, missing): &(&str, jaq_core::compile::Undefined)) -> FilterEr
 
 /// The end of a run that did not end by itself.
 fn stopped<'a>(
-    budget: &Budget,
+    budget: &Budget<'_>,
     outputs: Vec<Value>,
     exception: jaq_core::Exn<'a, Val<'a>>,
 ) -> Result<Vec<Value>, FilterError> {

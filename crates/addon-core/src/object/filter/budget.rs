@@ -27,7 +27,7 @@ pub(super) enum Stop {
 #[derive(Clone, Copy)]
 pub(super) struct Data<'a> {
     pub(super) lut: &'a Lut<Engine>,
-    pub(super) budget: &'a Budget,
+    pub(super) budget: &'a Budget<'a>,
 }
 
 impl<'a> jaq_core::data::HasLut<'a, Engine> for Data<'a> {
@@ -38,13 +38,15 @@ impl<'a> jaq_core::data::HasLut<'a, Engine> for Data<'a> {
 
 /// The account of one run.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct Budget<'r> {
     steps: Cell<u64>,
     cells: Cell<u64>,
     stack: usize,
     bottom: usize,
     searches: Cell<u64>,
     stop: RefCell<Option<Stop>>,
+    /// What the text of the filter says, compiled before any run.
+    known: &'r BTreeMap<String, Regex>,
     patterns: RefCell<BTreeMap<String, Regex>>,
     /// Seconds since 1970, if the caller said.
     pub(super) now: Option<f64>,
@@ -59,8 +61,8 @@ fn depth() -> usize {
     std::ptr::from_ref(std::hint::black_box(&here)).addr()
 }
 
-impl Budget {
-    pub(super) fn new(limits: &Limits, now: Option<f64>) -> Self {
+impl<'r> Budget<'r> {
+    pub(super) fn new(limits: &Limits, now: Option<f64>, known: &'r BTreeMap<String, Regex>) -> Self {
         Self {
             steps: Cell::new(limits.steps),
             cells: Cell::new(limits.cells),
@@ -68,6 +70,7 @@ impl Budget {
             bottom: depth(),
             searches: Cell::new(0),
             stop: RefCell::new(None),
+            known,
             patterns: RefCell::default(),
             now,
         }
@@ -103,14 +106,21 @@ impl Budget {
     /// Some memory, and the work of filling it.
     pub(super) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.cells, cells as u64, Stop::Memory, self)?;
-        self.work(cells / 8)
+        self.work(cells / 4)
+    }
+
+    /// Looks how far the stack reaches.
+    pub(super) fn watch<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
+        if depth().abs_diff(self.bottom) > self.stack {
+            Err(self.stop(Stop::Stack))
+        } else {
+            Ok(())
+        }
     }
 
     /// A call that may be one of very many inside each other.
     pub(super) fn enter<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
-        if depth().abs_diff(self.bottom) > self.stack {
-            return Err(self.stop(Stop::Stack));
-        }
+        self.watch()?;
         self.work(4)
     }
 
@@ -128,7 +138,7 @@ impl Budget {
 
     /// A regular expression, compiled once a run.
     pub(super) fn pattern<E>(&self, key: &str, compile: impl FnOnce() -> Result<Regex, E>) -> Result<Regex, E> {
-        if let Some(regex) = self.patterns.borrow().get(key) {
+        if let Some(regex) = self.known.get(key).or(self.patterns.borrow().get(key)) {
             return Ok(regex.clone());
         }
         let regex = compile()?;

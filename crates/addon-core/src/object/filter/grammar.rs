@@ -22,6 +22,9 @@ pub(super) const MAX_HEIGHT: usize = 100;
 /// How long a text may be, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
+/// After so many levels a term looks at the stack.
+const WATCHED: usize = 12;
+
 /// How many alternative patterns a text may have: each of them repeats what follows it.
 const MAX_ALTERNATIVES: usize = 6;
 
@@ -38,6 +41,14 @@ impl<'s> Tree<'s> {
     }
 }
 
+/// What a text says.
+#[derive(Debug)]
+pub(super) struct Program<'s> {
+    pub(super) body: Node<'s>,
+    /// Regular expressions with their flags, worth compiling once for all.
+    pub(super) expressions: Vec<(String, String)>,
+}
+
 /// A place in the text and what is wrong there.
 type Parsed<T> = Result<T, FilterError>;
 
@@ -45,12 +56,16 @@ type Parsed<T> = Result<T, FilterError>;
 pub(super) struct Grammar<'s> {
     lexer: Lexer<'s>,
     ahead: Option<(usize, Token<'s>)>,
+    /// Where the last token stood that was taken.
+    taken: usize,
     arena: &'s Arena,
     scopes: Scopes<'s>,
     depth: usize,
     variables: usize,
     alternatives: usize,
     prelude: bool,
+    /// Regular expressions that stand in the text, with their flags.
+    expressions: Vec<(String, String)>,
 }
 
 impl<'s> Grammar<'s> {
@@ -62,12 +77,14 @@ impl<'s> Grammar<'s> {
         Ok(Self {
             lexer,
             ahead: None,
+            taken: 0,
             arena,
             scopes: Scopes::default(),
             depth: 0,
             variables: 0,
             alternatives: 0,
             prelude,
+            expressions: Vec::new(),
         })
     }
 
@@ -90,7 +107,7 @@ impl<'s> Grammar<'s> {
     }
 
     /// Reads a filter that may call what `scopes` knows.
-    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Node<'s>> {
+    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Program<'s>> {
         let mut grammar = Self {
             scopes,
             ..Self::new(text, arena, false)?
@@ -103,7 +120,10 @@ impl<'s> Grammar<'s> {
         }
         let body = grammar.query()?;
         grammar.end()?;
-        Ok(body.node)
+        Ok(Program {
+            body: body.node,
+            expressions: grammar.expressions,
+        })
     }
 
     /// `module {…};` says nothing to us.
@@ -126,8 +146,16 @@ impl<'s> Grammar<'s> {
 
     fn bump(&mut self) -> Parsed<Token<'s>> {
         let token = self.peek()?;
-        self.ahead = None;
+        if let Some((at, _)) = self.ahead.take() {
+            self.taken = at;
+        }
         Ok(token)
+    }
+
+    /// Nothing begins with the token that was just taken.
+    fn put_back<T>(&mut self, token: Token<'s>, wanted: &str) -> Parsed<T> {
+        self.ahead = Some((self.taken, token));
+        self.unexpected(wanted)
     }
 
     fn fail<T>(&self, what: impl Into<String>) -> Parsed<T> {
@@ -139,8 +167,12 @@ impl<'s> Grammar<'s> {
         let found = match self.peek()? {
             Token::End => "the end".to_owned(),
             Token::Quote => "a string".to_owned(),
-            Token::Name(word) | Token::Keyword(word) | Token::Variable(word) => format!("`{word}`"),
-            Token::Format(word) | Token::Number(word) | Token::Sign(word) => format!("`{word}`"),
+            Token::Name(word)
+            | Token::Keyword(word)
+            | Token::Variable(word)
+            | Token::Format(word)
+            | Token::Number(word)
+            | Token::Sign(word) => format!("`{word}`"),
             Token::Field(word) => format!("`.{word}`"),
         };
         self.fail(format!("expected {wanted}, found {found}"))
@@ -195,6 +227,14 @@ impl<'s> Grammar<'s> {
         Ok(Tree { node, height })
     }
 
+    /// A term that looks at the stack before it runs, where it is high enough for that.
+    fn watched(&self, tree: Tree<'s>) -> Parsed<Tree<'s>> {
+        if !tree.height.is_multiple_of(WATCHED) {
+            return Ok(tree);
+        }
+        self.tree(lower::pipe(lower::call("!watch", Vec::new()), tree.node), tree.height)
+    }
+
     /// Runs a part of the grammar one level deeper.
     fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_HEIGHT {
@@ -239,7 +279,8 @@ impl<'s> Grammar<'s> {
                 }
             }
             let below = height + levels(piped.len());
-            grammar.tree(lower::join(piped, lower::pipe), below)
+            let tree = grammar.tree(lower::join(piped, lower::pipe), below)?;
+            grammar.watched(tree)
         })
     }
 
@@ -293,6 +334,7 @@ impl<'s> Grammar<'s> {
             let right = self.deeper(|grammar| grammar.expression_from(next, right_floor))?;
             let below = left.height.max(right.height) + usize::from(sign.ends_with('=') && strength == UPDATES);
             left = self.tree(lower::binary(sign, left.node, right.node), below)?;
+            left = self.watched(left)?;
             closed = (side == Side::Neither).then_some(strength);
         }
         Ok(left)

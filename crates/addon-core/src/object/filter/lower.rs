@@ -105,6 +105,17 @@ fn constant(term: &Node<'_>) -> bool {
     }
 }
 
+/// The text of a string constant.
+pub(super) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
+    match term {
+        Term::Str(None, parts) => match parts.as_slice() {
+            [StrPart::Str(text)] => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// `t[i]` and `t.i`.
 pub(super) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
     if !constant(&at) {
@@ -178,7 +189,10 @@ pub(super) fn format(name: &str) -> Node<'_> {
 /// Whether a term has exactly one output for every input, as far as one can see without running it.
 pub(super) fn single(term: &Node<'_>) -> bool {
     match term {
-        Term::Id | Term::Num(_) | Term::Var(_) => true,
+        Term::Id
+        | Term::Num(_)
+        | Term::Var(_)
+        | Term::Call("!collect" | "!modify" | "!watch" | "!null" | "!true" | "!false" | "!nothing", _) => true,
         Term::Str(_, parts) => parts.iter().all(|part| !matches!(part, StrPart::Term(_))),
         Term::Obj(entries) => entries
             .iter()
@@ -188,7 +202,6 @@ pub(super) fn single(term: &Node<'_>) -> bool {
         Term::IfThenElse(branches, last) => {
             branches.iter().all(|(test, then)| single(test) && single(then)) && last.as_deref().is_none_or(single)
         }
-        Term::Call("!collect" | "!modify", _) => true,
         Term::Call("!add" | "!subtract" | "!multiply" | "!divide" | "!assign" | "!index", args) => {
             args.first().is_some_and(single) && args.last().is_some_and(single)
         }

@@ -9,7 +9,7 @@ mod formats;
 mod lists;
 mod maths;
 mod objects;
-mod patterns;
+pub(super) mod patterns;
 mod search;
 mod strings;
 mod times;
@@ -83,30 +83,30 @@ fn filters(count: usize) -> Box<[Bind]> {
     vec![Bind::Fun(()); count].into()
 }
 
-fn budget<'a>(cv: &Cv<'a>) -> &'a Budget {
+fn budget<'a>(cv: &Cv<'a>) -> &'a Budget<'a> {
     cv.0.data().budget
 }
 
-fn one<'a>(out: Out<'a>) -> Outs<'a> {
+fn one(out: Out<'_>) -> Outs<'_> {
     box_once(out)
 }
 
 /// Pays for a new value.
-fn paid<'a>(budget: &Budget, result: Res<'a>) -> Out<'a> {
+fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     let value = result?;
     budget.memory(cells(&value))?;
     Ok(value)
 }
 
 /// A function of the input.
-fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(Val<'a>) -> Res<'a>) -> Outs<'a> {
+fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
-    one(paid(budget, function(cv.1.plain())))
+    one(paid(budget, function(&cv.1.plain())))
 }
 
 /// A function of the input and one argument.
-fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(Val<'a>, Val<'a>) -> Res<'a>) -> Outs<'a> {
+fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let arg = cv.0.pop_var().plain();
-    one(paid(budget, function(cv.1.plain(), arg)))
+    one(paid(budget, function(&cv.1.plain(), &arg)))
 }

@@ -134,7 +134,7 @@ impl Num {
     #[expect(clippy::cast_precision_loss, reason = "a quotient that is no integer is a float")]
     pub(super) fn divide(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
-            Pair::Ints(_, 0) => return None,
+            Pair::Ints(_, 0) | Pair::Floats(_, 0.0) => return None,
             Pair::Ints(left, right) => match left.checked_rem(right) {
                 Some(0) => left
                     .checked_div(right)
@@ -152,7 +152,6 @@ impl Num {
                     Self::Float(self.float() / other.float())
                 }
             }
-            Pair::Floats(_, 0.0) => return None,
             Pair::Floats(left, right) => Self::Float(left / right),
         })
     }

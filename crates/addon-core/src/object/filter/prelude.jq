@@ -88,14 +88,7 @@ def scan($re; $flags): match($re; $flags + "g") | if .captures == [] then .strin
 def scan($re): scan($re; null);
 def splits($re; $flags): split($re; $flags) | .[];
 def splits($re): splits($re; null);
-def sub($re; f; $flags):
-  . as $text
-  | def replaced:
-      if .left == [] then $text[:.start] + .done
-      else .left[-1] as $m
-      | { done: (($m | _capture | f) + $text[$m.offset + $m.length:.start] + .done), start: $m.offset, left: .left[:-1] }
-      | replaced end;
-    { done: "", start: null, left: [match($re; $flags)] } | replaced;
+def sub($re; f; $flags): _replace([match($re; $flags)]; f);
 def sub($re; f): sub($re; f; null);
 def gsub($re; f; $flags): sub($re; f; $flags + "g");
 def gsub($re; f): sub($re; f; "g");

@@ -11,7 +11,7 @@ use super::{FilterError, natives};
 const TEXT: &str = include_str!("prelude.jq");
 
 /// The definitions, and what a filter that follows them can see.
-pub(super) fn load<'s>(arena: &'s Arena) -> Result<(Vec<Def<&'s str>>, Scopes<'s>), FilterError> {
+pub(super) fn load(arena: &Arena) -> Result<(Vec<Def<&str>>, Scopes<'_>), FilterError> {
     Grammar::prelude(TEXT, arena, Scopes::new(natives::of_many_values()))
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Traced<'a> {
 #[derive(Debug)]
 pub(super) struct Step<'a> {
     key: Val<'a>,
-    before: Option<Rc<Step<'a>>>,
+    before: Option<Rc<Self>>,
     length: u32,
 }
 
@@ -69,8 +69,8 @@ impl<'a> Traced<'a> {
 }
 
 /// `value[key]`, traced if the value is.
-pub(super) fn step<'a>(value: Val<'a>, key: &Val<'a>) -> Res<'a> {
-    match &value {
+pub(super) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
+    match value {
         Val::Traced(traced) => {
             let found = look(&traced.value, key)?;
             traced.child(key.clone().plain(), found)

@@ -6,6 +6,9 @@ use super::super::lexer::{Piece, Token};
 use super::super::lower::{self, Node};
 use super::{Grammar, Parsed, Tree, levels};
 
+/// The filters whose first argument is a regular expression.
+const TAKE_EXPRESSIONS: [&str; 8] = ["test", "match", "capture", "scan", "split", "splits", "sub", "gsub"];
+
 impl<'s> Grammar<'s> {
     /// A term with its suffixes.
     pub(super) fn term(&mut self) -> Parsed<Tree<'s>> {
@@ -47,10 +50,7 @@ impl<'s> Grammar<'s> {
             Token::Keyword("if") => return self.condition(),
             Token::Keyword("try") => return self.attempt(),
             Token::Keyword(word @ ("reduce" | "foreach")) => return self.fold(word),
-            found => {
-                self.ahead = Some((self.lexer.at(), found));
-                return self.unexpected("a term");
-            }
+            found => return self.put_back(found, "a term"),
         };
         Ok(Tree::leaf(leaf))
     }
@@ -58,6 +58,7 @@ impl<'s> Grammar<'s> {
     /// `-t` and `+t`.
     fn signed(&mut self, sign: &str) -> Parsed<Tree<'s>> {
         let operand = self.term()?;
+        let operand = self.watched(operand)?;
         let below = operand.height;
         let node = match (sign, operand.node) {
             ("-", Term::Num(number)) if !number.starts_with('-') => Term::Num(self.keep(format!("-{number}"))),
@@ -116,6 +117,7 @@ impl<'s> Grammar<'s> {
 
     /// `[]`, `[i]`, `[i:j]`, after the bracket.
     fn bracket(&mut self, base: Tree<'s>) -> Parsed<Tree<'s>> {
+        let base = self.watched(base)?;
         let mut below = base.height;
         let node = if self.eat("]")? {
             return self.tree(lower::each(base.node), below);
@@ -159,6 +161,18 @@ impl<'s> Grammar<'s> {
             }
             self.expect(")")?;
         }
+        if TAKE_EXPRESSIONS.contains(&name)
+            && let Some(expression) = args.first().and_then(lower::constant_text)
+        {
+            let flags = args
+                .get(1..)
+                .unwrap_or_default()
+                .iter()
+                .rev()
+                .find_map(lower::constant_text);
+            self.expressions
+                .push((expression.to_owned(), flags.unwrap_or_default().to_owned()));
+        }
         let node = self.scopes.call(name, args);
         self.tree(node, below)
     }
@@ -201,10 +215,7 @@ impl<'s> Grammar<'s> {
                 self.expect(":")?;
                 return Ok((key, Some(self.entry_value()?)));
             }
-            found => {
-                self.ahead = Some((self.lexer.at(), found));
-                return self.unexpected("a key");
-            }
+            found => return self.put_back(found, "a key"),
         };
         let value = if self.eat(":")? {
             Some(self.entry_value()?)
@@ -286,6 +297,7 @@ impl<'s> Grammar<'s> {
     /// `try`, after that word.
     fn attempt(&mut self) -> Parsed<Tree<'s>> {
         let body = self.term()?;
+        let body = self.watched(body)?;
         let catch = if self.eat_keyword("catch")? {
             Some(self.term()?)
         } else {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use jaq_core::{Error, Exn};
+use jaq_core::Exn;
 
 use super::super::fault as say;
 use super::super::number::Num;
@@ -15,16 +15,16 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         ("!add", values(2), |cv| operator(cv, add)),
         ("!subtract", values(2), |cv| {
-            operator(cv, |budget, left, right| paid(budget, subtract(budget, left, right)))
+            operator(cv, |budget, left, right| paid(budget, subtract(budget, &left, &right)))
         }),
         ("!multiply", values(2), |cv| {
-            operator(cv, |budget, left, right| paid(budget, multiply(left, right)))
+            operator(cv, |budget, left, right| paid(budget, multiply(&left, &right)))
         }),
         ("!divide", values(2), |cv| {
-            operator(cv, |budget, left, right| paid(budget, divide(left, right)))
+            operator(cv, |budget, left, right| paid(budget, divide(&left, &right)))
         }),
         ("!modulo", values(2), |cv| {
-            operator(cv, |_, left, right| Ok(modulo(left, right)?))
+            operator(cv, |_, left, right| Ok(modulo(&left, &right)?))
         }),
         ("!equal", values(2), |cv| relation(cv, Ordering::is_eq)),
         ("!differs", values(2), |cv| relation(cv, Ordering::is_ne)),
@@ -35,9 +35,9 @@ pub(super) fn rows() -> Vec<Row> {
         ("!plus", values(0), |cv| {
             unary(cv, |input| {
                 if input.as_num().is_some() {
-                    Ok(input)
+                    Ok(input.clone())
                 } else {
-                    Err(say::unary("plus", &input))
+                    Err(say::unary("plus", input))
                 }
             })
         }),
@@ -46,7 +46,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// The input is let go first: what the left operand alone holds can be changed in place.
-fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget, Val<'a>, Val<'a>) -> Out<'a>) -> Outs<'a> {
+fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget<'_>, Val<'a>, Val<'a>) -> Out<'a>) -> Outs<'a> {
     let (mut context, input) = cv;
     drop(input);
     let budget = context.data().budget;
@@ -54,7 +54,7 @@ fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget, Val<'a>, Val<'a>) -> 
     one(budget.work(1).and_then(|()| function(budget, left, right)))
 }
 
-fn relation<'a>(cv: Cv<'a>, holds: fn(Ordering) -> bool) -> Outs<'a> {
+fn relation(cv: Cv<'_>, holds: fn(Ordering) -> bool) -> Outs<'_> {
     operator(cv, |budget, left, right| {
         // Comparing takes as long as the smaller of the two is heavy, at most.
         let weight = left.size()?.weight.min(right.size()?.weight);
@@ -64,7 +64,7 @@ fn relation<'a>(cv: Cv<'a>, holds: fn(Ordering) -> bool) -> Outs<'a> {
 }
 
 /// `left + right`; the left one is changed in place where nobody else holds it.
-pub(super) fn add<'a>(budget: &Budget, mut left: Val<'a>, right: Val<'a>) -> Out<'a> {
+pub(super) fn add<'a>(budget: &Budget<'_>, mut left: Val<'a>, right: Val<'a>) -> Out<'a> {
     match (&left, &right) {
         (Val::Null, _) => return Ok(right),
         (_, Val::Null) => return Ok(left),
@@ -148,12 +148,12 @@ fn total(cv: Cv<'_>) -> Outs<'_> {
     one(Ok(sum))
 }
 
-fn subtract<'a>(budget: &Budget, left: Val<'a>, right: Val<'a>) -> Res<'a> {
-    if let (Val::Num(left), Val::Num(right)) = (&left, &right) {
+fn subtract<'a>(budget: &Budget<'_>, left: &Val<'a>, right: &Val<'a>) -> Res<'a> {
+    if let (Val::Num(left), Val::Num(right)) = (left, right) {
         return Ok(Val::Num(left.subtract(right)));
     }
     let (Some(list), Some(without)) = (left.as_list(), right.as_list()) else {
-        return Err(say::binary("subtract", &left, &right));
+        return Err(say::binary("subtract", left, right));
     };
     let without: Vec<Val<'a>> = without.iter().collect();
     let mut kept = Vec::new();
@@ -170,13 +170,13 @@ fn subtract<'a>(budget: &Budget, left: Val<'a>, right: Val<'a>) -> Res<'a> {
     Val::array(kept)
 }
 
-fn multiply<'a>(left: Val<'a>, right: Val<'a>) -> Res<'a> {
-    match (&left, &right) {
+fn multiply<'a>(left: &Val<'a>, right: &Val<'a>) -> Res<'a> {
+    match (left, right) {
         (Val::Num(left), Val::Num(right)) => Ok(Val::Num(left.multiply(right))),
         (Val::Str(text), Val::Num(times)) | (Val::Num(times), Val::Str(text)) => repeat(text, times),
         _ => match (left.as_dict(), right.as_dict()) {
             (Some(left), Some(right)) => deep_merge(left, right),
-            _ => Err(say::binary("multiply", &left, &right)),
+            _ => Err(say::binary("multiply", left, right)),
         },
     }
 }
@@ -214,23 +214,23 @@ fn deep_merge<'a>(left: Dict<'_, 'a>, right: Dict<'_, 'a>) -> Res<'a> {
     Val::object(entries)
 }
 
-fn divide<'a>(left: Val<'a>, right: Val<'a>) -> Res<'a> {
-    match (&left, &right) {
+fn divide<'a>(left: &Val<'a>, right: &Val<'a>) -> Res<'a> {
+    match (left, right) {
         (Val::Num(one), Val::Num(other)) => one
             .divide(other)
             .map(Val::Num)
-            .ok_or_else(|| say::zero("divide", &left, &right)),
+            .ok_or_else(|| say::zero("divide", left, right)),
         (Val::Str(text), Val::Str(separator)) => super::strings::split(text, separator),
-        _ => Err(say::binary("divide", &left, &right)),
+        _ => Err(say::binary("divide", left, right)),
     }
 }
 
-fn modulo<'a>(left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Error<Val<'a>>> {
-    match (&left, &right) {
+fn modulo<'a>(left: &Val<'a>, right: &Val<'a>) -> Res<'a> {
+    match (left, right) {
         (Val::Num(one), Val::Num(other)) => one
             .modulo(other)
             .map(Val::Num)
-            .ok_or_else(|| say::zero("modulo", &left, &right)),
-        _ => Err(say::binary("modulo", &left, &right)),
+            .ok_or_else(|| say::zero("modulo", left, right)),
+        _ => Err(say::binary("modulo", left, right)),
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         ("empty", values(0), |_| Box::new(std::iter::empty())),
         ("!enter", values(0), |cv| one(budget(&cv).enter().map(|()| cv.1))),
+        ("!watch", values(0), |cv| one(budget(&cv).watch().map(|()| cv.1))),
         ("!deeper", values(1), deeper),
         ("!collect", filters(1), collect),
         ("!last_or_same", filters(1), last_or_same),
@@ -52,7 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("!range", values(3), range),
         ("error", values(0), |cv| one(Err(Exn::from(Error::new(cv.1.plain()))))),
         ("error", values(1), |cv| {
-            binary(cv, |_, message| Err(Error::new(message)))
+            binary(cv, |_, message| Err(Error::new(message.clone())))
         }),
         ("halt", values(0), |cv| one(Err(budget(&cv).halt(None)))),
         ("halt_error", values(0), |cv| one(Err(budget(&cv).halt(Some(&cv.1))))),
@@ -75,7 +76,7 @@ pub(super) fn rows() -> Vec<Row> {
             })
         }),
         ("modulemeta", values(0), |cv| {
-            unary(cv, |input| Err(say::plain("modulemeta", &input)))
+            unary(cv, |input| Err(say::plain("modulemeta", input)))
         }),
     ]
 }

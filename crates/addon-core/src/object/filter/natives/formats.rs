@@ -24,16 +24,16 @@ pub(super) fn rows() -> Vec<Row> {
         ("format", values(1), |cv| {
             binary(cv, |input, name| match name.as_str() {
                 Some(name) => format(input, name),
-                None => Err(say::plain("format", &name)),
+                None => Err(say::plain("format", name)),
             })
         }),
     ]
 }
 
-fn format<'a>(input: Val<'a>, name: &str) -> Res<'a> {
+fn format<'a>(input: &Val<'a>, name: &str) -> Res<'a> {
     match name {
-        "text" => Val::string(string(&input)),
-        "json" => Val::string(to_json(&input)),
+        "text" => Val::string(string(input)),
+        "json" => Val::string(to_json(input)),
         "html" => html(input),
         "uri" => uri(input),
         "urid" => urid(input),
@@ -50,9 +50,9 @@ fn string(value: &Val<'_>) -> String {
     value.to_string()
 }
 
-fn html(input: Val<'_>) -> Res<'_> {
+fn html<'a>(input: &Val<'a>) -> Res<'a> {
     let mut out = String::new();
-    for char in string(&input).chars() {
+    for char in string(input).chars() {
         match char {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -65,20 +65,20 @@ fn html(input: Val<'_>) -> Res<'_> {
     Val::string(out)
 }
 
-fn uri(input: Val<'_>) -> Res<'_> {
+fn uri<'a>(input: &Val<'a>) -> Res<'a> {
     let mut out = String::new();
-    for byte in string(&input).bytes() {
+    for byte in string(input).bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            out.extend(["%", &format!("{byte:02X}")]);
         }
     }
     Val::string(out)
 }
 
-fn urid(input: Val<'_>) -> Res<'_> {
-    let text = string(&input);
+fn urid<'a>(input: &Val<'a>) -> Res<'a> {
+    let text = string(input);
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -87,25 +87,18 @@ fn urid(input: Val<'_>) -> Res<'_> {
             bytes.push(byte);
             continue;
         }
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| {
-            u8::from_str_radix(hex.trim_start_matches('+'), 16)
-                .ok()
-                .filter(|_| !hex.contains('+'))
-        }) {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            None => {
-                let shown = String::from_utf8_lossy(&after[..after.len().min(2)]).into_owned();
-                return Err(say::because(
-                    "@urid",
-                    &input,
-                    &format!("invalid URL escape \"%{shown}\""),
-                ));
-            }
-        }
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let Some(code) = code else {
+            let shown = String::from_utf8_lossy(&after[..after.len().min(2)]).into_owned();
+            return Err(say::because(
+                "@urid",
+                input,
+                &format!("invalid URL escape \"%{shown}\""),
+            ));
+        };
+        bytes.push(code);
+        rest = &after[2..];
     }
     Val::string(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -136,14 +129,14 @@ fn row<'a>(name: &str, input: &Val<'a>, separator: &str, quote: impl Fn(&str) ->
     Val::string(cells.join(separator))
 }
 
-fn csv(input: Val<'_>) -> Res<'_> {
-    row("csv", &input, ",", |text| {
+fn csv<'a>(input: &Val<'a>) -> Res<'a> {
+    row("csv", input, ",", |text| {
         format!("\"{}\"", text.replace('"', "\"\"").replace('\0', "\\0"))
     })
 }
 
-fn tsv(input: Val<'_>) -> Res<'_> {
-    row("tsv", &input, "\t", |text| {
+fn tsv<'a>(input: &Val<'a>) -> Res<'a> {
+    row("tsv", input, "\t", |text| {
         let escape = |char| match char {
             '\t' => "\\t".to_owned(),
             '\r' => "\\r".to_owned(),
@@ -156,26 +149,26 @@ fn tsv(input: Val<'_>) -> Res<'_> {
     })
 }
 
-fn sh(input: Val<'_>) -> Res<'_> {
+fn sh<'a>(input: &Val<'a>) -> Res<'a> {
     let input = if input.as_list().is_some() {
-        input
+        input.clone()
     } else {
-        Val::array(vec![input])?
+        Val::array(vec![input.clone()])?
     };
     row("sh", &input, " ", |text| {
         format!("'{}'", text.replace('\'', "'\\''").replace('\0', "\\0"))
     })
 }
 
-fn base64(input: Val<'_>) -> Res<'_> {
-    Val::string(base64::engine::general_purpose::STANDARD.encode(string(&input)))
+fn base64<'a>(input: &Val<'a>) -> Res<'a> {
+    Val::string(base64::engine::general_purpose::STANDARD.encode(string(input)))
 }
 
-fn base64d(input: Val<'_>) -> Res<'_> {
-    let text = string(&input);
+fn base64d<'a>(input: &Val<'a>) -> Res<'a> {
+    let text = string(input);
     let digits: String = text.split('=').next().unwrap_or_default().replace(['\n', '\r'], "");
     match LENIENT.decode(digits) {
         Ok(bytes) => Val::string(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) => Err(say::because("@base64d", &input, &error.to_string())),
+        Err(error) => Err(say::because("@base64d", input, &error.to_string())),
     }
 }

@@ -14,18 +14,18 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         ("reverse", values(0), |cv| {
             unary(cv, |input| {
-                Val::array(items("reverse", &input)?.into_iter().rev().collect())
+                Val::array(items("reverse", input)?.into_iter().rev().collect())
             })
         }),
-        ("flatten", values(0), |cv| unary(cv, |input| flatten(&input, None))),
+        ("flatten", values(0), |cv| unary(cv, |input| flatten(input, None))),
         ("flatten", values(1), |cv| {
-            binary(cv, |input, depth| flatten(&input, Some(&depth)))
+            binary(cv, |input, depth| flatten(input, Some(depth)))
         }),
         ("min", values(0), |cv| {
-            unary(cv, |input| Ok(extreme(items("min", &input)?, None, Ordering::Greater)))
+            unary(cv, |input| Ok(extreme(items("min", input)?, None, Ordering::Greater)))
         }),
         ("max", values(0), |cv| {
-            unary(cv, |input| Ok(extreme(items("max", &input)?, None, Ordering::Less)))
+            unary(cv, |input| Ok(extreme(items("max", input)?, None, Ordering::Less)))
         }),
         ("!min_by", values(1), |cv| {
             by(
@@ -56,27 +56,23 @@ pub(super) fn rows() -> Vec<Row> {
         ("!unique_by", values(1), |cv| {
             by(cv, |values, keys| unique(sort(values, keys)), "unique_by")
         }),
-        ("transpose", values(0), |cv| unary(cv, |input| transpose(&input))),
+        ("transpose", values(0), |cv| unary(cv, |input| transpose(input))),
         ("bsearch", values(1), |cv| {
-            binary(cv, |input, wanted| bsearch(&input, &wanted))
+            binary(cv, |input, wanted| bsearch(input, wanted))
         }),
         ("indices", values(1), |cv| {
             binary(cv, |input, wanted| {
-                found("indices", &input, &wanted, |starts| Val::array(starts.collect()))
+                found("indices", input, wanted, |starts| Val::array(starts.collect()))
             })
         }),
         ("index", values(1), |cv| {
             binary(cv, |input, wanted| {
-                found("index", &input, &wanted, |starts| {
-                    Ok(starts.next().unwrap_or(Val::Null))
-                })
+                found("index", input, wanted, |starts| Ok(starts.next().unwrap_or(Val::Null)))
             })
         }),
         ("rindex", values(1), |cv| {
             binary(cv, |input, wanted| {
-                found("rindex", &input, &wanted, |starts| {
-                    Ok(starts.last().unwrap_or(Val::Null))
-                })
+                found("rindex", input, wanted, |starts| Ok(starts.last().unwrap_or(Val::Null)))
             })
         }),
     ]
@@ -189,7 +185,7 @@ fn sorted<'a>(cv: Cv<'a>, name: &str, finish: fn(Vec<Keyed<'a>>) -> Res<'a>) -> 
         return one(Err(stop));
     }
     unary(cv, |input| {
-        let values = items(name, &input)?;
+        let values = items(name, input)?;
         finish(sort(values.clone(), values))
     })
 }

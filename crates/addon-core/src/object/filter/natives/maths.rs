@@ -22,7 +22,7 @@ fn float<'a>(name: &str, value: &Val<'a>) -> Res<'a, f64> {
 
 fn apply<'a>(cv: Cv<'a>, name: &str, function: fn(f64) -> f64) -> Outs<'a> {
     unary(cv, |input| {
-        float(name, &input).map(|number| Val::float(function(number)))
+        float(name, input).map(|number| Val::float(function(number)))
     })
 }
 
@@ -72,13 +72,13 @@ fn of_one() -> Vec<Row> {
         ("y1", values(0), |cv| apply(cv, "y1", libm::y1)),
         ("frexp", values(0), |cv| {
             unary(cv, |input| {
-                let (fraction, exponent) = libm::frexp(float("frexp", &input)?);
+                let (fraction, exponent) = libm::frexp(float("frexp", input)?);
                 Val::array(vec![Val::float(fraction), Val::int(i64::from(exponent))])
             })
         }),
         ("modf", values(0), |cv| {
             unary(cv, |input| {
-                let (fraction, whole) = modf(float("modf", &input)?);
+                let (fraction, whole) = modf(float("modf", input)?);
                 Val::array(vec![Val::float(fraction), Val::float(whole)])
             })
         }),
@@ -147,20 +147,20 @@ fn tests() -> Vec<Row> {
         ("nan", values(0), |cv| unary(cv, |_| Ok(Val::float(f64::NAN)))),
         ("isfinite", values(0), |cv| {
             unary(cv, |input| {
-                Ok(Val::Bool(float("", &input).is_ok_and(|float| !float.is_infinite())))
+                Ok(Val::Bool(float("", input).is_ok_and(|float| !float.is_infinite())))
             })
         }),
         ("isinfinite", values(0), |cv| {
-            unary(cv, |input| Ok(Val::Bool(float("", &input).is_ok_and(f64::is_infinite))))
+            unary(cv, |input| Ok(Val::Bool(float("", input).is_ok_and(f64::is_infinite))))
         }),
         ("isnan", values(0), |cv| {
             unary(cv, |input| match input {
                 Val::Null => Ok(Val::Bool(false)),
-                other => float("isnan", &other).map(|float| Val::Bool(float.is_nan())),
+                other => float("isnan", other).map(|float| Val::Bool(float.is_nan())),
             })
         }),
         ("isnormal", values(0), |cv| {
-            unary(cv, |input| Ok(Val::Bool(float("", &input).is_ok_and(f64::is_normal))))
+            unary(cv, |input| Ok(Val::Bool(float("", input).is_ok_and(f64::is_normal))))
         }),
     ]
 }

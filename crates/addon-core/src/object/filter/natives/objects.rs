@@ -9,38 +9,36 @@ use super::{Row, binary, unary, values};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        ("length", values(0), |cv| unary(cv, |input| length(&input))),
+        ("length", values(0), |cv| unary(cv, |input| length(input))),
         ("abs", values(0), |cv| {
-            unary(cv, |input| match &input {
+            unary(cv, |input| match input {
                 Val::Num(num) => Ok(Val::Num(num.absolute())),
-                _ => Err(say::plain("abs", &input)),
+                _ => Err(say::plain("abs", input)),
             })
         }),
         ("type", values(0), |cv| unary(cv, |input| Ok(Val::text(input.kind())))),
-        ("keys", values(0), |cv| unary(cv, |input| keys(&input))),
-        ("has", values(1), |cv| binary(cv, |input, key| has(&input, &key))),
+        ("keys", values(0), |cv| unary(cv, |input| keys(input))),
+        ("has", values(1), |cv| binary(cv, |input, key| has(input, key))),
         ("contains", values(1), |cv| {
-            binary(cv, |input, part| contains(&input, &part).map(Val::Bool))
+            binary(cv, |input, part| contains(input, part).map(Val::Bool))
         }),
-        ("to_entries", values(0), |cv| unary(cv, |input| to_entries(&input))),
-        ("from_entries", values(0), |cv| unary(cv, |input| from_entries(&input))),
+        ("to_entries", values(0), |cv| unary(cv, |input| to_entries(input))),
+        ("from_entries", values(0), |cv| unary(cv, |input| from_entries(input))),
         ("tostring", values(0), |cv| {
             unary(cv, |input| match input {
-                text @ Val::Str(_) => Ok(text),
-                other => Val::string(to_json(&other)),
+                Val::Str(_) => Ok(input.clone()),
+                other => Val::string(to_json(other)),
             })
         }),
-        ("tojson", values(0), |cv| {
-            unary(cv, |input| Val::string(to_json(&input)))
-        }),
+        ("tojson", values(0), |cv| unary(cv, |input| Val::string(to_json(input)))),
         ("fromjson", values(0), |cv| {
             unary(cv, |input| {
-                let text = input.as_str().ok_or_else(|| say::plain("fromjson", &input))?;
-                from_json(text).map_err(|why| say::because("fromjson", &input, &why.to_string()))
+                let text = input.as_str().ok_or_else(|| say::plain("fromjson", input))?;
+                from_json(text).map_err(|why| say::because("fromjson", input, &why.to_string()))
             })
         }),
         ("tonumber", values(0), |cv| unary(cv, tonumber)),
-        ("!capture", values(0), |cv| unary(cv, |input| capture(&input))),
+        ("!capture", values(0), |cv| unary(cv, |input| capture(input))),
     ]
 }
 
@@ -146,17 +144,17 @@ fn from_entries<'a>(input: &Val<'a>) -> Res<'a> {
     Val::object(entries)
 }
 
-fn tonumber(input: Val<'_>) -> Res<'_> {
-    match &input {
-        Val::Num(_) => Ok(input),
+fn tonumber<'a>(input: &Val<'a>) -> Res<'a> {
+    match input {
+        Val::Num(_) => Ok(input.clone()),
         Val::Str(text) => {
-            let wrong = || say::because("tonumber", &input, "invalid number");
+            let wrong = || say::because("tonumber", input, "invalid number");
             if !is_number(text) {
                 return Err(wrong());
             }
             Num::parse(text).map(Val::Num).ok_or_else(wrong)
         }
-        _ => Err(say::plain("tonumber", &input)),
+        _ => Err(say::plain("tonumber", input)),
     }
 }
 
@@ -180,7 +178,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// What a match captured under names.
-fn capture<'a>(input: &Val<'a>) -> Res<'a> {
+pub(super) fn capture<'a>(input: &Val<'a>) -> Res<'a> {
     let dict = input.as_dict().ok_or_else(|| say::object(input))?;
     let captures = dict.get("captures").unwrap_or(Val::Null);
     let list = captures.as_list().ok_or_else(|| say::array(&captures))?;

@@ -1,38 +1,68 @@
 //! Regular expressions, in the dialect of the original: RE2 with ASCII classes.
 
-use jaq_core::Exn;
+use std::collections::BTreeMap;
+
+use jaq_core::{Bind, Exn};
 use regex::{Regex, RegexBuilder};
 
 use super::super::fault as say;
 use super::super::value::{Res, Val, fault};
-use super::objects::object;
+use super::objects::{capture, object};
 use super::strings::text;
-use super::{Cv, Outs, Row, budget, one, paid, values};
+use super::{Cv, Out, Outs, Row, budget, one, paid, values};
 use crate::object::filter::budget::Budget;
 
 /// How large a compiled expression may be, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
+/// How many expressions a filter keeps compiled.
+const MAX_KNOWN: usize = 32;
+
+/// What a match, or a group of it, takes.
+const CELLS_OF_A_MATCH: usize = 24;
+
 pub(super) fn rows() -> Vec<Row> {
-    vec![("!match", values(3), matches), ("split", values(2), split)]
+    let replacing = [Bind::Var(()), Bind::Fun(())].into();
+    vec![
+        ("!match", values(3), matches),
+        ("split", values(2), split),
+        ("!replace", replacing, replace),
+    ]
 }
 
-fn compile<'a>(budget: &Budget, expression: &str, flags: &str) -> Res<'a, Regex> {
+fn compile<'a>(budget: &Budget<'_>, expression: &str, flags: &str) -> Res<'a, Regex> {
     if let Some(unknown) = flags.chars().find(|flag| !"gim".contains(*flag)) {
         return Err(fault(format!(
             "unsupported regular expression flag: {unknown:?} in {flags:?}"
         )));
     }
-    let (insensitive, dots) = (flags.contains('i'), flags.contains('m'));
-    budget.pattern(&format!("{insensitive}{dots}{expression}"), || {
-        RegexBuilder::new(&translate(expression))
-            .case_insensitive(insensitive)
-            .dot_matches_new_line(dots)
-            .size_limit(MAX_COMPILED)
-            .nest_limit(50)
-            .build()
-            .map_err(|error| fault(format!("invalid regular expression {expression:?}: {error}")))
+    budget.pattern(&key(expression, flags), || {
+        build(expression, flags).map_err(|error| fault(format!("invalid regular expression {expression:?}: {error}")))
     })
+}
+
+/// Under which a compiled expression is kept: `g` makes no difference to it.
+fn key(expression: &str, flags: &str) -> String {
+    format!(
+        "{}{}{expression}",
+        u8::from(flags.contains('i')),
+        u8::from(flags.contains('m'))
+    )
+}
+
+fn build(expression: &str, flags: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(&translate(expression))
+        .case_insensitive(flags.contains('i'))
+        .dot_matches_new_line(flags.contains('m'))
+        .size_limit(MAX_COMPILED)
+        .nest_limit(50)
+        .build()
+}
+
+/// Expressions that a filter's text contains, compiled; those that are none fail when they are used.
+pub(in super::super) fn known(expressions: &[(String, String)]) -> BTreeMap<String, Regex> {
+    let built = |(expression, flags): &(String, String)| Some((key(expression, flags), build(expression, flags).ok()?));
+    expressions.iter().take(MAX_KNOWN).filter_map(built).collect()
 }
 
 /// Where the two dialects write the same thing differently: `\d`, `\w`, `\s` and `\b` mean ASCII, and a bracket inside a
@@ -114,8 +144,8 @@ fn escape(char: char, class: bool, out: &mut String) {
     };
     match (class, negated) {
         (true, false) => out.push_str(inside),
-        (_, true) => out.push_str(&format!("[^{inside}]")),
-        (false, false) => out.push_str(&format!("[{inside}]")),
+        (_, true) => out.extend(["[^", inside, "]"]),
+        (false, false) => out.extend(["[", inside, "]"]),
     }
 }
 
@@ -144,10 +174,10 @@ fn matches(mut cv: Cv<'_>) -> Outs<'_> {
         return one(Ok(Val::Bool(regex.is_match(haystack))));
     }
     let limit = if flag_text.contains('g') { usize::MAX } else { 1 };
-    one(paid(budget, found(&regex, haystack, limit)))
+    one(found(budget, &regex, haystack, limit))
 }
 
-fn found<'a>(regex: &Regex, haystack: &str, limit: usize) -> Res<'a> {
+fn found<'a>(budget: &Budget<'_>, regex: &Regex, haystack: &str, limit: usize) -> Out<'a> {
     let names: Vec<Val<'a>> = regex
         .capture_names()
         .skip(1)
@@ -194,11 +224,9 @@ fn found<'a>(regex: &Regex, haystack: &str, limit: usize) -> Res<'a> {
             ("string", Val::text(whole.as_str())),
             ("captures", Val::array(groups)?),
         ])?);
-        if all.len() as u64 > super::super::value::MAX_WEIGHT / 8 {
-            return Err(fault("match: too many matches"));
-        }
+        budget.memory(CELLS_OF_A_MATCH * (names.len() + 1))?;
     }
-    Val::array(all)
+    Ok(Val::array(all)?)
 }
 
 /// `split` with flags: the separator is a regular expression.
@@ -240,4 +268,88 @@ fn pieces<'t>(regex: &Regex, pattern: &str, haystack: &'t str) -> Vec<&'t str> {
         parts.push(&haystack[begin..]);
     }
     parts
+}
+
+/// `sub`, given the matches: each is replaced by what a filter makes of its captures. Where the filter has several
+/// outputs there are several texts; those of the first match take turns first.
+fn replace(mut cv: Cv<'_>) -> Outs<'_> {
+    let budget = budget(&cv);
+    let (filter, context) = cv.0.pop_fun();
+    let matches = cv.0.pop_var().plain();
+    let input = cv.1.plain();
+    let prepare = || -> Out<'_, _> {
+        let text: Vec<char> = text("sub", &input)?.chars().collect();
+        let mut between = Vec::new();
+        let mut choices = Vec::new();
+        let mut end = 0;
+        for found in matches.children().unwrap_or_default() {
+            let (start, length) = extent(&found);
+            between.push(text.get(end..start).unwrap_or_default().iter().collect::<String>());
+            end = start + length;
+            let mut outputs = Vec::new();
+            for output in filter.run((context.clone(), capture(&found)?)) {
+                outputs.push(match output?.plain() {
+                    Val::Null => String::new(),
+                    Val::Str(text) => String::from(&*text),
+                    other => return Err(Exn::from(say::binary("add", &other, &input))),
+                });
+                budget.memory(2)?;
+            }
+            choices.push(outputs);
+        }
+        between.push(text.get(end..).unwrap_or_default().iter().collect());
+        Ok((between, choices))
+    };
+    match prepare() {
+        Ok((between, choices)) => Box::new(texts(budget, between, choices)),
+        Err(error) => one(Err(error)),
+    }
+}
+
+/// Where a match begins and how long it is, in characters.
+fn extent(found: &Val<'_>) -> (usize, usize) {
+    let number = |key: &str| {
+        let number = found
+            .as_dict()
+            .and_then(|dict| dict.get(key))
+            .and_then(|value| Some(value.as_num()?.int()));
+        usize::try_from(number.unwrap_or(0)).unwrap_or(0)
+    };
+    (number("offset"), number("length"))
+}
+
+/// All texts that a choice for each place gives.
+fn texts<'a>(
+    budget: &'a Budget<'a>,
+    between: Vec<String>,
+    choices: Vec<Vec<String>>,
+) -> impl Iterator<Item = Out<'a>> + 'a {
+    let mut turn = choices
+        .iter()
+        .all(|outputs| !outputs.is_empty())
+        .then(|| vec![0; choices.len()]);
+    std::iter::from_fn(move || {
+        let chosen = turn.as_mut()?;
+        let mut text = between.first().cloned().unwrap_or_default();
+        for ((outputs, index), after) in choices.iter().zip(chosen.iter()).zip(between.iter().skip(1)) {
+            text.push_str(&outputs[*index]);
+            text.push_str(after);
+        }
+        let place = chosen
+            .iter()
+            .zip(&choices)
+            .position(|(index, outputs)| index + 1 < outputs.len());
+        match place {
+            Some(place) => {
+                chosen[..place].fill(0);
+                chosen[place] += 1;
+            }
+            None => turn = None,
+        }
+        Some(
+            budget
+                .work(choices.len())
+                .and_then(|()| paid(budget, Val::string(text))),
+        )
+    })
 }

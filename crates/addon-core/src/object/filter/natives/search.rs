@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use super::super::fault as say;
 use super::super::trace::{self, Traced};
-use super::super::value::{Val, fault};
+use super::super::value::{Val, compare, fault, preview};
 use super::{Cv, Out, Outs, Row, budget, filters, one, paid, values};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
         ("!index", values(2), |mut cv| {
             let (base, key) = (cv.0.pop_var(), cv.0.pop_var());
-            one(paid(budget(&cv), trace::step(base, &key)))
+            one(paid(budget(&cv), trace::step(&base, &key)))
         }),
         ("!slice", values(3), slice),
         ("!slot", values(1), slot),
@@ -21,7 +21,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("path", filters(1), path),
         ("getpath", values(1), |mut cv| {
             let path = cv.0.pop_var();
-            one(getpath(cv.1, &path))
+            one(getpath(&cv.1, &path))
         }),
     ]
 }
@@ -69,13 +69,13 @@ fn children<'a>(value: &Val<'a>) -> Option<Box<dyn Iterator<Item = Out<'a>> + 'a
     })))
 }
 
-fn each(cv: Cv<'_>) -> Outs<'_> {
-    let budget = budget(&cv);
-    match children(&cv.1) {
+fn each((context, input): Cv<'_>) -> Outs<'_> {
+    let budget = context.data().budget;
+    match children(&input) {
         Some(items) => Box::new(items.map(|item| budget.work(1).and(item))),
         None => one(Err(Exn::from(fault(format!(
             "cannot iterate over: {}",
-            say::typed(&cv.1)
+            say::typed(&input)
         ))))),
     }
 }
@@ -108,10 +108,13 @@ pub(super) fn paths<'a>(
 ) -> impl Iterator<Item = Out<'a, Vec<Val<'a>>>> + use<'a> {
     let budget = context.data().budget;
     let search = budget.search();
+    let root = input.bare().clone();
     filter.run((context, Traced::root(search, input))).map(move |output| {
         budget.work(1)?;
         match output? {
             Val::Traced(traced) if traced.search == search => Ok(traced.path()),
+            // A scalar has no identity: one that equals the input is the input.
+            other if root.children().is_none() && compare(&root, &other).is_eq() => Ok(Vec::new()),
             other => Err(Exn::from(fault(format!(
                 "invalid path against: {}",
                 say::typed(&other)
@@ -127,16 +130,19 @@ fn path(mut cv: Cv<'_>) -> Outs<'_> {
 }
 
 /// The value at a path; traced if where it is looked for is.
-pub(super) fn getpath<'a>(value: Val<'a>, path: &Val<'a>) -> Out<'a> {
+pub(super) fn getpath<'a>(value: &Val<'a>, path: &Val<'a>) -> Out<'a> {
     let Some(keys) = path.as_list() else {
-        return Err(Exn::from(say::with("getpath", &value, path)));
+        return Err(Exn::from(say::with("getpath", value, path)));
     };
     let mut found = value.clone();
     for key in keys.iter() {
         if !matches!(found.kind(), "null" | "array" | "object") {
-            return Err(Exn::from(say::with("getpath", &value, path)));
+            return Err(Exn::from(say::with("getpath", value, path)));
         }
-        found = trace::step(found, &key)?;
+        found = trace::step(&found, &key).map_err(|why| {
+            let name = format!("getpath({})", preview(path));
+            say::because(&name, value, &why.to_string())
+        })?;
     }
     Ok(found)
 }

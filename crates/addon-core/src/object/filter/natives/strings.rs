@@ -7,63 +7,63 @@ use super::{Row, binary, unary, values};
 pub(super) fn rows() -> Vec<Row> {
     vec![
         ("utf8bytelength", values(0), |cv| {
-            unary(cv, |input| Ok(Val::count(text("utf8bytelength", &input)?.len())))
+            unary(cv, |input| Ok(Val::count(text("utf8bytelength", input)?.len())))
         }),
         ("startswith", values(1), |cv| {
             binary(cv, |input, part| {
-                two("startswith", &input, &part).map(|(text, part)| Val::Bool(text.starts_with(part)))
+                two("startswith", input, part).map(|(text, part)| Val::Bool(text.starts_with(part)))
             })
         }),
         ("endswith", values(1), |cv| {
             binary(cv, |input, part| {
-                two("endswith", &input, &part).map(|(text, part)| Val::Bool(text.ends_with(part)))
+                two("endswith", input, part).map(|(text, part)| Val::Bool(text.ends_with(part)))
             })
         }),
         ("ltrimstr", values(1), |cv| {
             binary(cv, |input, part| {
-                two("ltrimstr", &input, &part).map(|(text, part)| Val::text(text.strip_prefix(part).unwrap_or(text)))
+                two("ltrimstr", input, part).map(|(text, part)| Val::text(text.strip_prefix(part).unwrap_or(text)))
             })
         }),
         ("rtrimstr", values(1), |cv| {
             binary(cv, |input, part| {
-                two("rtrimstr", &input, &part).map(|(text, part)| Val::text(text.strip_suffix(part).unwrap_or(text)))
+                two("rtrimstr", input, part).map(|(text, part)| Val::text(text.strip_suffix(part).unwrap_or(text)))
             })
         }),
         ("trim", values(0), |cv| {
-            unary(cv, |input| Ok(Val::text(text("trim", &input)?.trim())))
+            unary(cv, |input| Ok(Val::text(text("trim", input)?.trim())))
         }),
         ("ltrim", values(0), |cv| {
-            unary(cv, |input| Ok(Val::text(text("ltrim", &input)?.trim_start())))
+            unary(cv, |input| Ok(Val::text(text("ltrim", input)?.trim_start())))
         }),
         ("rtrim", values(0), |cv| {
-            unary(cv, |input| Ok(Val::text(text("rtrim", &input)?.trim_end())))
+            unary(cv, |input| Ok(Val::text(text("rtrim", input)?.trim_end())))
         }),
         ("ascii_downcase", values(0), |cv| {
             unary(cv, |input| {
-                Ok(Val::from(text("ascii_downcase", &input)?.to_ascii_lowercase()))
+                Ok(Val::from(text("ascii_downcase", input)?.to_ascii_lowercase()))
             })
         }),
         ("ascii_upcase", values(0), |cv| {
             unary(cv, |input| {
-                Ok(Val::from(text("ascii_upcase", &input)?.to_ascii_uppercase()))
+                Ok(Val::from(text("ascii_upcase", input)?.to_ascii_uppercase()))
             })
         }),
         ("explode", values(0), |cv| {
             unary(cv, |input| {
-                let codes = text("explode", &input)?
+                let codes = text("explode", input)?
                     .chars()
                     .map(|char| Val::int(i64::from(u32::from(char))));
                 Val::array(codes.collect())
             })
         }),
-        ("implode", values(0), |cv| unary(cv, |input| implode(&input))),
+        ("implode", values(0), |cv| unary(cv, |input| implode(input))),
         ("split", values(1), |cv| {
             binary(cv, |input, separator| {
-                split(text("split", &input)?, text("split", &separator)?)
+                split(text("split", input)?, text("split", separator)?)
             })
         }),
         ("join", values(1), |cv| {
-            binary(cv, |input, separator| join(&input, &separator))
+            binary(cv, |input, separator| join(input, separator))
         }),
     ]
 }

@@ -12,20 +12,20 @@ use calendar::Moment;
 pub(super) fn rows() -> Vec<Row> {
     vec![
         ("gmtime", values(0), |cv| {
-            unary(cv, |input| broken_down("gmtime", &input))
+            unary(cv, |input| broken_down("gmtime", input))
         }),
         ("localtime", values(0), |cv| {
-            unary(cv, |input| broken_down("localtime", &input))
+            unary(cv, |input| broken_down("localtime", input))
         }),
-        ("mktime", values(0), |cv| unary(cv, |input| mktime(&input))),
+        ("mktime", values(0), |cv| unary(cv, |input| mktime(input))),
         ("strftime", values(1), |cv| {
-            binary(cv, |input, format| strftime("strftime", input, &format))
+            binary(cv, |input, format| strftime("strftime", input, format))
         }),
         ("strflocaltime", values(1), |cv| {
-            binary(cv, |input, format| strftime("strflocaltime", input, &format))
+            binary(cv, |input, format| strftime("strflocaltime", input, format))
         }),
         ("strptime", values(1), |cv| {
-            binary(cv, |input, format| strptime(&input, &format))
+            binary(cv, |input, format| strptime(input, format))
         }),
     ]
 }
@@ -71,11 +71,11 @@ fn mktime<'a>(input: &Val<'a>) -> Res<'a> {
     }
 }
 
-fn strftime<'a>(name: &str, input: Val<'a>, format: &Val<'a>) -> Res<'a> {
+fn strftime<'a>(name: &str, input: &Val<'a>, format: &Val<'a>) -> Res<'a> {
     let input = if input.as_num().is_some() {
-        broken_down(name, &input)?
+        broken_down(name, input)?
     } else {
-        input
+        input.clone()
     };
     let (Some(_), Some(pattern)) = (input.as_list(), format.as_str()) else {
         return Err(say::with(name, &input, format));

@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("setpath", values(2), |mut cv| {
             let budget = budget(&cv);
             let (path, new) = (cv.0.pop_var().plain(), cv.0.pop_var().plain());
-            one(setpath(budget, cv.1.plain(), &path, new))
+            one(setpath(budget, cv.1.plain(), &path, &new))
         }),
         ("delpaths", values(1), |mut cv| {
             let budget = budget(&cv);
@@ -48,7 +48,7 @@ fn assign(mut cv: Cv<'_>) -> Outs<'_> {
             Ok(path) => path,
             Err(error) => return one(Err(error)),
         };
-        value = match setpath(budget, value, &path, new.clone()) {
+        value = match setpath(budget, value, &path, &new) {
             Ok(value) => value,
             Err(error) => return one(Err(error)),
         };
@@ -65,12 +65,12 @@ fn modify(mut cv: Cv<'_>) -> Outs<'_> {
     let mut paths = search::paths(filter, value.clone());
     let mut step = || {
         let mut gone = Vec::new();
-        while let Some(path) = paths.next() {
+        for path in paths.by_ref() {
             let path = Val::array(path?)?;
-            let old = search::getpath(value.clone(), &path)?;
+            let old = search::getpath(&value, &path)?;
             let new = change.run((context.clone(), old)).next();
             match new {
-                Some(new) => value = setpath(budget, std::mem::replace(&mut value, Val::Null), &path, new?.plain())?,
+                Some(new) => value = setpath(budget, std::mem::replace(&mut value, Val::Null), &path, &new?.plain())?,
                 None => gone.push(path),
             }
         }
@@ -83,17 +83,17 @@ fn modify(mut cv: Cv<'_>) -> Outs<'_> {
     one(step())
 }
 
-fn setpath<'a>(budget: &Budget, mut value: Val<'a>, path: &Val<'a>, new: Val<'a>) -> Out<'a> {
+fn setpath<'a>(budget: &Budget<'_>, mut value: Val<'a>, path: &Val<'a>, new: &Val<'a>) -> Out<'a> {
     let Some(list) = path.as_list() else {
         return Err(Exn::from(say::with("setpath", &value, path)));
     };
     let keys: Vec<Val<'a>> = list.iter().collect();
     let mut copied = 0;
     let shown = |value: &Val<'a>, why: &jaq_core::Error<Val<'a>>| {
-        let (path, new, value) = [path, &new, value].map(super::super::value::preview).into();
+        let (path, new, value) = [path, new, value].map(super::super::value::preview).into();
         fault(format!("setpath({path}; {new}) cannot be applied to {value}: {why}"))
     };
-    let result = put(&mut value, &keys, &new, &mut copied);
+    let result = put(&mut value, &keys, new, &mut copied);
     budget.memory(copied + keys.len())?;
     match result {
         Ok(()) => Ok(value),
@@ -102,7 +102,7 @@ fn setpath<'a>(budget: &Budget, mut value: Val<'a>, path: &Val<'a>, new: Val<'a>
 }
 
 /// Marks all places, then lets them drop out: the indexes of an array must not move in between.
-fn delpaths<'a>(budget: &Budget, mut value: Val<'a>, paths: &Val<'a>) -> Out<'a> {
+fn delpaths<'a>(budget: &Budget<'_>, mut value: Val<'a>, paths: &Val<'a>) -> Out<'a> {
     let Some(list) = paths.as_list() else {
         return Err(Exn::from(say::with("delpaths", &value, paths)));
     };
@@ -136,6 +136,9 @@ fn put<'a>(value: &mut Val<'a>, keys: &[Val<'a>], new: &Val<'a>, copied: &mut us
         *value = new.clone();
         return Ok(());
     };
+    if rest.len() >= super::super::value::MAX_DEPTH as usize {
+        return Err(fault(format!("a path of {} steps", keys.len())));
+    }
     if value.is_hole() {
         return Ok(());
     }
@@ -161,8 +164,13 @@ fn put_key<'a>(
     match value.as_dict() {
         Some(dict) if new.is_hole() && dict.get(key).is_none() => return Ok(()),
         Some(_) => {}
-        None if matches!(value, Val::Null) && new.is_hole() => return Ok(()),
-        None if matches!(value, Val::Null) => *value = Val::object(std::collections::BTreeMap::new())?,
+        // Also where something is deleted: that is how the original has it.
+        None if matches!(value, Val::Null) => {
+            *value = Val::object(std::collections::BTreeMap::new())?;
+            if new.is_hole() {
+                return Ok(());
+            }
+        }
         None => return Err(say::object(value)),
     }
     let mut below = 0;
@@ -185,6 +193,9 @@ fn put_index<'a>(value: &mut Val<'a>, index: &Num, rest: &[Val<'a>], new: &Val<'
         None if matches!(value, Val::Null) => 0,
         None => return Err(say::array(value)),
     };
+    if matches!(value, Val::Null) {
+        *value = Val::array(Vec::new())?;
+    }
     let index = index.int();
     let place = match trace::position(index, length) {
         Some(place) => place,
@@ -195,9 +206,6 @@ fn put_index<'a>(value: &mut Val<'a>, index: &Num, rest: &[Val<'a>], new: &Val<'
     };
     if place as u64 >= super::super::value::MAX_WEIGHT {
         return Err(fault(format!("array index too large: {index}")));
-    }
-    if matches!(value, Val::Null) {
-        *value = Val::array(Vec::new())?;
     }
     let mut below = 0;
     let ((), here) = change_array(value, |items| {
@@ -231,11 +239,11 @@ fn put_slice<'a>(
     let (start, end) = trace::bounds(key)?;
     let numbers_only = |bound: Val<'a>| if bound.as_num().is_some() { bound } else { Val::Null };
     let (from, upto) = trace::span(&numbers_only(start), &numbers_only(end), length, "an array")?;
-    if from == upto && new.is_hole() {
-        return Ok(());
-    }
     if matches!(value, Val::Null) {
         *value = Val::array(Vec::new())?;
+    }
+    if from == upto && new.is_hole() {
+        return Ok(());
     }
     let items: Vec<Val<'a>> = value.as_list().map(|list| list.iter().collect()).unwrap_or_default();
     let mut part = Val::array(items[from..upto].to_vec())?;

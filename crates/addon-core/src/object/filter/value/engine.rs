@@ -74,7 +74,7 @@ impl PartialOrd for Val<'_> {
 }
 
 /// Objects are put together entry by entry; all other sums are natives.
-impl<'a> Add for Val<'a> {
+impl Add for Val<'_> {
     type Output = ValR<Self>;
 
     fn add(mut self, other: Self) -> ValR<Self> {
@@ -167,7 +167,7 @@ impl ValT for Val<'_> {
     }
 
     fn index(self, index: &Self) -> ValR<Self> {
-        trace::step(self, index)
+        trace::step(&self, index)
     }
 
     fn range(self, _range: Range<Option<&Self>>) -> ValR<Self> {

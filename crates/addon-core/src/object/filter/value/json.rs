@@ -150,7 +150,7 @@ fn write_text(text: &str, out: &mut String) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             control if u32::from(control) < 0x20 || control == '\u{7f}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                out.extend(["\\u", &format!("{:04x}", u32::from(control))]);
             }
             plain => out.push(plain),
         }

@@ -15,8 +15,11 @@ pub(super) struct Moment {
     days: i64,
 }
 
-/// Beyond this no calendar is of use: about 300 million years.
-const FAR: f64 = 1e16 - 1.0;
+/// What a part of a date may be at most, so that no sum of parts overflows.
+const FAR: f64 = 1e16;
+
+/// The last year whose seconds can be counted.
+const LAST_YEAR: i64 = 290_000_000_000;
 
 const DAY: i64 = 86_400;
 
@@ -56,7 +59,7 @@ impl Moment {
     pub(super) fn from_parts([year, month, day, hour, minute, second]: [f64; 6]) -> Self {
         let whole = |part: f64| super::super::super::number::whole(part.clamp(-FAR, FAR));
         let months = whole(month);
-        let years = whole(year.clamp(-3e8, 3e8)) + months.div_euclid(12).clamp(-300_000_000, 300_000_000);
+        let years = (whole(year) + months.div_euclid(12)).clamp(-LAST_YEAR, LAST_YEAR);
         let first = days_of(years, narrow(months.rem_euclid(12)) + 1, 1);
         let days = first.saturating_add(whole(day)).saturating_sub(1);
         let seconds = days
