@@ -194,9 +194,6 @@ impl Operator {
         let key = owner.values_key();
         self.config.wrote(&key, saving.text.clone(), version, saving.creates);
         let newest = self.config.says(&key, &saving.text);
-        if newest {
-            self.drop_deferred(owner);
-        }
         let dropped = self.came_too_late(&saving.ran.lane);
         if saving.proposal.is_current(&self.values) && !dropped {
             self.carry_out(saving.ran, saving.proposal);

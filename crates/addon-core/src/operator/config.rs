@@ -294,13 +294,6 @@ impl Operator {
         news
     }
 
-    /// What we saved replaces the section, and so whatever an earlier reading had left for later.
-    pub(super) fn drop_deferred(&mut self, owner: &Owner) {
-        if let Some(unit) = owner.module().and_then(|name| self.modules.get_mut(name)) {
-            unit.deferred = None;
-        }
-    }
-
     /// Puts a module's section in force, now or once its run has ended. True if that makes a difference.
     fn section_read(&mut self, name: &ModuleName, section: Option<&Section>) -> bool {
         let owner = Owner::Module(name.clone());
