@@ -6,6 +6,7 @@
 mod inventory;
 mod parts;
 pub mod post_renderer;
+mod reviews;
 mod start;
 mod watching;
 
@@ -30,6 +31,7 @@ use crate::cluster::patch::Patcher;
 use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
+use crate::mailbox::replies::Replies;
 use crate::meters::Meters;
 use crate::notices::Notices;
 use crate::process::Spawner;
@@ -166,9 +168,12 @@ async fn build(
     }
 
     let kinds = Kinds::new(cluster.clone());
+    let replies = Replies::default();
+    let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
     let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
     watched.get_or_init(|| monitors.clone());
     let tools = Arc::new(Tools {
+        webhooks,
         monitors: monitors.clone(),
         patcher: Patcher::new(cluster.clone(), kinds, jobs::hook::jq),
         meters: Arc::clone(&meters),
@@ -190,7 +195,7 @@ async fn build(
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
     let notices = Notices::new(meters, settings.program(), config_map);
-    let driver = Driver::new(operator, (doors, mail), notices, monitors, run);
+    let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Done, Event, ReviewId};
 use addon_core::operator::query::{Answer, Query};
+use addon_core::review::reply::Reply;
 use addon_core::time::{Now, Tick};
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::monitor::Monitors;
+use crate::mailbox::replies::Replies;
 use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
 
@@ -34,6 +36,7 @@ pub struct Driver<R> {
     mailbox: Mailbox<Event, Query, Answer>,
     run: R,
     monitors: Monitors,
+    replies: Replies<Reply>,
     jobs: JoinSet<()>,
     running: BTreeMap<JobId, CancellationToken>,
     notices: Notices,
@@ -50,7 +53,7 @@ where
         operator: Operator,
         (doors, mailbox): (Doors<Event, Query, Answer>, Mailbox<Event, Query, Answer>),
         notices: Notices,
-        monitors: Monitors,
+        (monitors, replies): (Monitors, Replies<Reply>),
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
@@ -60,6 +63,7 @@ where
             mailbox,
             run,
             monitors,
+            replies,
             jobs,
             running,
             notices,
@@ -111,6 +115,7 @@ where
                     }
                 }
                 Effect::Tell(notice) => self.notices.tell(&notice, decided_in),
+                Effect::Reply(ReviewId(number), reply) => self.replies.send(number, reply),
                 Effect::StopMonitors(ids) => self.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     tracing::error!(error = failure.report, "The operator gives up");

@@ -19,12 +19,14 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::Done;
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
+use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
 use crate::meters::Meters;
 use crate::process::{ProcessError, Spawner};
@@ -40,6 +42,8 @@ pub struct Tools {
     pub cluster: Cluster,
     /// The one helm; none where there are hooks alone.
     pub helm: Option<Helm>,
+    /// Makes the API server ask our hooks.
+    pub webhooks: Webhooks,
     /// Watches objects for hooks.
     pub monitors: Monitors,
     /// Carries out what hooks ask to be done to objects.
@@ -79,13 +83,22 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*tools;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::PublishWebhooks(routes) => {
+            let published = tools.webhooks.ensure(&routes, Timestamp::now());
+            unless(&cancel, Box::pin(published)).await.map(|_| Done::WebhooksPublished)
+        }
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
         }
         Job::RunHook(run) => {
-            let hook::Ran { output, usage, read } = Box::pin(hook::run(tools, &run, &cancel)).await?;
-            Ok(Done::HookRan { output, usage, read })
+            let ran = Box::pin(hook::run(tools, &run, &cancel)).await?;
+            Ok(Done::HookRan {
+                output: ran.output,
+                usage: ran.usage,
+                response: Box::new(ran.response),
+                read: ran.read,
+            })
         }
         Job::RunEnabledScript {
             module,

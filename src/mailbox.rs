@@ -3,6 +3,8 @@
 //!
 //! What comes first cannot starve what comes last: outcomes are limited by the jobs that run, questions by permits.
 
+pub mod replies;
+
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;

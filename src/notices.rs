@@ -77,6 +77,10 @@ fn log(notice: &Notice, program: Program, config_map: &str) {
             class = failure.class.label(),
             "Kubernetes bindings for hook are not enabled"
         ),
+        Notice::ReviewClash { failure } => error!(
+            error = failure.report,
+            "Two hooks want the same webhook, and only the first is asked"
+        ),
         Notice::SchedulesEnabled { hook } => {
             info!(
                 hook = hook.name.as_str(),

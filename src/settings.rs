@@ -10,6 +10,8 @@ mod machine;
 mod program;
 mod said;
 mod unsupported;
+mod webhook_arguments;
+pub mod webhooks;
 mod words;
 
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ pub use machine::Machine;
 pub use program::Program;
 
 use said::Setting;
+use webhook_arguments::WebhookArgs;
+use webhooks::WebhookSettings;
 use words::Words;
 
 /// Set by installations for Helm 2, which must not be taken for ones of ours.
@@ -72,6 +76,7 @@ pub struct Settings {
     pub listen: SocketAddr,
     pub metrics_prefix: String,
     pub queue_actions: QueueActions,
+    pub webhooks: WebhookSettings,
     pub log: LogSettings,
     pub debug_socket: PathBuf,
     /// Where the same is served over TCP, for everybody who can reach it.
@@ -251,7 +256,7 @@ impl Settings {
         };
         words.refuse_unsupported()?;
         let work = Work::Modules(Box::new(words.modules()?));
-        Self::with(work, &words, words.remarks()?)
+        Self::with(work, &words, &WebhookArgs::default(), words.remarks()?)
     }
 
     /// The same for a directory of hooks, whose program knows fewer settings, some of them by other names.
@@ -268,10 +273,15 @@ impl Settings {
         };
         let dir = words.said("--hooks-dir", args.hooks_dir.as_ref(), &["SHELL_OPERATOR_HOOKS_DIR"])?;
         let work = Work::Hooks(dir.path().unwrap_or_else(|| "hooks".into()));
-        Self::with(work, &words, words.common_remarks()?)
+        Self::with(work, &words, &args.webhooks, words.common_remarks()?)
     }
 
-    fn with(work: Work, words: &Words<'_>, remarks: Vec<String>) -> Result<Self, ConfigurationError> {
+    fn with(
+        work: Work,
+        words: &Words<'_>,
+        webhooks: &WebhookArgs,
+        remarks: Vec<String>,
+    ) -> Result<Self, ConfigurationError> {
         let flag = words.args.debug_unix_socket.as_deref();
         Ok(Self {
             work,
@@ -284,6 +294,7 @@ impl Settings {
             listen: words.listen()?,
             metrics_prefix: words.metrics_prefix()?,
             queue_actions: words.queue_actions()?,
+            webhooks: words.webhooks(webhooks)?,
             log: words.log()?,
             debug_socket: debug_socket(words.program, flag, words.environment)?,
             debug_http: words.debug_http()?,

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::FAILED;
+use crate::certificates::tls::TlsError;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{self, Address, ConnectError};
 use crate::disk::{Fault, Problem};
@@ -64,6 +65,8 @@ pub(super) enum StartError {
     NoNamespace,
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
+    #[error("cannot prepare the encryption of webhooks")]
+    Tls(#[source] TlsError),
     #[error("there is no kubeconfig to give to helm")]
     NoKubeconfig,
     #[error("cannot find our own program file, which helm needs")]
@@ -86,6 +89,7 @@ impl StartError {
             | Self::Spawner(_)
             | Self::Signals(_)
             | Self::Disk(_)
+            | Self::Tls(_)
             | Self::NoKubeconfig
             | Self::OwnProgram(_) => Vec::new(),
         }
@@ -344,6 +348,7 @@ pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
         mode: modules.map_or(Mode::Hooks, |_| Mode::Addons),
         strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
         hook_slots: settings.hooks.slots.get(),
+        review_slots: settings.hooks.slots.get().div_ceil(4).max(2),
         helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
         hook_deadline: settings.hooks.timeout,
         shutdown_grace: GRACE,

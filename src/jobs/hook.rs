@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::hook::context::Snapshots;
+use addon_core::hook::context::{BindingContext, Snapshots};
 use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
 use addon_core::name::{BindingName, HookId, HookName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
 use addon_core::operator::effect::HookRun;
 use addon_core::operator::event::Usage;
+use addon_core::review::response::HookResponse;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -48,22 +49,9 @@ pub(super) async fn configure(
             name: file.name.clone(),
         };
         let config = ask(tools, &catalogue, &hook, cancel).await?;
-        warn_of_unserved(&hook, &config);
         configs.push((file.name.clone(), config));
     }
     Ok(configs)
-}
-
-/// Bindings that this version reads and does not serve: better told than waited for.
-fn warn_of_unserved(hook: &HookId, config: &HookConfig) {
-    let unserved = [
-        ("kubernetesValidating", config.validating.len()),
-        ("kubernetesMutating", config.mutating.len()),
-        ("kubernetesCustomResourceConversion", config.conversions.len()),
-    ];
-    for (binding, _) in unserved.into_iter().filter(|(_, count)| *count > 0) {
-        tracing::warn!(%hook, binding, "the hook is never run for this binding: this version does not serve it yet");
-    }
 }
 
 async fn ask(
@@ -106,6 +94,8 @@ async fn ask(
 pub(super) struct Ran {
     pub(super) output: HookOutput,
     pub(super) usage: Usage,
+    /// What it tells the API server.
+    pub(super) response: HookResponse,
     /// Up to which change each snapshot held the objects.
     pub(super) read: BTreeMap<MonitorId, u64>,
 }
@@ -129,6 +119,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         None => Some(Documents {
             values: json(values),
             config_values: json(config_values),
+            is_asked: contexts.iter().any(|context| matches!(context, BindingContext::Review { .. })),
         }),
     };
     let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
@@ -162,6 +153,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
     let Wrote {
         values,
         metrics,
+        response,
         objects,
     } = files.written()?;
     // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
@@ -175,6 +167,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
     Ok(Ran {
         output: values,
         usage: usage(finished.usage),
+        response,
         read,
     })
 }

@@ -100,6 +100,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         Notice::TasksCompacted { queue, hook, .. } => meters.queue_compacted(queue.as_str(), hook.name.as_str()),
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
         Notice::HookStarted { .. }
+        | Notice::ReviewClash { .. }
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
         | Notice::ModuleSwitched { .. }

@@ -5,6 +5,7 @@
 use clap::Args;
 
 use super::StartArgs;
+use super::webhook_arguments::WebhookArgs;
 
 /// The flags of start for hooks alone. Every one has a variable, named in brackets, which counts when the flag is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -110,6 +111,9 @@ pub struct HooksArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(help_heading = "Debugging")]
     pub debug_kubernetes_api: Option<String>,
+
+    #[command(flatten)]
+    pub webhooks: WebhookArgs,
 }
 
 impl HooksArgs {

@@ -71,6 +71,43 @@ fn hooks_alone_have_names_and_defaults_of_their_own() {
     assert!(refused.contains("--listen-port is 'x'"), "{refused}");
 }
 
+fn webhooks_of(program: &str, configuration: &str) -> WebhookSettings {
+    let side = |kind: &str, port: u16| webhooks::WebhookSide {
+        service: format!("{program}-{kind}-svc"),
+        listen: SocketAddr::from(([0, 0, 0, 0], port)),
+        cert: format!("/{kind}-certs/tls.crt").into(),
+        key: format!("/{kind}-certs/tls.key").into(),
+        ca: format!("/{kind}-certs/ca.crt").into(),
+        is_named: false,
+        client_ca: Vec::new(),
+    };
+    WebhookSettings {
+        configuration: configuration.to_owned(),
+        owner: None,
+        secret: format!("{program}-webhook-certs"),
+        admission: side("validating", 9680),
+        conversion: side("conversion", 9681),
+    }
+}
+
+#[test]
+fn webhooks_are_named_as_in_the_original() {
+    let settings = check_hooks(&[], &[]).unwrap();
+    assert_eq!(settings.webhooks, webhooks_of("shell-operator", "shell-operator-hooks-hooks"));
+    let variables = [
+        ("VALIDATING_WEBHOOK_CLIENT_CA", "/a,/b"),
+        ("CONVERSION_WEBHOOK_CLIENT_CA", "/a, /b"),
+        ("CONVERSION_WEBHOOK_CA", "/ca"),
+    ];
+    let flags = ["--validating-webhook-client-ca=/c", "--conversion-webhook-listen-port=1"];
+    let WebhookSettings {
+        admission, conversion, ..
+    } = check_hooks(&flags, &variables).unwrap().webhooks;
+    assert_eq!((admission.client_ca, admission.is_named), (vec!["/c".into()], false));
+    assert_eq!(conversion.client_ca, [PathBuf::from("/a"), "/b".into()]);
+    assert_eq!((conversion.listen.port(), conversion.ca, conversion.is_named), (1, "/ca".into(), true));
+}
+
 #[test]
 fn without_a_word_everything_has_its_default() {
     let settings = check(&[], &[]).unwrap();
@@ -112,6 +149,7 @@ fn without_a_word_everything_has_its_default() {
         listen: "0.0.0.0:9650".parse().unwrap(),
         metrics_prefix: "addon_operator_".into(),
         queue_actions: QueueActions::Timed,
+        webhooks: webhooks_of("addon-operator", "addon-operator-hooks"),
         log: LogSettings {
             level: LogLevel::Info,
             format: LogFormat::Json,

@@ -369,6 +369,8 @@ impl<'a> Run<'a> {
                 }
             }
             Effect::Tell(_) => {}
+            // Nobody asks here.
+            Effect::Reply(..) => {}
             Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
             Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
         }

@@ -39,6 +39,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
                 change.monitor.0, change.seq, change.event, change.name
             )
         }
+        Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
         Event::TimerFired => "timer".to_owned(),
         Event::ShutdownRequested => "asked to stop".to_owned(),
     }
@@ -54,7 +55,7 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
-        Done::StateSaved | Done::MonitorsStarted | Done::ReleaseDeleted => String::new(),
+        Done::StateSaved | Done::MonitorsStarted | Done::WebhooksPublished | Done::ReleaseDeleted => String::new(),
         Done::ReleasesListed(list) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
                 if release.ours {
@@ -87,6 +88,7 @@ pub fn effect(effect: &Effect) -> String {
         Effect::StartJob(id, job) => format!("start job {id}: {}", job_text(job)),
         Effect::CancelJob(id) => format!("cancel job {id}"),
         Effect::Tell(notice) => format!("tell {notice:?}"),
+        Effect::Reply(id, reply) => format!("reply to review {}: {reply:?}", id.0),
         Effect::StopMonitors(ids) => format!("stop monitors {ids:?}"),
         Effect::GiveUp(failure) => format!("give up: {failure}"),
         Effect::Exit => "exit".to_owned(),
@@ -132,6 +134,7 @@ fn job_text(job: &Job) -> String {
         Job::LoadState
         | Job::ListReleases
         | Job::ConfigureHooks(_)
+        | Job::PublishWebhooks(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,
     }

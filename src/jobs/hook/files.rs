@@ -12,6 +12,7 @@ use addon_core::hook::output::{HookOutput, Written};
 use addon_core::metric::{self, Parsed};
 use addon_core::name::{HookId, Owner};
 use addon_core::object::patch::{self, Operation};
+use addon_core::review::response::HookResponse;
 use addon_core::values::patch::PatchFile;
 
 use crate::jobs::tmp::{TmpDir, TmpFile, safe};
@@ -20,12 +21,15 @@ use crate::jobs::tmp::{TmpDir, TmpFile, safe};
 pub(super) struct Documents {
     pub(super) values: Vec<u8>,
     pub(super) config_values: Vec<u8>,
+    /// The API server waits for what the hook says.
+    pub(super) is_asked: bool,
 }
 
 /// What a hook asks for.
 pub(super) struct Wrote {
     pub(super) values: HookOutput,
     pub(super) metrics: Parsed,
+    pub(super) response: HookResponse,
     pub(super) objects: Vec<Operation>,
 }
 
@@ -33,19 +37,22 @@ pub(super) struct Files {
     contexts: TmpFile,
     metrics: TmpFile,
     object_patch: TmpFile,
-    with: With,
+    values: Option<Values>,
+    responses: Option<Responses>,
 }
 
-/// What else there is.
-enum With {
-    Values {
-        values: TmpFile,
-        config_values: TmpFile,
-        values_patch: TmpFile,
-        config_patch: TmpFile,
-    },
-    /// A hook that stands alone may be asked by the API server.
-    Responses { admission: TmpFile, conversion: TmpFile },
+/// What hooks read and change where there are modules.
+struct Values {
+    values: TmpFile,
+    config_values: TmpFile,
+    values_patch: TmpFile,
+    config_patch: TmpFile,
+}
+
+/// What a hook tells the API server. Hooks that stand alone have always had these, asked or not.
+struct Responses {
+    admission: TmpFile,
+    conversion: TmpFile,
 }
 
 impl Files {
@@ -80,14 +87,27 @@ impl Files {
             .owner
             .module()
             .map_or_else(|| "global-hook".to_owned(), |module| format!("{module}.module"));
-        let Documents { values, config_values } = documents;
+        let Documents {
+            values,
+            config_values,
+            is_asked,
+        } = documents;
+        let response = |what: &str| tmp.file(&format!("{name}.{kind}-{what}-response-"), ".json", b"");
         Ok(Self {
             contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", b"")?,
-            with: With::Values {
+            values: Some(Values {
                 values: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
                 config_values: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
                 values_patch: tmp.file(&format!("{name}.{kind}-values-"), ".json-patch", b"")?,
                 config_patch: tmp.file(&format!("{name}.{kind}-config-values-"), ".json-patch", b"")?,
+            }),
+            responses: if *is_asked {
+                Some(Responses {
+                    admission: response("admission")?,
+                    conversion: response("conversion")?,
+                })
+            } else {
+                None
             },
             metrics: tmp.file(&format!("{name}.{kind}-metrics-"), ".json", b"")?,
             object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
@@ -101,10 +121,11 @@ impl Files {
         Ok(Self {
             contexts: file("binding-context")?,
             metrics: file("metrics")?,
-            with: With::Responses {
+            values: None,
+            responses: Some(Responses {
                 admission: file("admission-response")?,
                 conversion: file("conversion-response")?,
-            },
+            }),
             object_patch: tmp.file(&format!("{name}-object-patch-"), "", b"")?,
         })
     }
@@ -115,24 +136,21 @@ impl Files {
             ("METRICS_PATH", &self.metrics),
             ("KUBERNETES_PATCH_PATH", &self.object_patch),
         ];
-        match &self.with {
-            With::Values {
-                values,
-                config_values,
-                values_patch,
-                config_patch,
-            } => files.extend([
-                ("VALUES_PATH", values),
-                ("CONFIG_VALUES_PATH", config_values),
-                ("VALUES_JSON_PATCH_PATH", values_patch),
-                ("CONFIG_VALUES_JSON_PATCH_PATH", config_patch),
-            ]),
-            With::Responses { admission, conversion } => files.extend([
-                ("ADMISSION_RESPONSE_PATH", admission),
+        if let Some(values) = &self.values {
+            files.extend([
+                ("VALUES_PATH", &values.values),
+                ("CONFIG_VALUES_PATH", &values.config_values),
+                ("VALUES_JSON_PATCH_PATH", &values.values_patch),
+                ("CONFIG_VALUES_JSON_PATCH_PATH", &values.config_patch),
+            ]);
+        }
+        if let Some(responses) = &self.responses {
+            files.extend([
+                ("ADMISSION_RESPONSE_PATH", &responses.admission),
                 // The same by its older name.
-                ("VALIDATING_RESPONSE_PATH", admission),
-                ("CONVERSION_RESPONSE_PATH", conversion),
-            ]),
+                ("VALIDATING_RESPONSE_PATH", &responses.admission),
+                ("CONVERSION_RESPONSE_PATH", &responses.conversion),
+            ]);
         }
         files
             .into_iter()
@@ -145,13 +163,24 @@ impl Files {
         let values = self.values()?;
         let metrics = read(&self.metrics, "metrics")?;
         let metrics = metric::parse(&metrics).map_err(|error| Failure::of(Class::HookFailed, &error))?;
+        let response = self.response()?;
         let objects = read(&self.object_patch, "object patches")?;
         let objects = patch::parse(&objects).map_err(|error| Failure::of(Class::HookFailed, &error))?;
         Ok(Wrote {
             values,
             metrics,
+            response,
             objects,
         })
+    }
+
+    fn response(&self) -> Result<HookResponse, Failure> {
+        let Some(Responses { admission, conversion }) = &self.responses else {
+            return Ok(HookResponse::default());
+        };
+        let admission = read(admission, "validating response")?;
+        let conversion = read(conversion, "conversion response")?;
+        HookResponse::parse(&admission, &conversion).map_err(|error| Failure::of(Class::HookFailed, &error))
     }
 
     /// The object patches that are to be carried out although the hook failed. A file that cannot be understood holds
@@ -162,11 +191,11 @@ impl Files {
     }
 
     fn values(&self) -> Result<HookOutput, Failure> {
-        let With::Values {
+        let Some(Values {
             values_patch,
             config_patch,
             ..
-        } = &self.with
+        }) = &self.values
         else {
             return Ok(HookOutput::default());
         };

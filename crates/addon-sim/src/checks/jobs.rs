@@ -28,6 +28,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::SaveState { .. }
         | Job::ListReleases
         | Job::RunEnabledScript { .. }
+        | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => None,
     }
 }
@@ -48,6 +49,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::SaveConfig { key, .. } => Some(format!("section {key}")),
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
+        Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
         Job::ConfigureHooks(_) | Job::ListReleases | Job::RunHook(_) | Job::RunEnabledScript { .. } => None,
     }
 }
@@ -76,7 +78,7 @@ impl Jobs {
                         "it gives up without a hook that says no".to_owned()
                     })?;
                 }
-                Effect::StopMonitors(_) | Effect::Tell(_) => {}
+                Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Tell(_) => {}
             }
         }
         if step.life.stopping.is_some() {

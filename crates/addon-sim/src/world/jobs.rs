@@ -29,6 +29,7 @@ pub fn job_name(job: &Job) -> String {
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::ListReleases => "list".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
+        Job::PublishWebhooks(_) => "webhooks".to_owned(),
         Job::StartMonitors { hook, .. } => format!("watch/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunEnabledScript { module, .. } => format!("script/{module}"),
@@ -57,6 +58,7 @@ impl World {
             | Job::SaveState { .. }
             | Job::ListReleases
             | Job::StartMonitors { .. }
+            | Job::PublishWebhooks(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
         }
     }
@@ -88,11 +90,16 @@ impl World {
                 self.fault(&job_name(job), Class::Unavailable)?;
                 Ok(Done::MonitorsStarted)
             }
+            Job::PublishWebhooks(_) => {
+                self.fault(&job_name(job), Class::Unavailable)?;
+                Ok(Done::WebhooksPublished)
+            }
             Job::RunHook(HookRun { hook, values, .. }) => {
                 let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
                 ran.map(|output| Done::HookRan {
                     output,
                     usage: Usage::default(),
+                    response: Box::default(),
                     read: BTreeMap::new(),
                 })
             }

@@ -1,0 +1,101 @@
+//! The listeners of webhooks, and the way of a question from there to the loop and back.
+
+use std::sync::Arc;
+
+use addon_core::operator::event::{Asked as Question, Event, ReviewId};
+use addon_core::review::reply::{NoAnswer, Reply};
+use tracing::error;
+
+use super::parts::Parts;
+use super::start::StartError;
+use crate::certificates::files::Files;
+use crate::certificates::tls::Tls;
+use crate::cluster::Cluster;
+use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
+use crate::mailbox::replies::Replies;
+use crate::serve::Loop;
+use crate::serve::webhook::{self, Asked, Listener, Reviews};
+use crate::settings::webhooks::{WebhookSettings, WebhookSide};
+
+/// Whatever the way back takes: our own word has to be there before the listener gives up.
+const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Listeners that open once a hook wants to be asked, and what publishes them.
+pub(super) fn start(
+    settings: &WebhookSettings,
+    cluster: &Cluster,
+    doors: &Loop,
+    replies: &Replies<Reply>,
+    parts: &mut Parts,
+) -> Result<Webhooks, StartError> {
+    let desk = Arc::new(Desk {
+        doors: doors.clone(),
+        replies: replies.clone(),
+    });
+    let admission = listen("the admission webhooks", Reviews::Admission, &settings.admission, &desk, parts)?;
+    let conversion = listen("the conversion webhooks", Reviews::Conversion, &settings.conversion, &desk, parts)?;
+    Ok(Webhooks {
+        cluster: cluster.clone(),
+        configuration: settings.configuration.clone(),
+        owner: settings.owner.clone(),
+        secret: settings.secret.clone(),
+        admission,
+        conversion,
+    })
+}
+
+fn listen(
+    name: &'static str,
+    reviews: Reviews,
+    side: &WebhookSide,
+    desk: &Arc<Desk>,
+    parts: &mut Parts,
+) -> Result<Side, StartError> {
+    let tls = Tls::new().map_err(StartError::Tls)?;
+    let listener = Listener {
+        reviews,
+        address: side.listen,
+        tls: tls.clone(),
+    };
+    let (desk, stop) = (Arc::clone(desk), parts.stopping().clone());
+    parts.spawn_graceful(name, async move {
+        let ask = move |asked| {
+            let desk = Arc::clone(&desk);
+            async move { desk.ask(asked).await }
+        };
+        if let Err(error) = webhook::serve(listener, ask, stop).await {
+            error!(server = name, %error, "Server failed");
+        }
+    });
+    let files = Files {
+        cert: side.cert.clone(),
+        key: side.key.clone(),
+        ca: side.ca.clone(),
+    };
+    let source = if side.is_named {
+        Source::Files(files)
+    } else {
+        Source::of(files)
+    };
+    Ok(Side::new(side.service.clone(), source, side.client_ca.clone(), tls))
+}
+
+/// Where questions are handed in.
+struct Desk {
+    doors: Loop,
+    replies: Replies<Reply>,
+}
+
+impl Desk {
+    async fn ask(&self, asked: Asked) -> Reply {
+        let awaited = self.replies.open();
+        let within = asked.left().saturating_sub(MARGIN);
+        let Asked { path, request, .. } = asked;
+        let question = Question { path, request, within };
+        let event = Event::ReviewRequested(ReviewId(awaited.number()), question);
+        if self.doors.post(event).is_err() {
+            return Reply::NoAnswer(NoAnswer::Stopping);
+        }
+        awaited.reply().await.unwrap_or(Reply::NoAnswer(NoAnswer::Stopping))
+    }
+}
