@@ -85,7 +85,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
         Job::PublishWebhooks(routes) => {
             let published = tools.webhooks.ensure(&routes, Timestamp::now());
-            unless(&cancel, Box::pin(published)).await.map(|_| Done::WebhooksPublished)
+            unless(&cancel, Box::pin(published))
+                .await
+                .map(|_| Done::WebhooksPublished)
         }
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);

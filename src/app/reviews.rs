@@ -32,8 +32,20 @@ pub(super) fn start(
         doors: doors.clone(),
         replies: replies.clone(),
     });
-    let admission = listen("the admission webhooks", Reviews::Admission, &settings.admission, &desk, parts)?;
-    let conversion = listen("the conversion webhooks", Reviews::Conversion, &settings.conversion, &desk, parts)?;
+    let admission = listen(
+        "the admission webhooks",
+        Reviews::Admission,
+        &settings.admission,
+        &desk,
+        parts,
+    )?;
+    let conversion = listen(
+        "the conversion webhooks",
+        Reviews::Conversion,
+        &settings.conversion,
+        &desk,
+        parts,
+    )?;
     Ok(Webhooks {
         cluster: cluster.clone(),
         configuration: settings.configuration.clone(),

@@ -154,14 +154,22 @@ impl Monitors {
         }
     }
 
-    /// The snapshots of these monitors for a run of a hook; nothing for one that does not run. All are of one moment.
+    /// The snapshots of these monitors; nothing for one that does not run. All are of one moment.
     pub fn snapshot(&self, ids: &[MonitorId]) -> Vec<Option<Reading>> {
+        let ledger = self.0.ledger();
+        let readings = ids
+            .iter()
+            .map(|id| Some(read(&ledger.target(Key::Monitor(*id))?.snapshot)));
+        readings.collect()
+    }
+
+    /// The same for a run of a hook, since which everything is counted anew that its monitors see.
+    pub fn snapshot_for_run(&self, hook: &HookId, ids: &[MonitorId]) -> Vec<Option<Reading>> {
         let mut ledger = self.0.ledger();
-        let readings = ids.iter().map(|id| {
-            let target = ledger.target_mut(Key::Monitor(*id))?;
-            target.snapshot.begin_run();
-            Some(read(&target.snapshot))
-        });
+        ledger.begin_run(hook);
+        let readings = ids
+            .iter()
+            .map(|id| Some(read(&ledger.target(Key::Monitor(*id))?.snapshot)));
         readings.collect()
     }
 

@@ -119,12 +119,14 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         None => Some(Documents {
             values: json(values),
             config_values: json(config_values),
-            is_asked: contexts.iter().any(|context| matches!(context, BindingContext::Review { .. })),
+            is_asked: contexts
+                .iter()
+                .any(|context| matches!(context, BindingContext::Review { .. })),
         }),
     };
     let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
     let files = Files::create(&tools.tmp, hook, documents).map_err(no_files)?;
-    let (shown, read) = look(tools, snapshots);
+    let (shown, read) = look(tools, hook, snapshots);
     files.tell(contexts, *version, &shown).map_err(no_files)?;
     drop(shown);
     let lines = Labels::of_hook(hook, labels, tools.relay);
@@ -173,10 +175,14 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
 }
 
 /// Reads the snapshots, all of one moment. Of objects that nobody watches any more there are none.
-fn look(tools: &Tools, wanted: &BTreeMap<BindingName, MonitorId>) -> (Snapshots, BTreeMap<MonitorId, u64>) {
+fn look(
+    tools: &Tools,
+    hook: &HookId,
+    wanted: &BTreeMap<BindingName, MonitorId>,
+) -> (Snapshots, BTreeMap<MonitorId, u64>) {
     let ids: Vec<MonitorId> = wanted.values().copied().collect();
     let (mut shown, mut read) = (Snapshots::new(), BTreeMap::new());
-    for ((binding, id), reading) in wanted.iter().zip(tools.monitors.snapshot(&ids)) {
+    for ((binding, id), reading) in wanted.iter().zip(tools.monitors.snapshot_for_run(hook, &ids)) {
         match reading {
             Some(Reading { objects, seq }) => {
                 shown.insert(binding.clone(), objects);

@@ -18,8 +18,10 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::certificates::tls::Tls;
 use crate::cluster::kubeconfig::Address;
 use crate::cluster::monitor::{Monitors, Settings};
+use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
 use crate::disk::{self, Layout};
 use crate::helm;
 use crate::settings::{MissingValues, TmpFiles};
@@ -94,7 +96,17 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         compile: |_| Err("no filters here".to_owned()),
     };
     let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
+    let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
+    let webhooks = Webhooks {
+        cluster: cluster.clone(),
+        configuration: "none".to_owned(),
+        owner: None,
+        secret: "none".to_owned(),
+        admission: side(),
+        conversion: side(),
+    };
     Arc::new(Tools {
+        webhooks,
         monitors,
         patcher: Patcher::new(
             cluster.clone(),

@@ -93,19 +93,28 @@ fn webhooks_of(program: &str, configuration: &str) -> WebhookSettings {
 #[test]
 fn webhooks_are_named_as_in_the_original() {
     let settings = check_hooks(&[], &[]).unwrap();
-    assert_eq!(settings.webhooks, webhooks_of("shell-operator", "shell-operator-hooks-hooks"));
+    assert_eq!(
+        settings.webhooks,
+        webhooks_of("shell-operator", "shell-operator-hooks-hooks")
+    );
     let variables = [
         ("VALIDATING_WEBHOOK_CLIENT_CA", "/a,/b"),
         ("CONVERSION_WEBHOOK_CLIENT_CA", "/a, /b"),
         ("CONVERSION_WEBHOOK_CA", "/ca"),
     ];
-    let flags = ["--validating-webhook-client-ca=/c", "--conversion-webhook-listen-port=1"];
+    let flags = [
+        "--validating-webhook-client-ca=/c",
+        "--conversion-webhook-listen-port=1",
+    ];
     let WebhookSettings {
         admission, conversion, ..
     } = check_hooks(&flags, &variables).unwrap().webhooks;
     assert_eq!((admission.client_ca, admission.is_named), (vec!["/c".into()], false));
     assert_eq!(conversion.client_ca, [PathBuf::from("/a"), "/b".into()]);
-    assert_eq!((conversion.listen.port(), conversion.ca, conversion.is_named), (1, "/ca".into(), true));
+    assert_eq!(
+        (conversion.listen.port(), conversion.ca, conversion.is_named),
+        (1, "/ca".into(), true)
+    );
 }
 
 #[test]

@@ -51,8 +51,15 @@ struct Names {
 
 const ADMISSION: Names = Names {
     service: ("--validating-webhook-service-name", "VALIDATING_WEBHOOK_SERVICE_NAME"),
-    address: ("--validating-webhook-listen-address", "VALIDATING_WEBHOOK_LISTEN_ADDRESS"),
-    port: ("--validating-webhook-listen-port", "VALIDATING_WEBHOOK_LISTEN_PORT", 9680),
+    address: (
+        "--validating-webhook-listen-address",
+        "VALIDATING_WEBHOOK_LISTEN_ADDRESS",
+    ),
+    port: (
+        "--validating-webhook-listen-port",
+        "VALIDATING_WEBHOOK_LISTEN_PORT",
+        9680,
+    ),
     cert: ("--validating-webhook-server-cert", "VALIDATING_WEBHOOK_SERVER_CERT"),
     key: ("--validating-webhook-server-key", "VALIDATING_WEBHOOK_SERVER_KEY"),
     ca: ("--validating-webhook-ca", "VALIDATING_WEBHOOK_CA"),
@@ -63,8 +70,15 @@ const ADMISSION: Names = Names {
 
 const CONVERSION: Names = Names {
     service: ("--conversion-webhook-service-name", "CONVERSION_WEBHOOK_SERVICE_NAME"),
-    address: ("--conversion-webhook-listen-address", "CONVERSION_WEBHOOK_LISTEN_ADDRESS"),
-    port: ("--conversion-webhook-listen-port", "CONVERSION_WEBHOOK_LISTEN_PORT", 9681),
+    address: (
+        "--conversion-webhook-listen-address",
+        "CONVERSION_WEBHOOK_LISTEN_ADDRESS",
+    ),
+    port: (
+        "--conversion-webhook-listen-port",
+        "CONVERSION_WEBHOOK_LISTEN_PORT",
+        9681,
+    ),
     cert: ("--conversion-webhook-server-cert", "CONVERSION_WEBHOOK_SERVER_CERT"),
     key: ("--conversion-webhook-server-key", "CONVERSION_WEBHOOK_SERVER_KEY"),
     ca: ("--conversion-webhook-ca", "CONVERSION_WEBHOOK_CA"),
@@ -106,7 +120,9 @@ impl Words<'_> {
         let address = address.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())?;
         let (flag, variable, port) = names.port;
         let said = self.said(flag, args.port, &[variable])?;
-        let port = said.parsed("a port from 0 to 65535", |text| text.parse().ok())?.unwrap_or(port);
+        let port = said
+            .parsed("a port from 0 to 65535", |text| text.parse().ok())?
+            .unwrap_or(port);
         let mut is_named = false;
         let mut file = |(flag, variable): (&'static str, &'static str), value, usual: &str| {
             let said = self.said(flag, value, &[variable])?.path();

@@ -12,11 +12,13 @@ use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
 use addon_core::values::{HookDocument, Store};
+use addon_operator::certificates::tls::Tls;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::{Monitors, Settings};
 use addon_operator::cluster::patch::Patcher;
+use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
 use addon_operator::disk::{self, Layout};
 use addon_operator::helm::{Helm, Options};
 use addon_operator::jobs::catalogue::Catalogue;
@@ -218,7 +220,17 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         compile: |_| Err("no filters here".to_owned()),
     };
     let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
+    let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
+    let webhooks = Webhooks {
+        cluster: cluster.clone(),
+        configuration: "none".to_owned(),
+        owner: None,
+        secret: "none".to_owned(),
+        admission: side(),
+        conversion: side(),
+    };
     Arc::new(Tools {
+        webhooks,
         monitors,
         patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), jobs::hook::jq),
         meters: meters(),

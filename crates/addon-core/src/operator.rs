@@ -248,7 +248,9 @@ impl Operator {
     /// A job of the head of a lane ended.
     fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
         match result {
-            Ok(Done::HookRan { output, usage, read, .. }) => {
+            Ok(Done::HookRan {
+                output, usage, read, ..
+            }) => {
                 if let Some(doing) = self.doing.get_mut(lane) {
                     doing.read = read;
                 }

@@ -168,11 +168,9 @@ impl Checks {
         let caused = step.effects.iter().find(|effect| match effect {
             Effect::StartJob(_, job) => !matches!(job, Job::SaveState { .. } | Job::PublishWebhooks(_)),
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
-            Effect::CancelJob(_)
-            | Effect::Reply(..)
-            | Effect::StopMonitors(_)
-            | Effect::Exit
-            | Effect::GiveUp(_) => true,
+            Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
+                true
+            }
         });
         ensure(caused.is_none(), "M6", || {
             format!("a ConfigMap without news set off {caused:?}")

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::WatchEvent;
-use addon_core::name::MonitorId;
+use addon_core::name::{HookId, MonitorId};
 use addon_core::object::snapshot::{Change, PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::ObjectChange;
@@ -154,6 +154,13 @@ impl Ledger {
 
     pub(in crate::cluster) fn target(&self, key: Key) -> Option<&Target> {
         self.targets.get(&key)
+    }
+
+    /// A run of the hook begins: what its monitors see from now on is counted anew.
+    pub(super) fn begin_run(&mut self, hook: &HookId) {
+        for target in self.targets.values_mut().filter(|target| target.labels.hook == *hook) {
+            target.snapshot.begin_run();
+        }
     }
 
     pub(in crate::cluster) fn target_mut(&mut self, key: Key) -> Option<&mut Target> {

@@ -116,7 +116,8 @@ impl Files {
 
     fn alone(tmp: &TmpDir, hook: &HookId) -> io::Result<Self> {
         let path = hook.name.as_str();
-        let name = safe(path.rsplit('/').next().unwrap_or(path));
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let file = |what: &str| tmp.file(&format!("hook-{name}-{what}-"), ".json", b"");
         Ok(Self {
             contexts: file("binding-context")?,

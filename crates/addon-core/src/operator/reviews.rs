@@ -168,7 +168,9 @@ impl Operator {
                 "a hook that is asked by the API server cannot change values",
             )),
             Ok(Done::HookRan { response, usage, .. }) => Ok((response, usage)),
-            Ok(_) => Err(Failure::defect("a review ended with the outcome of another kind of job")),
+            Ok(_) => Err(Failure::defect(
+                "a review ended with the outcome of another kind of job",
+            )),
             Err(failure) => Err(failure),
         };
         match result {

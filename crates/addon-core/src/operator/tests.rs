@@ -5,6 +5,8 @@ mod alone;
 mod converge;
 mod monitors;
 mod rates;
+mod reviews;
+mod saving;
 mod synchronization;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::event::{ConfigRead, ObjectChange, ReleaseSummary, Saved, SavedState, ScriptAnswer, SyncAction, Synced};
+use super::event::{
+    Asked, ConfigRead, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, SyncAction, Synced,
+};
 use super::policy::Mode;
 use super::*;
 use crate::failure::Class;
@@ -22,9 +26,9 @@ use crate::hook::output::HookOutput;
 use crate::module::{Inventory, Module};
 use crate::name::{HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
+use crate::review::reply::Reply;
+use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
-
-mod saving;
 
 /// A world in which every job ends at once, as the test wants it to.
 struct World {
@@ -38,6 +42,10 @@ struct World {
     /// What ran, in words.
     log: Vec<String>,
     notices: Vec<Notice>,
+    /// What the API server is told.
+    replies: Vec<(ReviewId, Reply)>,
+    /// What hooks tell it, by the words of their jobs.
+    responses: BTreeMap<String, HookResponse>,
     /// Jobs by their words that fail so many times.
     failing: BTreeMap<String, usize>,
     /// Jobs by their words that stay open.
@@ -87,6 +95,8 @@ impl World {
             version: 1,
             log: Vec::new(),
             notices: Vec::new(),
+            replies: Vec::new(),
+            responses: BTreeMap::new(),
             failing: BTreeMap::new(),
             open: BTreeSet::new(),
             pending: Vec::new(),
@@ -177,7 +187,8 @@ impl World {
             match effect {
                 Effect::StartJob(id, job) => self.pending.push((id, job)),
                 Effect::Tell(notice) => self.notices.push(notice),
-                Effect::CancelJob(_) => {}
+                Effect::CancelJob(id) => self.log.push(format!("cancel {id}")),
+                Effect::Reply(id, reply) => self.replies.push((id, reply)),
                 Effect::StopMonitors(ids) => {
                     let known = std::mem::take(&mut self.monitors);
                     let (gone, kept) = known.into_iter().partition(|(_, (id, _))| ids.contains(id));
@@ -211,6 +222,7 @@ impl World {
             self.log.push(format!("{words}{}", told(job)));
         }
         Ok(match job {
+            Job::PublishWebhooks(_) => Done::WebhooksPublished,
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
             }),
@@ -233,6 +245,7 @@ impl World {
                 Done::HookRan {
                     output,
                     usage: event::Usage::default(),
+                    response: Box::new(self.responses.get(&words).cloned().unwrap_or_default()),
                     read: self.read(run),
                 }
             }
@@ -362,6 +375,9 @@ impl World {
 fn words(job: &Job) -> String {
     match job {
         Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
+        // Who has nothing to be asked about publishes in silence.
+        Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
+        Job::PublishWebhooks(_) => "publish".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),

@@ -40,11 +40,9 @@ impl Backoffs {
         match effect {
             Effect::Tell(notice) => self.notice(step, notice),
             Effect::StartJob(_, job) => self.start(step, job),
-            Effect::CancelJob(_)
-            | Effect::Reply(..)
-            | Effect::StopMonitors(_)
-            | Effect::Exit
-            | Effect::GiveUp(_) => Ok(()),
+            Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
+                Ok(())
+            }
         }
     }
 

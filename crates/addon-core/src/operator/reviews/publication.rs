@@ -30,10 +30,20 @@ enum State {
     #[default]
     Due,
     /// Being published; it is due again if that happens meanwhile.
-    Running { failures: u32, error: Option<String>, stale: bool },
-    Backoff { until: Tick, failures: u32, error: String },
+    Running {
+        failures: u32,
+        error: Option<String>,
+        stale: bool,
+    },
+    Backoff {
+        until: Tick,
+        failures: u32,
+        error: String,
+    },
     /// All is said; `None` if nobody has to look after it.
-    Published { again: Option<Tick> },
+    Published {
+        again: Option<Tick>,
+    },
 }
 
 impl Publication {
@@ -84,7 +94,9 @@ impl Operator {
         let nothing = self.reviews.routes.is_empty();
         let failure = match result {
             Ok(Done::WebhooksPublished) => None,
-            Ok(_) => Some(Failure::defect("webhooks ended with the outcome of another kind of job")),
+            Ok(_) => Some(Failure::defect(
+                "webhooks ended with the outcome of another kind of job",
+            )),
             // Who may not look after webhooks has published none.
             Err(failure) if nothing && failure.class == Class::Refused => None,
             Err(failure) => Some(failure),

@@ -16,9 +16,9 @@ fn main_holds_the_start_in_the_original_order() {
         [
             "HookRun::onStartup:b.sh",
             "HookRun::onStartup:a.sh",
-            "EnableKubernetesBindings:main::a.sh:EnableKubernetesBindings",
-            "EnableScheduleBindings:main::a.sh:EnableScheduleBindings",
-            "EnableKubernetesBindings:main::b.sh:EnableKubernetesBindings"
+            "EnableKubernetesBindings:::a.sh:EnableKubernetesBindings",
+            "EnableScheduleBindings:::a.sh:EnableScheduleBindings",
+            "EnableKubernetesBindings:::b.sh:EnableKubernetesBindings"
         ]
     );
     assert!(world.operator.poll_timeout().is_none(), "no schedule counts yet");
@@ -29,8 +29,8 @@ fn main_holds_the_start_in_the_original_order() {
         [
             "HookRun:main:kubernetes:a.sh:pods",
             "HookRun:main:kubernetes:a.sh:jobs",
-            "EnableScheduleBindings:main::a.sh:EnableScheduleBindings",
-            "EnableKubernetesBindings:main::b.sh:EnableKubernetesBindings"
+            "EnableScheduleBindings:::a.sh:EnableScheduleBindings",
+            "EnableKubernetesBindings:::b.sh:EnableKubernetesBindings"
         ]
     );
     world.open.clear();

@@ -1,0 +1,154 @@
+//! What the API server asks: who answers it, when, and what it is told when nobody can.
+
+use super::*;
+use crate::review::reply::NoAnswer;
+use crate::review::request::{AdmissionRequest, ReviewRequest};
+use crate::review::response::AdmissionResponse;
+
+const VALIDATING: &str = "kubernetesValidating:\n- name: check.example.com\n  rules:\n  - {apiGroups: [''], \
+                          apiVersions: [v1], operations: [CREATE], resources: [pods], scope: '*'}";
+const PATH: &str = "/hooks/check-example-com";
+
+fn asked(path: &str) -> Asked {
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u"}});
+    Asked {
+        path: path.to_owned(),
+        request: ReviewRequest::Admission(AdmissionRequest::parse(body.to_string().as_bytes()).unwrap()),
+        within: Duration::from_secs(10),
+    }
+}
+
+fn ask(world: &mut World, number: u64) {
+    world.handle(Event::ReviewRequested(ReviewId(number), asked(PATH)));
+}
+
+fn allowing(mut world: World, words: &str) -> World {
+    let admission = Some(AdmissionResponse {
+        allowed: true,
+        ..AdmissionResponse::default()
+    });
+    let response = HookResponse {
+        admission,
+        conversion: None,
+    };
+    world.responses.insert(words.to_owned(), response);
+    world
+}
+
+/// What the last reply says of the request, or why there is none.
+fn verdict(world: &World) -> Value {
+    match &world.replies.last().unwrap().1 {
+        Reply::Review(review) => review.to_value()["response"]["allowed"].clone(),
+        Reply::NoAnswer(why) => json!(why.to_string()),
+    }
+}
+
+fn alone(config: &str) -> World {
+    let mut world = allowing(World::alone().hook("", "a.sh", config), "a.sh kubernetesValidating");
+    let inventory = world.inventory.clone();
+    world.handle(Event::InventoryChanged(inventory));
+    world.take_log();
+    world
+}
+
+#[test]
+fn a_hook_answers_beside_its_queue() {
+    let mut world = alone(&format!("{VALIDATING}\nonStartup: 1"));
+    world.failing.insert("a.sh onStartup".to_owned(), 0);
+    ask(&mut world, 1);
+    assert_eq!(world.take_log(), ["a.sh kubernetesValidating"]);
+    assert_eq!((world.replies.len(), verdict(&world)), (1, json!(true)));
+    world.failing.insert("a.sh kubernetesValidating".to_owned(), 1);
+    ask(&mut world, 2);
+    assert_eq!(
+        verdict(&world),
+        json!(false),
+        "a hook that fails denies, and is not tried again"
+    );
+    world.handle(Event::ReviewRequested(ReviewId(3), asked("/hooks/other")));
+    assert_eq!(world.replies.len(), 3);
+}
+
+#[test]
+fn who_waits_for_a_slot_or_a_hook_is_told_in_time() {
+    let mut world = alone(VALIDATING);
+    world.open.insert("a.sh kubernetesValidating".to_owned());
+    for number in 1..=3 {
+        ask(&mut world, number);
+    }
+    assert_eq!(world.pending.len(), 2, "as many as there are slots for reviews");
+    let (at, waiting) = world.operator.poll_timeout().unwrap();
+    assert!(matches!(waiting, Waiting::Review(_)) && at - world.tick <= Duration::from_secs(10));
+    world.tick = at + Duration::from_secs(1);
+    world.handle(Event::TimerFired);
+    assert_eq!(world.replies.len(), 3);
+    let late = |reply: &(ReviewId, Reply)| matches!(reply.1, Reply::NoAnswer(NoAnswer::Late(_)));
+    assert!(world.replies.iter().all(late), "{:?}", world.replies);
+    assert_eq!(
+        world
+            .take_log()
+            .iter()
+            .filter(|line| line.starts_with("cancel"))
+            .count(),
+        2
+    );
+    world.close("a.sh kubernetesValidating");
+    assert_eq!(world.replies.len(), 3, "nobody waits for what comes now");
+}
+
+#[test]
+fn a_module_answers_from_its_start_until_it_is_switched_off() {
+    let world = World::new(vec![module(10, "one")]).hook("one", "a.sh", &format!("{VALIDATING}\nbeforeHelm: 1"));
+    let mut world = allowing(world, "one/a.sh kubernetesValidating");
+    ask(&mut world, 1);
+    assert_eq!(verdict(&world), json!("hooks are still being configured"));
+    let mut world = world.start();
+    ask(&mut world, 2);
+    assert_eq!(verdict(&world), json!(true));
+    world.edit(&[("oneEnabled", Some("false"))]);
+    ask(&mut world, 3);
+    let Reply::Review(review) = &world.replies.last().unwrap().1 else {
+        panic!("nobody has this path any more")
+    };
+    assert_eq!(review.to_value()["response"]["status"]["code"], json!(500));
+}
+
+#[test]
+fn values_cannot_be_changed_on_the_way() {
+    let world = World::new(vec![module(10, "one")]).hook("one", "a.sh", VALIDATING);
+    let patch = json!([{"op": "add", "path": "/one/x", "value": 1}]);
+    let world = world.patching("one/a.sh kubernetesValidating", &patch, &json!([]));
+    let mut world = allowing(world, "one/a.sh kubernetesValidating").start();
+    ask(&mut world, 1);
+    assert_eq!(verdict(&world), json!(false));
+    let refused = |notice: &Notice| matches!(notice, Notice::HookFailed { failure, .. } if failure.report.contains("cannot change values"));
+    assert!(world.notices.iter().any(refused));
+}
+
+#[test]
+fn a_shutdown_leaves_nobody_without_an_answer() {
+    let mut world = alone(VALIDATING);
+    world.open.insert("a.sh kubernetesValidating".to_owned());
+    for number in 1..=3 {
+        ask(&mut world, number);
+    }
+    world.handle(Event::ShutdownRequested);
+    assert_eq!(verdict(&world), json!("the operator is shutting down"));
+    ask(&mut world, 4);
+    assert_eq!(world.replies.len(), 2);
+    world.close("a.sh kubernetesValidating");
+    assert_eq!(world.replies.len(), 4);
+}
+
+#[test]
+fn objects_that_hooks_convert_are_listed_once_the_api_server_knows_whom_to_ask() {
+    let conversion = "kubernetesCustomResourceConversion:\n- name: c\n  crdName: things.example.com\n  conversions:\n  \
+                      - {fromVersion: v1, toVersion: v2}\nkubernetes:\n- name: things\n  kind: Thing";
+    let mut world = World::alone().hook("", "a.sh", conversion);
+    let inventory = world.inventory.clone();
+    world.handle(Event::InventoryChanged(inventory));
+    assert_eq!(
+        world.take_log(),
+        ["publish", "a.sh watch", "a.sh kubernetes [things all]"]
+    );
+}
