@@ -200,6 +200,10 @@ impl Checks {
         if !life.running.is_empty() || !no_future || awaited {
             return Ok(());
         }
+        Self::nothing_pending(world, life, seen)
+    }
+
+    fn nothing_pending(world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
         let stuck = life.told.modules.as_ref().is_some_and(|(modules, _)| {
             let enabled = seen
                 .modules

@@ -204,34 +204,13 @@ impl<'a> Run<'a> {
             Action::Reread(misreading) if self.life.told.modules.is_some() => {
                 self.plan(0, Due::Inventory(misreading.clone()));
             }
-            Action::Object { kind, name, .. } => {
-                let version = self
-                    .world
-                    .objects
-                    .get(kind)
-                    .and_then(|objects| objects.get(name))
-                    .copied();
-                for monitor in self.life.monitors.see(kind, name, version) {
-                    let delay = self.object_delay();
-                    self.plan(delay, Due::Change(monitor));
-                }
-            }
+            Action::Object { kind, name, .. } => self.spread_change(kind, name),
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             _ => {}
         }
         self.spread_news(0);
         self.checks.world(&self.world, &self.life.told)
-    }
-
-    /// News of objects is mostly quick.
-    fn object_delay(&mut self) -> u64 {
-        let mut dice = self.world.dice("object");
-        if dice.chance(80) {
-            dice.between(0, 30)
-        } else {
-            dice.between(0, 3_000)
-        }
     }
 
     /// Every state of the `ConfigMap` is told once, each after its delay.

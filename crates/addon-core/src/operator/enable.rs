@@ -204,7 +204,11 @@ impl Operator {
     /// The task at the head of its queue that is the first run of this monitor.
     fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
         let (hook, _, binding) = self.binding_of(id)?;
-        let head = self.queues.head(&Lane::of(&hook.owner, &binding.queue))?;
+        let lane = match self.policy.mode {
+            Mode::Hooks => Lane::Global,
+            Mode::Addons => Lane::of(&hook.owner, &binding.queue),
+        };
+        let head = self.queues.head(&lane)?;
         matches!(&head.task, Task::Hook(task) if task.first_runs.contains(&id)).then_some(head)
     }
 
@@ -213,16 +217,32 @@ impl Operator {
         unit.map(|unit| unit.life.own_first_runs()).unwrap_or_default()
     }
 
+    /// What the hooks without a module still have to do before the first converge, in words.
+    pub(super) fn describe_start(&self) -> Vec<String> {
+        let head = self.queues.head(&Lane::Global);
+        let own = head.and_then(|head| match &head.task {
+            Task::EnableKubernetes(hook) => Some(format!("the monitors of {hook} to start{}", failed(head))),
+            Task::Hook(task) => Some(self.describe_first_run(*task.first_runs.first()?)),
+            _ => None,
+        });
+        let elsewhere = self.monitors.awaited.iter().map(|id| self.describe_first_run(*id));
+        own.into_iter().chain(elsewhere).collect()
+    }
+
     /// Those whose first runs are waited for, in words.
     pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
         let Some((hook, _, binding)) = self.binding_of(id) else {
             return "a first run".to_owned();
         };
-        let failed = self.queued_first_run(id).filter(|head| head.failures > 0).map(|head| {
-            let error = head.error.as_deref().unwrap_or_default();
-            format!(", which failed {} times: {error}", head.failures)
-        });
-        let failed = failed.unwrap_or_default();
+        let failed = self.queued_first_run(id).map(failed).unwrap_or_default();
         format!("the first run of binding '{}' of {hook}{failed}", binding.name)
+    }
+}
+
+fn failed(head: &Entry<Task>) -> String {
+    let error = head.error.as_deref().unwrap_or_default();
+    match head.failures {
+        0 => String::new(),
+        times => format!(", which failed {times} times: {error}"),
     }
 }

@@ -81,12 +81,13 @@ impl Operator {
     fn status(&self) -> Status {
         let mut waiting = self.startup.waiting(self.policy.mode);
         waiting.extend(self.reviews.publication.waiting());
-        let awaited = self.monitors.awaited.iter();
-        waiting.extend(awaited.map(|id| self.describe_first_run(*id)));
         let ready = match self.policy.mode {
             Mode::Addons => self.converge.first_done,
             Mode::Hooks => self.startup.begun,
         };
+        if !ready {
+            waiting.extend(self.describe_start());
+        }
         Status {
             not_started: !ready && self.converge.active.is_none(),
             ready,

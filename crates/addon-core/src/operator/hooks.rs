@@ -322,6 +322,8 @@ impl Operator {
         let unit = self.modules.get_mut(module);
         if let Some(unit) = unit.filter(|unit| ids.iter().any(|id| unit.life.awaits(*id))) {
             unit.held_up(report);
+            // What a user mends in the section must reach the hook, although the run has not ended.
+            self.apply_deferred(module);
         }
     }
 }

@@ -57,29 +57,7 @@ fn alone(job: &Job) -> Option<String> {
 impl Jobs {
     pub(super) fn check(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
         for effect in step.effects {
-            match effect {
-                Effect::StartJob(id, _) => {
-                    ensure(self.used.insert(*id), "J1", || format!("the name {id} is used twice"))?;
-                }
-                Effect::CancelJob(id) => {
-                    ensure(step.life.running.contains_key(id), "J1", || {
-                        format!("job {id} is cancelled, but does not run")
-                    })?;
-                }
-                Effect::Exit => {
-                    let running = step.life.running.len() + starts.len();
-                    ensure(running == 0 && step.life.stopping.is_some(), "M7", || {
-                        format!("it ends while {running} jobs run, or without being asked to")
-                    })?;
-                }
-                Effect::GiveUp(_) => {
-                    let refused = matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
-                    ensure(refused && step.world.setup.alone, "M7", || {
-                        "it gives up without a hook that says no".to_owned()
-                    })?;
-                }
-                Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Tell(_) => {}
-            }
+            self.effect(step, effect, starts.len())?;
         }
         if step.life.stopping.is_some() {
             ensure(starts.is_empty(), "M7", || {
@@ -115,6 +93,28 @@ impl Jobs {
         ensure(helms <= setup.helm_slots.max(1), "S1", || {
             format!("{helms} helm jobs run at a time")
         })
+    }
+
+    fn effect(&mut self, step: &Step<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(id, _) => ensure(self.used.insert(*id), "J1", || format!("the name {id} is used twice")),
+            Effect::CancelJob(id) => ensure(step.life.running.contains_key(id), "J1", || {
+                format!("job {id} is cancelled, but does not run")
+            }),
+            Effect::Exit => {
+                let running = step.life.running.len() + starts;
+                ensure(running == 0 && step.life.stopping.is_some(), "M7", || {
+                    format!("it ends while {running} jobs run, or without being asked to")
+                })
+            }
+            Effect::GiveUp(_) => {
+                let refused = matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
+                ensure(refused && step.world.setup.alone, "M7", || {
+                    "it gives up without a hook that says no".to_owned()
+                })
+            }
+            Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Tell(_) => Ok(()),
+        }
     }
 }
 

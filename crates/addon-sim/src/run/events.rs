@@ -62,6 +62,18 @@ impl Run<'_> {
         self.tell(&Event::ConfigChanged(read), None)
     }
 
+    /// An object changed: every monitor that sees it tells, mostly soon.
+    pub(super) fn spread_change(&mut self, kind: &str, name: &str) {
+        let objects = self.world.objects.get(kind);
+        let version = objects.and_then(|objects| objects.get(name)).copied();
+        for monitor in self.life.monitors.see(kind, name, version) {
+            let mut dice = self.world.dice("object");
+            let most = if dice.chance(80) { 30 } else { 3_000 };
+            let delay = dice.between(0, most);
+            self.plan(delay, Due::Change(monitor));
+        }
+    }
+
     /// Some jobs have their effect before their end is told.
     fn act_early(&mut self, id: JobId) {
         let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {

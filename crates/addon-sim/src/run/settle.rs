@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::checks::{Violation, check_end};
 use crate::flat::{self, Flat};
 use crate::model;
-use crate::setup::{Deed, HookSpec, Setup, Watch};
+use crate::setup::{Deed, HookSpec, Setup, Source, Watch};
 
 /// Longer than the rarest schedule of a simulated hook, twice over, in microseconds.
 const ROUND: u64 = 2 * 610 * 1_000_000;
@@ -168,10 +168,16 @@ impl Run<'_> {
 fn is_foreseeable(setup: &Setup) -> bool {
     let early = |hook: &HookSpec, stages: [&str; 2]| {
         let idle = hook.does.iter().all(|deed| matches!(deed, Deed::SetConfig { .. }));
-        let watches = |watch: &Watch| watch.is_awaited() && !watch.skips && !watch.allow_failure;
-        idle || !hook.runs()
-            || hook.watches.iter().any(watches)
-            || stages.iter().any(|stage| hook.stages.contains_key(*stage))
+        // A first run sees what is there then, which may have changed since it was seen before.
+        let reads = |deed: &Deed| match deed {
+            Deed::Set { to, .. } => !matches!(to, Source::Number(_)),
+            Deed::FlagFrom { .. } => true,
+            Deed::SetConfig { .. } | Deed::Flag { .. } => false,
+        };
+        let awaited = |watch: &Watch| watch.is_awaited() && !watch.skips && !watch.allow_failure;
+        let by_first_run = hook.watches.iter().any(awaited) && !hook.does.iter().any(reads);
+        let by_stage = stages.iter().any(|stage| hook.stages.contains_key(*stage));
+        idle || !hook.runs() || by_first_run || by_stage
     };
     setup
         .global_hooks

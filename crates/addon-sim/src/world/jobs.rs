@@ -94,15 +94,7 @@ impl World {
                 self.fault(&job_name(job), Class::Unavailable)?;
                 Ok(Done::WebhooksPublished)
             }
-            Job::RunHook(HookRun { hook, values, .. }) => {
-                let ran = self.run_hook(&owner_name(&hook.owner), hook.name.as_str(), &document(values));
-                ran.map(|output| Done::HookRan {
-                    output,
-                    usage: Usage::default(),
-                    response: Box::default(),
-                    read: BTreeMap::new(),
-                })
-            }
+            Job::RunHook(run) => self.finish_hook(run),
             Job::RunEnabledScript { module, values, .. } => self
                 .run_script(module.as_str(), &document(values))
                 .map(Done::ScriptAnswered),
@@ -131,6 +123,17 @@ impl World {
                 }))
             }
         }
+    }
+
+    fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
+        let owner = owner_name(&run.hook.owner);
+        let output = self.run_hook(&owner, run.hook.name.as_str(), &document(&run.values))?;
+        Ok(Done::HookRan {
+            output,
+            usage: Usage::default(),
+            response: Box::default(),
+            read: BTreeMap::new(),
+        })
     }
 
     /// The job is cut off at some point that chance decides.

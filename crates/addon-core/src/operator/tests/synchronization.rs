@@ -327,3 +327,43 @@ fn a_module_that_was_switched_off_and_not_removed_looks_anew_at_what_is_there() 
     );
     assert_eq!(world.stopped, ["one/a.sh pods"]);
 }
+
+#[test]
+fn what_holds_back_the_first_converge_is_named() {
+    let mut world = World::new(vec![module(10, "one")]).hook("", "g.sh", "kubernetes:\n- name: pods\n  kind: Pod");
+    world.failing.insert("g.sh watch".to_owned(), 1);
+    world.failing.insert("g.sh kubernetes".to_owned(), 1);
+    let mut world = world.start();
+    let failed = "start the monitors of global hook 'g.sh': no";
+    assert_eq!(
+        world.status().waiting,
+        [format!(
+            "the monitors of global hook 'g.sh' to start, which failed 1 times: {failed}"
+        )]
+    );
+    world.sleep();
+    let failed = "global hook 'g.sh' failed: no";
+    assert_eq!(
+        world.status().waiting,
+        [format!(
+            "the first run of binding 'pods' of global hook 'g.sh', which failed 1 times: {failed}"
+        )]
+    );
+    world.sleep();
+    assert!(world.status().ready && world.status().waiting.is_empty());
+}
+
+#[test]
+fn a_section_that_mends_a_first_run_in_another_queue_reaches_it() {
+    let mut world = World::new(vec![module(10, "one")]).hook("one", "a.sh", SIDE);
+    world.failing.insert("one/a.sh kubernetes".to_owned(), 2);
+    let mut world = world.start();
+    world.edit(&[("one", Some("size: 1"))]);
+    world.sleep();
+    world.open.insert("one/a.sh kubernetes".to_owned());
+    world.sleep();
+    let Some((_, Job::RunHook(run))) = world.pending.last() else {
+        panic!("{:?}", world.pending)
+    };
+    assert_eq!(run.values.to_value()["one"], json!({"size": 1}));
+}
