@@ -4,7 +4,7 @@
 //! others. Must never tell a change twice, nor hold anything that is older than a change already told.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,8 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default)]
 struct Part {
     objects: BTreeMap<Arc<ObjectName>, Kept>,
+    /// These are there and could not be seen the last time: what is kept of them, if anything, is old.
+    obscured: BTreeSet<Arc<ObjectName>>,
     round: u32,
 }
 
@@ -146,6 +148,7 @@ impl Snapshot {
             digest,
             round: part.round,
         };
+        part.obscured.remove(&*name);
         let change = match part.objects.get_mut(&*name) {
             None => {
                 part.objects.insert(name, kept);
@@ -168,7 +171,9 @@ impl Snapshot {
 
     /// An object is gone; `last` is how it looked then, unless only its absence was noticed.
     pub fn lose(&mut self, part: PartId, name: &ObjectName, last: Option<ObjectView>) -> Option<Change> {
-        let known = self.parts.get_mut(&part)?.objects.remove(name)?;
+        let part = self.parts.get_mut(&part)?;
+        part.obscured.remove(name);
+        let known = part.objects.remove(name)?;
         let emptied = self.is_empty();
         self.count(|operations| {
             operations.deleted += 1;
@@ -182,15 +187,17 @@ impl Snapshot {
     pub fn begin_round(&mut self, part: PartId) {
         if let Some(part) = self.parts.get_mut(&part) {
             part.round = part.round.wrapping_add(1);
+            part.obscured.clear();
         }
     }
 
-    /// An object stands in the listing, and nothing else can be said of it.
-    pub fn touch(&mut self, part: PartId, name: &ObjectName) {
-        if let Some(part) = self.parts.get_mut(&part)
-            && let Some(known) = part.objects.get_mut(name)
-        {
-            known.round = part.round;
+    /// An object is there, and how it is cannot be seen: it stays as it was, which is no longer how it is.
+    pub fn obscure(&mut self, part: PartId, name: &Arc<ObjectName>) {
+        if let Some(part) = self.parts.get_mut(&part) {
+            part.obscured.insert(Arc::clone(name));
+            if let Some(known) = part.objects.get_mut(name) {
+                known.round = part.round;
+            }
         }
     }
 
@@ -214,15 +221,15 @@ impl Snapshot {
         self.sorted().into_iter().map(|(name, ..)| Arc::clone(name)).collect()
     }
 
-    /// What one watch has seen, as it would be told to another monitor.
-    pub fn sightings(&self, part: PartId) -> Vec<Sighting> {
-        let objects = self.parts.get(&part).into_iter().flat_map(|part| &part.objects);
-        let sightings = objects.map(|(name, kept)| Sighting {
+    /// What one watch has seen, for another monitor that wants to see the same; nothing if some of it is old.
+    pub fn sightings(&self, part: PartId) -> Option<Vec<Sighting>> {
+        let part = self.parts.get(&part).filter(|part| part.obscured.is_empty())?;
+        let sightings = part.objects.iter().map(|(name, kept)| Sighting {
             name: Arc::clone(name),
             view: kept.view.clone(),
             digest: kept.digest,
         });
-        sightings.collect()
+        Some(sightings.collect())
     }
 
     /// What happened since the start, and since the last run.

@@ -142,6 +142,31 @@ fn a_part_leaves_without_a_word_and_takes_only_its_own() {
 }
 
 #[test]
+fn what_could_not_be_seen_stays_and_is_no_source_for_others() {
+    let mut snapshot = snapshot();
+    let seen = |snapshot: &Snapshot| snapshot.sightings(PART).map(|all| all.len());
+    let (a, b) = (sighting("a", 1), sighting("b", 1));
+    let (name_a, name_b) = (Arc::clone(&a.name), Arc::clone(&b.name));
+    snapshot.fill(PART, a.clone());
+    assert_eq!(seen(&snapshot), Some(1));
+    snapshot.begin_round(PART);
+    snapshot.obscure(PART, &name_a);
+    snapshot.obscure(PART, &name_b);
+    assert_eq!((snapshot.vanished(PART).len(), snapshot.objects()), (0, vec![view(1)]));
+    assert_eq!(
+        seen(&snapshot),
+        None,
+        "of one nothing is known, and of the other only what was"
+    );
+    assert_eq!(snapshot.see(PART, a), None);
+    assert_eq!(snapshot.lose(PART, &name_b, None), None, "nobody has heard of it");
+    assert_eq!(seen(&snapshot), Some(1));
+    snapshot.obscure(PART, &name_b);
+    snapshot.begin_round(PART);
+    assert_eq!(seen(&snapshot), Some(1), "a listing begins anew");
+}
+
+#[test]
 fn the_order_without_objects_is_that_of_a_text() {
     let fill = |order| {
         let mut snapshot = Snapshot::new(order);
