@@ -9,6 +9,8 @@ pub mod drift;
 pub mod error;
 pub mod kinds;
 pub mod kubeconfig;
+pub mod monitor;
+mod namespaces;
 pub mod releases;
 pub mod state;
 

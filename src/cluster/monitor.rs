@@ -1,0 +1,318 @@
+//! Monitors: for each kubernetes binding of a hook the objects that it selects, now and as they change.
+//!
+//! Monitors that select the same share one watch, and objects are kept once. A change stands in the snapshot before it is
+//! told, so that a snapshot is never older than any change that was told. Must never lose a change of an object that
+//! still exists, nor tell one twice, whatever happens to the connection.
+
+mod feed;
+mod heard;
+pub(super) mod ledger;
+pub mod lens;
+pub mod observation;
+pub(super) mod selection;
+pub(super) mod shared;
+mod stream;
+pub mod trouble;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::config::KubernetesBinding;
+use addon_core::name::{HookId, MonitorId};
+use addon_core::object::ObjectView;
+use addon_core::object::snapshot::{Operations, Order, Snapshot};
+use addon_core::operator::effect::MonitorStart;
+use addon_core::operator::event::ObjectChange;
+use futures::future::try_join_all;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::ledger::{Key, Outlet, Target};
+use self::lens::{Compile, Lens};
+use self::observation::{Labels, Observe};
+use self::shared::Shared;
+use super::Cluster;
+use super::kinds::Kinds;
+use super::namespaces::{Namespaces, join_all};
+
+/// What can be chosen about watches.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A watch of which nothing was known for longer is stale.
+    pub bound: Duration,
+    /// How long an answer of the API server may take to begin.
+    pub patience: Duration,
+    /// Makes a filter of the text in a binding.
+    pub compile: Compile,
+}
+
+impl Settings {
+    /// The usual bound. Marks come about once a minute from a server that lets them through, so that a watch on which
+    /// nothing happens costs no request of its own.
+    pub const BOUND: Duration = Duration::from_secs(90);
+
+    /// How long a watch may bring nothing before it is doubted: the rest of the bound is for finding out.
+    fn silence(&self) -> Duration {
+        self.bound * 5 / 6
+    }
+
+    /// How long finding out may take.
+    fn doubt(&self) -> Duration {
+        self.bound / 6
+    }
+}
+
+/// All monitors. Clones share everything.
+#[derive(Clone)]
+pub struct Monitors(Arc<Shared>);
+
+/// What a monitor has seen, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The objects in the order of the contract.
+    pub objects: Vec<ObjectView>,
+    /// The number of the last change that is in there.
+    pub seq: u64,
+}
+
+/// A monitor as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// What it has seen.
+    pub reading: Reading,
+    /// What happened since its start.
+    pub since_start: Operations,
+    /// What happened since its snapshot was last read for a run.
+    pub since_run: Operations,
+}
+
+/// A watch of which nothing was known for longer than the bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaleWatch {
+    /// The kind of its objects.
+    pub kind: String,
+    /// Their namespace, empty for all.
+    pub namespace: String,
+    /// For how long.
+    pub since: Duration,
+    /// What is in the way, if that is known.
+    pub error: Option<String>,
+}
+
+impl Monitors {
+    /// No monitor yet. Changes go out in the order in which they stand in snapshots; while there is no room for one, the
+    /// watch that brought it waits.
+    pub fn new(
+        cluster: &Cluster,
+        kinds: &Kinds,
+        changes: mpsc::Sender<ObjectChange>,
+        settings: Settings,
+        observe: Observe,
+    ) -> Self {
+        Self(Arc::new(Shared::new(
+            cluster.clone(),
+            kinds.clone(),
+            changes,
+            settings,
+            observe,
+        )))
+    }
+
+    /// Starts all monitors of a hook, or none: when this returns, their snapshots are complete. Dropped before, it leaves
+    /// nothing behind. What changes before it returns is in the snapshots and is not told; what changes after is.
+    pub async fn start(&self, hook: &HookId, monitors: Vec<MonitorStart>) -> Result<(), Failure> {
+        let mut begun = Begun {
+            shared: Arc::clone(&self.0),
+            ids: Vec::new(),
+        };
+        for MonitorStart { id, binding } in &monitors {
+            let target = self.target(hook, binding)?;
+            if !self.0.ledger().enter(Key::Monitor(*id), target) {
+                return Err(Failure::defect(format!("monitor {} of {hook} runs already", id.0)));
+            }
+            begun.ids.push(*id);
+        }
+        let starts = monitors.iter().map(|monitor| self.begin(hook, monitor));
+        let sets = try_join_all(starts).await?;
+        let mut ledger = self.0.ledger();
+        let ids = std::mem::take(&mut begun.ids);
+        for target in ids.into_iter().map(Key::Monitor) {
+            if let Some(target) = ledger.target_mut(target) {
+                target.live = true;
+            }
+        }
+        drop(ledger);
+        for (set, end) in sets.into_iter().flatten() {
+            set.follow(end);
+        }
+        Ok(())
+    }
+
+    /// Stops monitors; an unknown one is stopped already. Nothing is told of them from now on but what is under way.
+    pub fn stop(&self, ids: &[MonitorId]) {
+        for id in ids {
+            strike(&self.0, *id);
+        }
+    }
+
+    /// The snapshots of these monitors for a run of a hook; nothing for one that does not run. All are of one moment.
+    pub fn snapshot(&self, ids: &[MonitorId]) -> Vec<Option<Reading>> {
+        let mut ledger = self.0.ledger();
+        let readings = ids.iter().map(|id| {
+            let target = ledger.target_mut(Key::Monitor(*id))?;
+            target.snapshot.begin_run();
+            Some(read(&target.snapshot))
+        });
+        readings.collect()
+    }
+
+    /// The snapshot and the counts of a monitor for people; that somebody looks changes nothing.
+    pub fn describe(&self, id: MonitorId) -> Option<Description> {
+        let ledger = self.0.ledger();
+        let snapshot = &ledger.target(Key::Monitor(id))?.snapshot;
+        let [since_start, since_run] = snapshot.operations();
+        Some(Description {
+            reading: read(snapshot),
+            since_start,
+            since_run,
+        })
+    }
+
+    /// Watches of which nothing was known for longer than the bound.
+    pub fn stale(&self) -> Vec<StaleWatch> {
+        self.0.ledger().stale(self.0.settings.bound)
+    }
+
+    /// How many watches run.
+    pub fn watches(&self) -> usize {
+        self.0.ledger().watches()
+    }
+
+    /// Returns when a watch has panicked: what is seen from then on cannot be trusted.
+    pub async fn broken(&self) -> Failure {
+        self.0.broken().await
+    }
+
+    /// Ends all watches and waits until they have ended.
+    pub async fn shutdown(&self) {
+        self.0.shutdown().await;
+    }
+
+    fn target(&self, hook: &HookId, binding: &KubernetesBinding) -> Result<Target, Failure> {
+        let lens = Lens::of(binding, self.0.settings.compile).map_err(|failure| failure.within(hook))?;
+        Ok(Target {
+            snapshot: Snapshot::new(lens.order()),
+            lens: Arc::new(lens),
+            labels: Arc::new(Labels {
+                hook: hook.name.to_string(),
+                binding: binding.name.to_string(),
+                queue: binding.queue.to_string(),
+            }),
+            outlet: Outlet::Core(binding.events.clone()),
+            live: false,
+            end: self.0.token(),
+        })
+    }
+
+    /// Brings one monitor to its first complete snapshot.
+    async fn begin(
+        &self,
+        hook: &HookId,
+        MonitorStart { id, binding }: &MonitorStart,
+    ) -> Result<Option<(Namespaces, CancellationToken)>, Failure> {
+        let told = |failure: Failure| failure.within(format!("binding '{}' of {hook}", binding.name));
+        let found = self
+            .0
+            .kinds
+            .resolve(binding.api_version.as_deref(), &binding.kind)
+            .await;
+        let kind = found.map_err(|error| told(error.into()))?;
+        let of_labels = binding
+            .namespaces
+            .as_ref()
+            .and_then(|selector| selector.labels.as_ref());
+        let names = binding.namespaces.as_ref().map_or(&[][..], |selector| &selector.names);
+        if !kind.namespaced && (of_labels.is_some() || !names.is_empty()) {
+            let report = format!("objects of kind '{}' live in no namespace", kind.resource.kind);
+            let failure = Failure::new(Class::Invalid, report);
+            return Err(told(failure.hint("leave out the binding's 'namespace'")));
+        }
+        let key = Key::Monitor(*id);
+        if let Some(selector) = of_labels {
+            let (labels, end) = {
+                let ledger = self.0.ledger();
+                let target = ledger.target(key);
+                let target = target.ok_or_else(|| told(Failure::new(Class::Cancelled, "it was stopped")))?;
+                (Arc::clone(&target.labels), target.end.clone())
+            };
+            let set = Namespaces::start(&self.0, *id, binding, selector, kind.resource, labels).await;
+            return set.map(|set| Some((set, end))).map_err(told);
+        }
+        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let namespaces: Vec<Option<&str>> = if distinct.is_empty() {
+            vec![None]
+        } else {
+            distinct.into_iter().map(Some).collect()
+        };
+        let selections: Vec<_> = namespaces
+            .into_iter()
+            .flat_map(|namespace| selection::of_binding(binding, &kind.resource, namespace))
+            .collect();
+        join_all(&self.0, *id, &selections).await.map_err(told)?;
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for Monitors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitors")
+            .field("watches", &self.watches())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Monitors of a start that is not complete: dropped, it takes them back.
+struct Begun {
+    shared: Arc<Shared>,
+    ids: Vec<MonitorId>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        for id in &self.ids {
+            strike(&self.shared, *id);
+        }
+    }
+}
+
+fn strike(shared: &Shared, id: MonitorId) {
+    shared.strike(Key::Monitor(id));
+    shared.strike(Key::Namespaces(id));
+}
+
+fn read(snapshot: &Snapshot) -> Reading {
+    Reading {
+        objects: snapshot.objects(),
+        seq: snapshot.seq(),
+    }
+}
+
+impl Target {
+    /// One that only has to know which namespaces there are.
+    pub(super) fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
+        Self {
+            snapshot: Snapshot::new(Order::ByName),
+            lens: Arc::new(Lens::presence()),
+            labels,
+            outlet,
+            live: true,
+            end,
+        }
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.snapshot.names().iter().map(|name| name.name.clone()).collect()
+    }
+}

@@ -1,0 +1,265 @@
+//! One watch: a list, then what changes, and on from there whenever the connection is lost.
+//!
+//! It knows at every moment up to which version everything was taken, and goes on from that version; only when the server
+//! has forgotten it is everything listed again, and then what differs is told. A watch that brings neither an object nor
+//! a mark for longer than the bound allows is not believed: it is dropped, and a new request, which cannot be on the same
+//! connection, has to show that the server is there and that nothing was withheld. Must never end while somebody watches.
+
+mod listing;
+mod showing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::object::snapshot::PartId;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, info, warn};
+
+use super::heard::{Heard, advance, is_before, read_line, unusable};
+use super::ledger::Viewer;
+use super::observation::Observation;
+use super::shared::Shared;
+use super::stream::{Lines, Source};
+use super::trouble::{Pause, Trouble, WatchError};
+
+/// A watch that has lasted so long works.
+const TRIAL: Duration = Duration::from_secs(1);
+/// Objects that are looked at before others get their turn.
+const BATCH: usize = 64;
+
+/// The state of one watch.
+pub(super) struct Feed {
+    shared: Arc<Shared>,
+    id: PartId,
+    source: Source,
+    wake: Arc<Notify>,
+    place: Place,
+    pause: Pause,
+    /// The last connection may have withheld something, or led to another history.
+    doubt: bool,
+    /// The streaming list went silent: the next listing is in pages.
+    paged: bool,
+    told: Option<String>,
+}
+
+/// How far everything was taken.
+#[derive(Default)]
+enum Place {
+    /// Nothing is known, or nobody knows what happened since.
+    #[default]
+    Lost,
+    /// Up to this version.
+    At(String),
+    /// Up to this version, and more is on its way.
+    Following(Box<Watch>),
+}
+
+struct Watch {
+    lines: Lines,
+    version: String,
+    /// The last sign of life.
+    heard: Instant,
+    /// It has not shown yet that it works.
+    on_trial: bool,
+}
+
+/// What ends a wait.
+enum Event {
+    Line(Result<Heard, Trouble>),
+    Wanted,
+    Silence,
+}
+
+impl Feed {
+    pub(super) fn new(shared: Arc<Shared>, id: PartId, source: Source, wake: Arc<Notify>) -> Self {
+        Self {
+            shared,
+            id,
+            source,
+            wake,
+            place: Place::Lost,
+            pause: Pause::default(),
+            doubt: false,
+            paged: false,
+            told: None,
+        }
+    }
+
+    /// Watches until it is dropped.
+    pub(super) async fn run(mut self) {
+        loop {
+            if let Err(trouble) = self.step().await {
+                self.wait_after(trouble).await;
+            }
+        }
+    }
+
+    /// One request, or one event. After an error the place is what is still certain.
+    async fn step(&mut self) -> Result<(), Trouble> {
+        match std::mem::take(&mut self.place) {
+            Place::Lost => self.list().await,
+            Place::At(version) => match self.resume(&version).await {
+                Ok(lines) => {
+                    self.place = Place::Following(Watch::begin(lines, version));
+                    Ok(())
+                }
+                Err(trouble) => Err(self.stay(version, trouble)),
+            },
+            Place::Following(watch) => self.follow(watch).await,
+        }
+    }
+
+    /// What is still certain after that.
+    fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
+        if !trouble.is_expired() {
+            self.place = Place::At(version);
+        }
+        trouble
+    }
+
+    /// Watches from that version on. In doubt, the server is first asked for its present version, over another
+    /// connection than the one that is doubted.
+    async fn resume(&mut self, version: &str) -> Result<Lines, Trouble> {
+        if self.doubt {
+            let present = self.source.present().await?;
+            if is_before(&present, version) {
+                let problem = format!("its history went back from version {version} to {present}");
+                return Err(Trouble {
+                    kind: WatchError::Expired,
+                    ..unusable(&self.source.attempt("watch"), &problem)
+                });
+            }
+        }
+        self.source.watch(Some(version)).await
+    }
+
+    async fn follow(&mut self, mut watch: Box<Watch>) -> Result<(), Trouble> {
+        if !self.admit().await {
+            // Somebody wants to see what nobody has kept.
+            return Ok(());
+        }
+        match self.wait(&mut watch).await {
+            Event::Wanted => self.place = Place::Following(watch),
+            Event::Silence if watch.on_trial => {
+                watch.on_trial = false;
+                self.recovered();
+                self.place = Place::Following(watch);
+            }
+            Event::Silence => {
+                debug!(watch = %self.source, "nothing was heard for long, watching over another connection");
+                self.doubt = true;
+                self.place = Place::At(watch.version);
+            }
+            // That is how a watch ends from time to time.
+            Event::Line(Err(trouble)) if trouble.kind == WatchError::Eof && !watch.on_trial => {
+                self.place = Place::At(watch.version);
+            }
+            Event::Line(Err(trouble)) => return Err(self.stay(watch.version, trouble)),
+            Event::Line(Ok(heard)) => {
+                watch.heard = Instant::now();
+                watch.on_trial = false;
+                if let Err(trouble) = self.hear(heard, &mut watch.version).await {
+                    return Err(self.stay(watch.version, trouble));
+                }
+                self.recovered();
+                self.place = Place::Following(watch);
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self, watch: &mut Watch) -> Event {
+        let patience = if watch.on_trial {
+            TRIAL
+        } else {
+            self.shared.settings.silence()
+        };
+        let until = watch.heard + patience;
+        let resource = &self.source.selection.resource;
+        let attempt = watch.lines.attempt().clone();
+        tokio::select! {
+            line = watch.lines.next() => Event::Line(line.and_then(|line| read_line(line, resource, &attempt))),
+            () = self.wake.notified() => Event::Wanted,
+            () = sleep_until(until) => Event::Silence,
+        }
+    }
+
+    /// Takes one event; only then is its version the one from which to go on.
+    async fn hear(&mut self, heard: Heard, version: &mut String) -> Result<(), Trouble> {
+        let begin = Instant::now();
+        let attempt = self.source.attempt("watch");
+        let (item, gone, of_item) = match heard {
+            Heard::Mark { version: mark, .. } => return advance(version, mark, &attempt),
+            Heard::Present(item, version) => (item, false, version),
+            Heard::Gone(item, version) => (item, true, version),
+        };
+        if is_before(&of_item, version) {
+            return advance(version, of_item, &attempt);
+        }
+        let viewers = self.shared.ledger().viewers(self.id);
+        self.show(vec![item], gone, &viewers).await;
+        let took = begin.elapsed();
+        for labels in viewers.iter().filter_map(Viewer::measured) {
+            self.shared.observe(&Observation::Handled { labels, took });
+        }
+        advance(version, of_item, &attempt)
+    }
+
+    /// The watch works, as far as can be known.
+    fn recovered(&mut self) {
+        self.pause.reset();
+        self.doubt = false;
+        self.shared.ledger().prove(self.id);
+        if self.told.take().is_some() {
+            info!(watch = %self.source, "watching again");
+        }
+    }
+
+    async fn wait_after(&mut self, trouble: Trouble) {
+        self.shared.observe(&Observation::WatchFailed(trouble.kind));
+        self.doubt = true;
+        let (expired, asked) = (trouble.is_expired(), trouble.retry_after);
+        let first = self.pause.is_first();
+        let failure = trouble.into_failure();
+        {
+            let mut ledger = self.shared.ledger();
+            ledger.trouble(self.id, failure.report.clone());
+            if !(expired && first) {
+                ledger.fail_starters(self.id, &failure);
+            }
+        }
+        let pause = self.pause.next(asked);
+        if expired && first {
+            debug!(watch = %self.source, error = failure.report, "our place in the history is gone, listing again");
+            return;
+        }
+        self.tell_people(&failure);
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = self.wake.notified(), if asked.is_none() => {}
+        }
+    }
+
+    fn tell_people(&mut self, failure: &Failure) {
+        let Failure { report, hints, .. } = failure;
+        if self.told.as_ref() == Some(report) {
+            return;
+        }
+        let hint = hints.join("; ");
+        warn!(watch = %self.source, error = report, hint, "cannot watch, trying until it works; what was seen stays");
+        self.told = Some(report.clone());
+    }
+}
+
+impl Watch {
+    fn begin(lines: Lines, version: String) -> Box<Self> {
+        Box::new(Self {
+            lines,
+            version,
+            heard: Instant::now(),
+            on_trial: true,
+        })
+    }
+}

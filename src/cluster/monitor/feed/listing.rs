@@ -1,0 +1,129 @@
+//! Everything there is, as a stream where the server can send it so, in pages elsewhere.
+//!
+//! What a listing holds is taken object by object while it comes; what it does not hold is gone, and that is said only
+//! once it is complete. Must never hold more than a page of it in memory.
+
+use std::sync::Arc;
+
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use super::super::super::error::RequestError;
+use super::super::heard::{Heard, read_item, read_line, unusable};
+use super::super::ledger::News;
+use super::super::lens::Item;
+use super::super::observation::Observation;
+use super::super::stream::Page;
+use super::super::trouble::Trouble;
+use super::{BATCH, Feed, Place, Watch};
+
+impl Feed {
+    /// Lists everything. Only so many lists are under way at once: each needs room.
+    pub(super) async fn list(&mut self) -> Result<(), Trouble> {
+        let shared = Arc::clone(&self.shared);
+        let _turn = shared.turn().await;
+        let resource = self.source.selection.resource.clone();
+        let paged = std::mem::take(&mut self.paged);
+        if !paged && shared.ledger().streams(&resource) {
+            match self.list_as_stream().await {
+                Err(trouble) if trouble.refuses_streaming() => shared.ledger().cannot_stream(&resource),
+                outcome => return outcome,
+            }
+        }
+        self.list_in_pages().await?;
+        if paged {
+            shared.ledger().cannot_stream(&resource);
+        }
+        Ok(())
+    }
+
+    async fn list_as_stream(&mut self) -> Result<(), Trouble> {
+        self.shared.ledger().begin_listing(self.id);
+        let attempt = self.source.attempt("list");
+        let mut lines = self.source.watch(None).await?;
+        let mut batch = Vec::new();
+        loop {
+            let Ok(line) = timeout(self.source.patience, lines.next()).await else {
+                // It takes the parameter and does not know what it means, or the connection is dead.
+                self.paged = true;
+                let waited = self.source.patience;
+                return Err(Trouble::of(RequestError::Silent { attempt, waited }));
+            };
+            match read_line(line?, &self.source.selection.resource, &attempt)? {
+                Heard::Present(item, _) => {
+                    batch.push(item);
+                    if batch.len() >= BATCH {
+                        self.take(std::mem::take(&mut batch)).await;
+                    }
+                }
+                Heard::Gone(item, _) => {
+                    self.take(std::mem::take(&mut batch)).await;
+                    let viewers = self.shared.ledger().viewers(self.id);
+                    self.show(vec![item], true, &viewers).await;
+                }
+                Heard::Mark { complete: false, .. } => {}
+                Heard::Mark { version, .. } => {
+                    self.take(batch).await;
+                    self.complete().await;
+                    self.place = Place::Following(Watch::begin(lines, version));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    async fn list_in_pages(&mut self) -> Result<(), Trouble> {
+        self.shared.ledger().begin_listing(self.id);
+        let attempt = self.source.attempt("list");
+        let mut next = String::new();
+        loop {
+            let body = self.source.page(&next).await?;
+            let page: Page<'_> =
+                serde_json::from_slice(&body).map_err(|error| unusable(&attempt, &error.to_string()))?;
+            for objects in page.items.unwrap_or_default().chunks(BATCH) {
+                let items = objects.iter().map(|object| {
+                    let (item, _) = read_item(object, &self.source.selection.resource, &attempt)?;
+                    Ok(item)
+                });
+                self.take(items.collect::<Result<_, Trouble>>()?).await;
+            }
+            if page.metadata.resource_version.is_empty() {
+                return Err(unusable(&attempt, "a list without a version"));
+            }
+            next = page.metadata.next;
+            if next.is_empty() {
+                self.complete().await;
+                self.place = Place::At(page.metadata.resource_version);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn take(&mut self, items: Vec<Item>) {
+        let viewers = self.shared.ledger().viewers(self.id);
+        self.show(items, false, &viewers).await;
+        yield_now().await;
+    }
+
+    /// What did not stand in the listing is gone.
+    async fn complete(&mut self) {
+        let viewers = self.shared.ledger().viewers(self.id);
+        for viewer in viewers.iter().filter(|viewer| !viewer.first) {
+            let vanished = self.shared.ledger().vanished(self.id, viewer.key);
+            for name in vanished {
+                let room = self.shared.room().await;
+                let mut ledger = self.shared.ledger();
+                ledger.take(self.id, viewer, &name, News::Gone(None), room);
+            }
+        }
+        self.shared.ledger().end_listing(self.id);
+        for viewer in &viewers {
+            let Some(labels) = viewer.measured() else {
+                continue;
+            };
+            let objects = self.shared.held(viewer.key);
+            self.shared.observe(&Observation::Holds { labels, objects });
+        }
+        self.recovered();
+    }
+}

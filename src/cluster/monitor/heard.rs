@@ -1,0 +1,197 @@
+//! What a line of a watch, or an item of a list, says.
+//!
+//! Only names and the version are read here; everything else of an object waits until somebody looks at it. Must never
+//! take a line for something that it does not say it is.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use addon_core::object::ObjectName;
+use kube::core::ApiResource;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::error::{Attempt, RequestError};
+use super::lens::{Item, Text};
+use super::stream::{Line, failed, read_status};
+use super::trouble::{Trouble, WatchError};
+
+/// One line of a watch, understood.
+pub(super) enum Heard {
+    /// An object is there, and looks like this.
+    Present(Item, String),
+    /// An object is gone, and this is how it last looked.
+    Gone(Item, String),
+    /// Everything up to this version was sent.
+    Mark {
+        version: String,
+        /// And so was everything that there was at first.
+        complete: bool,
+    },
+}
+
+/// The annotation of the mark behind the last object of a list that is sent as a watch.
+const COMPLETE: &str = "k8s.io/initial-events-end";
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+/// Understands a line.
+pub(super) fn read_line(line: &[u8], resource: &ApiResource, attempt: &Attempt) -> Result<Heard, Trouble> {
+    let unusable = |error: serde_json::Error| unusable(attempt, &error.to_string());
+    let line: Line<'_> = serde_json::from_slice(line).map_err(unusable)?;
+    let head = |object: &RawValue| -> Result<(Item, String), Trouble> { read_item(object, resource, attempt) };
+    match &*line.kind {
+        "ADDED" | "MODIFIED" => head(line.object).map(|(item, version)| Heard::Present(item, version)),
+        "DELETED" => head(line.object).map(|(item, version)| Heard::Gone(item, version)),
+        "BOOKMARK" => {
+            let Head { metadata } = serde_json::from_str(line.object.get()).map_err(unusable)?;
+            let complete = metadata.annotations.is_some_and(|all| all.get().contains(COMPLETE));
+            let version = metadata.resource_version.into_owned();
+            Ok(Heard::Mark { version, complete })
+        }
+        "ERROR" => {
+            let status = read_status(line.object.get().as_bytes());
+            Err(failed(attempt.clone(), kube::Error::Api(status.boxed())))
+        }
+        other => Err(self::unusable(attempt, &format!("an event of type '{other}'"))),
+    }
+}
+
+/// Understands an object as far as its names and its version.
+pub(super) fn read_item(
+    object: &RawValue,
+    resource: &ApiResource,
+    attempt: &Attempt,
+) -> Result<(Item, String), Trouble> {
+    let head = serde_json::from_str(object.get());
+    let Head { metadata } = head.map_err(|error| unusable(attempt, &error.to_string()))?;
+    if metadata.name.is_empty() {
+        return Err(unusable(attempt, "an object without a name"));
+    }
+    let name = Arc::new(ObjectName {
+        namespace: metadata.namespace.into_owned(),
+        name: metadata.name.into_owned(),
+        kind: resource.kind.clone(),
+    });
+    let text = Text::Sent(object.get().as_bytes().into());
+    Ok((Item { name, text }, metadata.resource_version.into_owned()))
+}
+
+/// The version after this one was heard. The server's history never goes back; one that does is another history.
+pub(super) fn advance(version: &mut String, heard: String, attempt: &Attempt) -> Result<(), Trouble> {
+    if heard.is_empty() {
+        return Ok(());
+    }
+    if is_before(&heard, version) {
+        let problem = format!("its history went back from version {version} to {heard}");
+        return Err(Trouble {
+            kind: WatchError::Expired,
+            ..unusable(attempt, &problem)
+        });
+    }
+    *version = heard;
+    Ok(())
+}
+
+/// Whether one version is older than another, as far as that can be said.
+pub(super) fn is_before(one: &str, other: &str) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)
+}
+
+pub(super) fn unusable(attempt: &Attempt, problem: &str) -> Trouble {
+    Trouble::of(RequestError::Unusable {
+        attempt: attempt.clone(),
+        problem: problem.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    fn attempt() -> Attempt {
+        Attempt {
+            verb: "watch",
+            resource: "pods".to_owned(),
+            name: String::new(),
+            namespace: None,
+            server: "https://10.0.0.1".to_owned(),
+        }
+    }
+
+    fn read(line: &str) -> Result<Heard, Trouble> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+        read_line(line.as_bytes(), &resource, &attempt())
+    }
+
+    #[test]
+    fn an_event_names_its_object_and_its_version() {
+        let line = r#"{"type":"ADDED","object":{"metadata":{"name":"x","namespace":"ns","resourceVersion":"7"}}}"#;
+        let Ok(Heard::Present(item, version)) = read(line) else {
+            panic!("not present")
+        };
+        assert_eq!((item.name.to_string().as_str(), version.as_str()), ("Pod ns/x", "7"));
+        assert!(matches!(
+            read(&line.replace("ADDED", "MODIFIED")),
+            Ok(Heard::Present(..))
+        ));
+        assert!(matches!(read(&line.replace("ADDED", "DELETED")), Ok(Heard::Gone(..))));
+        assert!(read(&line.replace("ADDED", "RENAMED")).is_err());
+        assert!(read(&line.replace(r#""name":"x","#, "")).is_err());
+        assert!(read(&line[..line.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn a_mark_may_end_the_first_listing() {
+        let plain = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":null}}}"#;
+        assert!(matches!(read(plain), Ok(Heard::Mark { version, complete: false }) if version == "9"));
+        let last = plain.replace("null", r#"{"k8s.io/initial-events-end":"true"}"#);
+        assert!(matches!(read(&last), Ok(Heard::Mark { complete: true, .. })));
+    }
+
+    #[test]
+    fn a_lost_place_is_told_from_other_errors() {
+        let line = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#;
+        assert!(read(line).err().unwrap().is_expired());
+        assert!(!read(&line.replace("410", "500")).err().unwrap().is_expired());
+    }
+
+    #[test]
+    fn a_history_that_goes_back_is_another_one() {
+        let mut version = "100".to_owned();
+        for (heard, after) in [
+            ("101", "101"),
+            ("101", "101"),
+            ("", "101"),
+            ("letters", "letters"),
+            ("1", "1"),
+        ] {
+            advance(&mut version, heard.to_owned(), &attempt()).unwrap();
+            assert_eq!(version, after);
+        }
+        let mut version = "100".to_owned();
+        let trouble = advance(&mut version, "99".to_owned(), &attempt()).unwrap_err();
+        assert!(trouble.is_expired());
+        assert_eq!(version, "100");
+    }
+}

@@ -1,0 +1,355 @@
+//! Who watches what, and what they have seen: the one thing that watches and readers share, behind one lock.
+//!
+//! A change is taken into a snapshot and put on its way in one step, so that no reader can see less than was told. Must
+//! never wait for anything, and never make a request.
+
+mod starting;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::hook::config::WatchEvent;
+use addon_core::name::MonitorId;
+use addon_core::object::snapshot::{Change, PartId, Sighting, Snapshot};
+use addon_core::object::{ObjectName, ObjectView};
+use addon_core::operator::event::ObjectChange;
+use kube::core::ApiResource;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::lens::Lens;
+use super::selection::Selection;
+use super::{Labels, StaleWatch};
+
+/// One who watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::cluster) enum Key {
+    /// A monitor that the core asked for.
+    Monitor(MonitorId),
+    /// The namespaces that a monitor's selector finds, by the same id.
+    Namespaces(MonitorId),
+}
+
+/// A namespace came into a selector's sight, or left it.
+#[derive(Debug)]
+pub(in crate::cluster) struct Moved {
+    pub(in crate::cluster) namespace: String,
+    pub(in crate::cluster) present: bool,
+}
+
+/// Where changes go.
+pub(in crate::cluster) enum Outlet {
+    /// To the core, if it asked for events of this kind.
+    Core(BTreeSet<WatchEvent>),
+    /// To the one who keeps a moving set of namespaces.
+    Namespaces(mpsc::UnboundedSender<Moved>),
+}
+
+/// What belongs to one who watches.
+pub(in crate::cluster) struct Target {
+    pub(super) snapshot: Snapshot,
+    pub(super) lens: Arc<Lens>,
+    pub(super) labels: Arc<Labels>,
+    pub(super) outlet: Outlet,
+    /// Its changes are told. Until its start is complete they are part of what it starts with.
+    pub(super) live: bool,
+    /// Ends what works for it alone.
+    pub(super) end: CancellationToken,
+}
+
+/// One running watch.
+struct Feed {
+    selection: Selection,
+    subscribers: Vec<Subscriber>,
+    wake: Arc<Notify>,
+    end: CancellationToken,
+    health: Health,
+}
+
+struct Subscriber {
+    key: Key,
+    stage: Stage,
+}
+
+/// How far somebody has come who wants to see what a watch sees.
+enum Stage {
+    /// Has seen nothing yet.
+    Waiting(Starter),
+    /// Takes part in the listing that is under way.
+    Listing(Starter),
+    /// Has seen everything, and hears of changes.
+    Settled,
+}
+
+/// Hears how the first listing ended.
+type Starter = oneshot::Sender<Result<(), Failure>>;
+
+/// When we last knew that nothing was withheld from us, and what is in the way since.
+struct Health {
+    proven: Instant,
+    error: Option<String>,
+}
+
+/// One who looks at an object that a watch brings.
+#[derive(Clone)]
+pub(super) struct Viewer {
+    pub(super) key: Key,
+    pub(super) lens: Arc<Lens>,
+    pub(super) labels: Arc<Labels>,
+    /// It sees everything for the first time, and in silence.
+    pub(super) first: bool,
+}
+
+impl Viewer {
+    /// How it is labelled in metrics. What only serves another one is not measured.
+    pub(super) fn measured(&self) -> Option<&Labels> {
+        matches!(self.key, Key::Monitor(_)).then_some(&*self.labels)
+    }
+}
+
+/// What a watch says of one object, to one viewer.
+pub(super) enum News {
+    /// It is there.
+    Seen(Sighting),
+    /// It is there, and this viewer cannot see how it is.
+    Obscured,
+    /// It is gone; this is how it last looked, if that can be said.
+    Gone(Option<ObjectView>),
+}
+
+/// A watch that was asked for.
+pub(super) struct Joined {
+    pub(super) feed: PartId,
+    /// Ends with the first listing.
+    pub(super) started: oneshot::Receiver<Result<(), Failure>>,
+    /// Nobody watched this until now: whoever asked starts the watch, with these.
+    pub(super) new: Option<(Arc<Notify>, CancellationToken)>,
+}
+
+/// Everything under the lock.
+#[derive(Default)]
+pub(in crate::cluster) struct Ledger {
+    targets: HashMap<Key, Target>,
+    feeds: HashMap<PartId, Feed>,
+    by_selection: HashMap<Selection, PartId>,
+    last: u64,
+    /// The API server does not list these as a stream.
+    unstreamed: HashSet<ApiResource>,
+}
+
+impl Ledger {
+    /// Enters one who watches; `false` if it is there already.
+    pub(in crate::cluster) fn enter(&mut self, key: Key, target: Target) -> bool {
+        if self.targets.contains_key(&key) {
+            return false;
+        }
+        self.targets.insert(key, target);
+        true
+    }
+
+    /// Strikes out one who watches, and every watch that nobody else wants.
+    pub(in crate::cluster) fn strike(&mut self, key: Key) -> Option<Arc<Labels>> {
+        let target = self.targets.remove(&key)?;
+        target.end.cancel();
+        let feeds: Vec<PartId> = self.feeds.keys().copied().collect();
+        for feed in feeds {
+            self.unsubscribe(feed, key);
+        }
+        Some(target.labels)
+    }
+
+    pub(in crate::cluster) fn target(&self, key: Key) -> Option<&Target> {
+        self.targets.get(&key)
+    }
+
+    pub(in crate::cluster) fn target_mut(&mut self, key: Key) -> Option<&mut Target> {
+        self.targets.get_mut(&key)
+    }
+
+    /// Lets a target see what a watch sees. If nobody watches that yet, the caller starts it.
+    pub(super) fn join(&mut self, key: Key, selection: &Selection, root: &CancellationToken) -> Joined {
+        let (starter, started) = oneshot::channel();
+        let known = self.by_selection.get(selection).copied();
+        let id = known.unwrap_or_else(|| {
+            self.last += 1;
+            PartId(self.last)
+        });
+        let feed = self.feeds.entry(id).or_insert_with(|| Feed {
+            selection: selection.clone(),
+            subscribers: Vec::new(),
+            wake: Arc::new(Notify::new()),
+            end: root.child_token(),
+            health: Health {
+                proven: Instant::now(),
+                error: None,
+            },
+        });
+        let stage = Stage::Waiting(starter);
+        feed.subscribers.push(Subscriber { key, stage });
+        feed.wake.notify_one();
+        let new = known.is_none().then(|| (Arc::clone(&feed.wake), feed.end.clone()));
+        self.by_selection.insert(selection.clone(), id);
+        Joined { feed: id, started, new }
+    }
+
+    /// Takes a watch out of a target's sight, silently.
+    pub(super) fn leave(&mut self, key: Key, feed: PartId) {
+        self.unsubscribe(feed, key);
+        if let Some(target) = self.targets.get_mut(&key) {
+            target.snapshot.drop_part(feed);
+        }
+    }
+
+    fn unsubscribe(&mut self, id: PartId, key: Key) {
+        let Some(feed) = self.feeds.get_mut(&id) else {
+            return;
+        };
+        feed.subscribers.retain(|subscriber| subscriber.key != key);
+        self.end_unwanted(id);
+    }
+
+    fn end_unwanted(&mut self, id: PartId) {
+        let wanted = |feed: &Feed| !feed.subscribers.is_empty();
+        if self.feeds.get(&id).is_some_and(wanted) {
+            return;
+        }
+        if let Some(feed) = self.feeds.remove(&id) {
+            feed.end.cancel();
+            self.by_selection.remove(&feed.selection);
+        }
+    }
+
+    /// Everybody who is shown what the watch brings now.
+    pub(super) fn viewers(&self, id: PartId) -> Vec<Viewer> {
+        let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
+        let viewers = subscribers.filter_map(|subscriber| {
+            let target = self.targets.get(&subscriber.key)?;
+            let first = match subscriber.stage {
+                Stage::Waiting(_) => return None,
+                Stage::Listing(_) => true,
+                Stage::Settled => false,
+            };
+            Some(Viewer {
+                key: subscriber.key,
+                lens: Arc::clone(&target.lens),
+                labels: Arc::clone(&target.labels),
+                first,
+            })
+        });
+        viewers.collect()
+    }
+
+    /// Takes news of one object into one snapshot, and what follows from it on its way.
+    pub(super) fn take(
+        &mut self,
+        id: PartId,
+        viewer: &Viewer,
+        name: &Arc<ObjectName>,
+        news: News,
+        room: Option<mpsc::Permit<'_, ObjectChange>>,
+    ) {
+        let Some(target) = self.targets.get_mut(&viewer.key) else {
+            return;
+        };
+        let change = match news {
+            News::Seen(sighting) if viewer.first => {
+                target.snapshot.fill(id, sighting);
+                None
+            }
+            News::Gone(_) if viewer.first => {
+                target.snapshot.unfill(id, name);
+                None
+            }
+            News::Seen(sighting) => target.snapshot.see(id, sighting),
+            News::Gone(last) => target.snapshot.lose(id, name, last),
+            News::Obscured => {
+                target.snapshot.obscure(id, name);
+                None
+            }
+        };
+        if let Some(change) = change.filter(|_| target.live) {
+            target.tell(viewer.key, name, change, room);
+        }
+    }
+
+    /// Names that a complete listing did not hold, for one who has settled.
+    pub(super) fn vanished(&self, id: PartId, key: Key) -> Vec<Arc<ObjectName>> {
+        let target = self.targets.get(&key);
+        target.map(|target| target.snapshot.vanished(id)).unwrap_or_default()
+    }
+
+    /// The server has just shown that nothing is withheld.
+    pub(super) fn prove(&mut self, id: PartId) {
+        if let Some(feed) = self.feeds.get_mut(&id) {
+            feed.health = Health {
+                proven: Instant::now(),
+                error: None,
+            };
+        }
+    }
+
+    pub(super) fn trouble(&mut self, id: PartId, error: String) {
+        if let Some(feed) = self.feeds.get_mut(&id) {
+            feed.health.error = Some(error);
+        }
+    }
+
+    /// Watches of which nothing was known for longer than the bound.
+    pub(super) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
+        let stale = self.feeds.values().filter_map(|feed| {
+            let since = feed.health.proven.elapsed();
+            (since > bound).then(|| StaleWatch {
+                kind: feed.selection.resource.kind.clone(),
+                namespace: feed.selection.namespace.clone().unwrap_or_default(),
+                since,
+                error: feed.health.error.clone(),
+            })
+        });
+        stale.collect()
+    }
+
+    pub(super) fn watches(&self) -> usize {
+        self.feeds.len()
+    }
+
+    pub(super) fn streams(&self, resource: &ApiResource) -> bool {
+        !self.unstreamed.contains(resource)
+    }
+
+    pub(super) fn cannot_stream(&mut self, resource: &ApiResource) {
+        self.unstreamed.insert(resource.clone());
+    }
+}
+
+impl Target {
+    fn tell(&self, key: Key, name: &ObjectName, change: Change, room: Option<mpsc::Permit<'_, ObjectChange>>) {
+        let (event, view) = match change {
+            Change::Added(view) => (WatchEvent::Added, view),
+            Change::Modified(view) => (WatchEvent::Modified, view),
+            Change::Deleted(view) => (WatchEvent::Deleted, view),
+        };
+        match (&self.outlet, key, room) {
+            (Outlet::Core(events), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
+                room.send(ObjectChange {
+                    monitor,
+                    seq: self.snapshot.seq(),
+                    event,
+                    name: name.clone(),
+                    view,
+                });
+            }
+            (Outlet::Namespaces(door), ..) => {
+                let moved = Moved {
+                    namespace: name.name.clone(),
+                    present: event != WatchEvent::Deleted,
+                };
+                // Whoever kept the set has ended with its monitor.
+                let _ = door.send(moved);
+            }
+            _ => {}
+        }
+    }
+}

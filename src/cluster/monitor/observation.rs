@@ -1,0 +1,53 @@
+//! What watches have to say to those who measure. Must never be needed by a watch to do its work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::trouble::WatchError;
+
+/// How a binding is labelled in metrics and logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// The hook's name.
+    pub hook: String,
+    /// The binding's name.
+    pub binding: String,
+    /// The binding's queue.
+    pub queue: String,
+}
+
+/// One thing that can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Observation<'a> {
+    /// A filter was applied to an object.
+    Filtered {
+        /// Whose.
+        labels: &'a Labels,
+        /// How long it took.
+        took: Duration,
+    },
+    /// An event was taken, from its last byte until whatever follows from it was on its way.
+    Handled {
+        /// Whose.
+        labels: &'a Labels,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A snapshot holds so many objects.
+    Holds {
+        /// Whose.
+        labels: &'a Labels,
+        /// How many.
+        objects: usize,
+    },
+    /// A monitor was stopped: it has no snapshot any more.
+    Stopped {
+        /// Whose.
+        labels: &'a Labels,
+    },
+    /// A watch or a list failed.
+    WatchFailed(WatchError),
+}
+
+/// Hears of everything that can be measured; must not wait for anything.
+pub type Observe = Arc<dyn Fn(&Observation<'_>) + Send + Sync>;

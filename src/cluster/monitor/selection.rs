@@ -1,0 +1,170 @@
+//! Which objects a watch is about, in the words of the API server.
+//!
+//! Selectors that mean the same get the same text, so that their watches are found to be one. Must never widen a
+//! selection: what cannot be said exactly is not said.
+
+use addon_core::hook::config::{FieldRequirement, KubernetesBinding, LabelRequirement, LabelSelector, Operator};
+use kube::Resource as _;
+use kube::api::{DynamicObject, ListParams, WatchParams};
+use kube::core::{ApiResource, Request};
+
+/// Objects of one resource, as one request can name them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::cluster) struct Selection {
+    pub(in crate::cluster) resource: ApiResource,
+    /// Nothing for all namespaces, and for what has none.
+    pub(in crate::cluster) namespace: Option<String>,
+    pub(in crate::cluster) labels: Option<String>,
+    pub(in crate::cluster) fields: Option<String>,
+}
+
+impl Selection {
+    /// What a list asks for, a page at a time.
+    pub(super) fn list_params(&self) -> ListParams {
+        ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            ..ListParams::default()
+        }
+    }
+
+    /// What a watch asks for.
+    pub(super) fn watch_params(&self) -> WatchParams {
+        WatchParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            bookmarks: true,
+            ..WatchParams::default()
+        }
+    }
+
+    pub(super) fn request(&self) -> Request {
+        Request::new(DynamicObject::url_path(&self.resource, self.namespace.as_deref()))
+    }
+}
+
+/// The selections of a binding in one namespace, or in none: one for each name that it gives.
+pub(in crate::cluster) fn of_binding(
+    binding: &KubernetesBinding,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+) -> Vec<Selection> {
+    let selection = |name: Option<&str>| Selection {
+        resource: resource.clone(),
+        namespace: namespace.map(str::to_owned),
+        labels: binding.labels.as_ref().and_then(labels),
+        fields: fields(&binding.fields, name),
+    };
+    if binding.names.is_empty() {
+        return vec![selection(None)];
+    }
+    let mut names: Vec<&str> = binding.names.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| selection(Some(name))).collect()
+}
+
+/// A label selector as one text, nothing for one that selects all.
+pub(in crate::cluster) fn labels(selector: &LabelSelector) -> Option<String> {
+    let equal = selector
+        .match_labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    let mut parts: Vec<String> = equal
+        .chain(selector.match_expressions.iter().map(requirement))
+        .collect();
+    parts.sort_unstable();
+    parts.dedup();
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+fn requirement(requirement: &LabelRequirement) -> String {
+    let LabelRequirement { key, operator, values } = requirement;
+    let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
+    values.sort_unstable();
+    values.dedup();
+    let values = values.join(",");
+    match operator {
+        Operator::In => format!("{key} in ({values})"),
+        Operator::NotIn => format!("{key} notin ({values})"),
+        Operator::Exists => key.clone(),
+        Operator::DoesNotExist => format!("!{key}"),
+    }
+}
+
+fn fields(requirements: &[FieldRequirement], name: Option<&str>) -> Option<String> {
+    let of_object = name.map(|name| format!("metadata.name={}", escaped(name)));
+    let required = requirements.iter().map(|requirement| {
+        let sign = if requirement.equals { "=" } else { "!=" };
+        format!("{}{sign}{}", requirement.field, escaped(&requirement.value))
+    });
+    let mut parts: Vec<String> = required.chain(of_object).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+/// A value in which nothing can be taken for the grammar of the selector.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selector(equal: &[(&str, &str)], expressions: &[(&str, Operator, &[&str])]) -> LabelSelector {
+        LabelSelector {
+            match_labels: equal
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            match_expressions: expressions
+                .iter()
+                .map(|(key, operator, values)| LabelRequirement {
+                    key: (*key).to_owned(),
+                    operator: *operator,
+                    values: values.iter().map(|value| (*value).to_owned()).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn label_selectors_of_one_meaning_have_one_text() {
+        let one = selector(
+            &[("b", "2"), ("a", "1")],
+            &[("d", Operator::In, &["y", "x"]), ("c", Operator::Exists, &[])],
+        );
+        let other = selector(
+            &[("a", "1"), ("b", "2")],
+            &[("c", Operator::Exists, &[]), ("d", Operator::In, &["x", "y", "x"])],
+        );
+        assert_eq!(labels(&one).as_deref(), Some("a=1,b=2,c,d in (x,y)"));
+        assert_eq!(labels(&one), labels(&other));
+        let negative = selector(
+            &[],
+            &[("a", Operator::NotIn, &["x"]), ("b", Operator::DoesNotExist, &[])],
+        );
+        assert_eq!(labels(&negative).as_deref(), Some("!b,a notin (x)"));
+        assert_eq!(labels(&LabelSelector::default()), None);
+    }
+
+    #[test]
+    fn a_value_cannot_become_a_requirement() {
+        let requirement = |field: &str, equals, value: &str| FieldRequirement {
+            field: field.to_owned(),
+            equals,
+            value: value.to_owned(),
+        };
+        let wanted = [
+            requirement("status.phase", false, "Running"),
+            requirement("spec.nodeName", true, "a,b=c\\d"),
+        ];
+        assert_eq!(
+            fields(&wanted, Some("web")).as_deref(),
+            Some("metadata.name=web,spec.nodeName=a\\,b\\=c\\\\d,status.phase!=Running")
+        );
+        assert_eq!(fields(&[], None), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! What all watches of one process share: the ledger, the way to the core, and who owns their tasks.
+//!
+//! Must never let a task of a watch end unnoticed: a watch that is gone looks like a cluster in which nothing happens.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use addon_core::failure::Failure;
+use addon_core::object::snapshot::PartId;
+use addon_core::operator::event::ObjectChange;
+use futures::FutureExt as _;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::error;
+
+use super::super::Cluster;
+use super::super::kinds::Kinds;
+use super::Settings;
+use super::feed::Feed;
+use super::ledger::{Joined, Key, Ledger};
+use super::observation::{Observation, Observe};
+use super::selection::Selection;
+use super::stream::Source;
+
+/// Lists that may be under way at once.
+const LISTS: usize = 4;
+
+/// See the head of this file.
+pub(in crate::cluster) struct Shared {
+    pub(super) cluster: Cluster,
+    pub(super) kinds: Kinds,
+    pub(super) settings: Settings,
+    ledger: Mutex<Ledger>,
+    changes: mpsc::Sender<ObjectChange>,
+    observe: Observe,
+    lists: Semaphore,
+    root: CancellationToken,
+    tasks: TaskTracker,
+    broken: watch::Sender<Option<Failure>>,
+}
+
+/// A place at a watch, given up when this is dropped before it is kept.
+pub(in crate::cluster) struct Place {
+    shared: Arc<Shared>,
+    key: Key,
+    feed: PartId,
+    kept: bool,
+}
+
+impl Shared {
+    pub(super) fn new(
+        cluster: Cluster,
+        kinds: Kinds,
+        changes: mpsc::Sender<ObjectChange>,
+        settings: Settings,
+        observe: Observe,
+    ) -> Self {
+        Self {
+            cluster,
+            kinds,
+            settings,
+            ledger: Mutex::default(),
+            changes,
+            observe,
+            lists: Semaphore::new(LISTS),
+            root: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            broken: watch::Sender::new(None),
+        }
+    }
+
+    /// The ledger, for as long as no wait is in between.
+    pub(in crate::cluster) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // Whoever panicked has ended the process' trust in its watches already.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::cluster) fn observe(&self, observation: &Observation<'_>) {
+        (self.observe)(observation);
+    }
+
+    /// Ends with everything else, or on its own.
+    pub(in crate::cluster) fn token(&self) -> CancellationToken {
+        self.root.child_token()
+    }
+
+    pub(super) fn held(&self, key: Key) -> usize {
+        self.ledger().target(key).map_or(0, |target| target.snapshot.len())
+    }
+
+    /// Waits until the core has room for one more change; nothing if it is gone.
+    pub(super) async fn room(&self) -> Option<mpsc::Permit<'_, ObjectChange>> {
+        self.changes.reserve().await.ok()
+    }
+
+    /// Waits until another list may begin.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.lists.acquire().await.ok()
+    }
+
+    /// Runs a task until it ends or is cancelled. A panic in it is told to the process.
+    pub(in crate::cluster) fn run(
+        self: &Arc<Self>,
+        end: CancellationToken,
+        work: impl Future<Output = ()> + Send + 'static,
+        on_panic: impl FnOnce(&Failure) + Send + 'static,
+    ) {
+        let shared = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let work = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind();
+            if let Err(panic) = work.await {
+                let failure = defect(panic.as_ref());
+                error!(error = failure.report, "a watch has panicked");
+                on_panic(&failure);
+                shared.broken.send_replace(Some(failure));
+            }
+        });
+    }
+
+    /// Lets a target see what a selection holds, and waits for the first listing. Dropped before, it was never there.
+    pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Place, Failure> {
+        let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
+        let mut place = Place {
+            shared: Arc::clone(self),
+            key,
+            feed,
+            kept: false,
+        };
+        if let Some((wake, end)) = new {
+            self.begin(feed, selection, wake, end);
+        }
+        let ended = || Failure::defect("the watch has ended before its first list");
+        started.await.unwrap_or_else(|_| Err(ended()))?;
+        place.kept = true;
+        Ok(place)
+    }
+
+    fn begin(self: &Arc<Self>, id: PartId, selection: &Selection, wake: Arc<Notify>, end: CancellationToken) {
+        let source = Source {
+            client: self.cluster.client.clone(),
+            selection: selection.clone(),
+            server: self.cluster.server().to_owned(),
+            patience: self.settings.patience,
+            doubt: self.settings.doubt(),
+        };
+        let feed = Feed::new(Arc::clone(self), id, source, wake);
+        let shared = Arc::clone(self);
+        self.run(end, feed.run(), move |failure| {
+            shared.ledger().abandon(id, failure);
+        });
+    }
+
+    /// Strikes out one who watches.
+    pub(in crate::cluster) fn strike(&self, key: Key) {
+        let struck = self.ledger().strike(key);
+        if let (Key::Monitor(_), Some(labels)) = (key, struck) {
+            self.observe(&Observation::Stopped { labels: &labels });
+        }
+    }
+
+    /// The first panic of a watch.
+    pub(super) async fn broken(&self) -> Failure {
+        let mut broken = self.broken.subscribe();
+        match broken.wait_for(Option::is_some).await {
+            Ok(failure) => failure
+                .clone()
+                .unwrap_or_else(|| Failure::defect("a watch has panicked")),
+            // We hold the sender ourselves.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Ends everything and waits until it has ended.
+    pub(super) async fn shutdown(&self) {
+        self.root.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Place {
+    /// Leaves the watch; what it brought leaves the snapshot.
+    pub(in crate::cluster) fn leave(mut self) {
+        self.kept = false;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.shared.ledger().leave(self.key, self.feed);
+        }
+    }
+}
+
+fn defect(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::defect(format!("a watch panicked: {}", text.unwrap_or("without a text")))
+        .hint("this is a defect of addon-operator, please report it")
+}

@@ -1,0 +1,183 @@
+//! Namespaces that a selector finds, as a moving set of watches.
+//!
+//! What is in a namespace that comes is in the snapshot without a word, and what changes in it from then on is told; what
+//! is in one that goes leaves the snapshot, and nobody is told that it is gone, because it is not. Must never give up a
+//! namespace because its objects could not be listed once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use addon_core::failure::Failure;
+use addon_core::hook::config::{KubernetesBinding, LabelSelector};
+use addon_core::name::MonitorId;
+use futures::future::try_join_all;
+use kube::core::{ApiResource, GroupVersionKind};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::monitor::ledger::{Key, Moved, Outlet, Target};
+use super::monitor::observation::Labels;
+use super::monitor::selection::{self, Selection};
+use super::monitor::shared::{Place, Shared};
+use super::monitor::trouble::Pause;
+
+/// One monitor and the namespaces in which it watches.
+pub(super) struct Namespaces {
+    shared: Arc<Shared>,
+    id: MonitorId,
+    binding: KubernetesBinding,
+    resource: ApiResource,
+    labels: Arc<Labels>,
+    moves: mpsc::UnboundedReceiver<Moved>,
+    within: BTreeMap<String, Within>,
+    joining: JoinSet<(String, Vec<Place>)>,
+}
+
+/// How far we are in a namespace.
+enum Within {
+    /// Its objects are being listed.
+    Joining(AbortHandle),
+    /// They are watched.
+    Watching(Vec<Place>),
+}
+
+impl Namespaces {
+    /// Finds the namespaces of the moment and lists what is in them; one that fails fails all.
+    pub(super) async fn start(
+        shared: &Arc<Shared>,
+        id: MonitorId,
+        binding: &KubernetesBinding,
+        selector: &LabelSelector,
+        resource: ApiResource,
+        labels: Arc<Labels>,
+    ) -> Result<Self, Failure> {
+        let (door, moves) = mpsc::unbounded_channel();
+        let key = Key::Namespaces(id);
+        let target = Target::of_namespaces(Outlet::Namespaces(door), Arc::clone(&labels), shared.token());
+        shared.ledger().enter(key, target);
+        let selection = Selection {
+            resource: ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace")),
+            namespace: None,
+            labels: selection::labels(selector),
+            fields: None,
+        };
+        shared.join(key, &selection).await?;
+        let mut set = Self {
+            shared: Arc::clone(shared),
+            id,
+            binding: binding.clone(),
+            resource,
+            labels,
+            moves,
+            within: BTreeMap::new(),
+            joining: JoinSet::new(),
+        };
+        // What moved since stands in the queue of moves as well, and is taken from there once more.
+        let present = shared.ledger().target(key).map(Target::names).unwrap_or_default();
+        let joins = present.into_iter().map(|namespace| async {
+            let places = set.join(&namespace).await?;
+            Ok::<_, Failure>((namespace, Within::Watching(places)))
+        });
+        let joined = try_join_all(joins).await?;
+        set.within = joined.into_iter().collect();
+        Ok(set)
+    }
+
+    async fn join(&self, namespace: &str) -> Result<Vec<Place>, Failure> {
+        let selections = selection::of_binding(&self.binding, &self.resource, Some(namespace));
+        join_all(&self.shared, self.id, &selections).await
+    }
+
+    /// Follows the moves until the monitor is stopped.
+    pub(super) fn follow(self, end: CancellationToken) {
+        let shared = Arc::clone(&self.shared);
+        shared.run(end, self.run(), |_| {});
+    }
+
+    async fn run(mut self) {
+        loop {
+            tokio::select! {
+                moved = self.moves.recv() => match moved {
+                    Some(Moved { namespace, present: true }) => self.came(namespace),
+                    Some(Moved { namespace, present: false }) => self.went(&namespace),
+                    None => return,
+                },
+                Some(joined) = self.joining.join_next() => self.joined(joined),
+            }
+        }
+    }
+
+    fn came(&mut self, namespace: String) {
+        if self.within.contains_key(&namespace) {
+            return;
+        }
+        let selections = selection::of_binding(&self.binding, &self.resource, Some(&namespace));
+        let (shared, id, labels) = (Arc::clone(&self.shared), self.id, Arc::clone(&self.labels));
+        let name = namespace.clone();
+        let join = async move {
+            let places = join_at_last(&shared, id, &selections, &labels).await;
+            (name, places)
+        };
+        self.within.insert(namespace, Within::Joining(self.joining.spawn(join)));
+    }
+
+    fn went(&mut self, namespace: &str) {
+        match self.within.remove(namespace) {
+            Some(Within::Joining(task)) => task.abort(),
+            Some(Within::Watching(places)) => places.into_iter().for_each(Place::leave),
+            None => {}
+        }
+    }
+
+    fn joined(&mut self, joined: Result<(String, Vec<Place>), tokio::task::JoinError>) {
+        match joined {
+            Ok((namespace, places)) => match self.within.get_mut(&namespace) {
+                Some(within) => *within = Within::Watching(places),
+                // It went while this was on its way.
+                None => places.into_iter().for_each(Place::leave),
+            },
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+}
+
+/// All of them or none.
+pub(super) async fn join_all(
+    shared: &Arc<Shared>,
+    id: MonitorId,
+    selections: &[Selection],
+) -> Result<Vec<Place>, Failure> {
+    try_join_all(
+        selections
+            .iter()
+            .map(|selection| shared.join(Key::Monitor(id), selection)),
+    )
+    .await
+}
+
+/// Tries until it works.
+async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Place> {
+    let mut pause = Pause::default();
+    loop {
+        match join_all(shared, id, selections).await {
+            Ok(places) => return places,
+            Err(failure) => {
+                let namespace = selections.first().and_then(|selection| selection.namespace.as_deref());
+                let Labels { hook, binding, .. } = labels;
+                let error = failure.report;
+                warn!(
+                    hook,
+                    binding, namespace, error, "cannot list what is in a new namespace, trying again"
+                );
+                sleep(pause.next(None)).await;
+            }
+        }
+    }
+}
