@@ -2,6 +2,10 @@
 
 mod cluster {
     mod config_map;
+    mod monitor;
+    mod monitor_faults;
+    mod monitor_stage;
+    mod monitor_wire;
     mod releases;
     mod repair;
     mod state;

@@ -1,0 +1,233 @@
+//! What happens to a watch must not happen to what it tells.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use addon_operator::cluster::monitor::Settings;
+use serde_json::{Value, json};
+use testbed::namespace::Namespace;
+use testbed::plane::{ControlPlane, Options, User};
+use testbed::process::{Bond, Bound, command, signal};
+use testbed::wait::wait_until;
+
+use super::monitor_stage::{Stage, until};
+use super::monitor_wire::Wire;
+use super::world::PATIENCE;
+
+fn config_maps() -> Value {
+    json!([{"kind": "ConfigMap", "namespace": {"nameSelector": {"matchNames": ["NS"]}}, "jqFilter": "/data/x",
+        "fieldSelector": {"matchExpressions": [
+            {"field": "metadata.name", "operator": "!=", "value": "kube-root-ca.crt"}]}}])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_the_server_is_away_is_told_once_and_in_order() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "away", Some(wire.url()), Settings::BOUND).await;
+    stage.put("a", "1");
+    stage.put("b", "1");
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    for round in 2..5 {
+        wire.close();
+        stage.put("a", &round.to_string());
+        stage.kubectl("delete configmap b");
+        stage.put("b", &round.to_string());
+        stage.put("c", "1");
+        stage.kubectl("delete configmap c");
+        let failure = stage.start(9, json!([{"kind": "Secret"}])).await.unwrap_err();
+        assert!(
+            failure.report.contains("secrets") || failure.report.contains("look up"),
+            "{failure}"
+        );
+        wire.mend();
+        let before = round - 1;
+        assert_eq!(
+            stage.told(5).await,
+            format!("1~a={round} 1-b={before} 1+b={round} 1+c=1 1-c=1")
+        );
+        assert_eq!(stage.shown(ids[0]), format!("{round} {round}"));
+    }
+    stage.nothing_but("d").await;
+    assert_eq!(stage.read(ids[0]).seq, 16);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_brings_nothing_is_found_out_within_the_bound() {
+    const BOUND: Duration = Duration::from_secs(6);
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "mute", Some(wire.url()), BOUND).await;
+    stage.put("a", "1");
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    stage.put("a", "2");
+    assert_eq!(stage.told(1).await, "1~a=2");
+    wire.mute();
+    let begin = Instant::now();
+    stage.put("a", "3");
+    stage.kubectl("delete configmap a");
+    assert_eq!(stage.told(2).await, "1~a=3 1-a=3");
+    // The server itself would have ended the watch after minutes.
+    assert!(begin.elapsed() < 4 * BOUND, "{:?}", begin.elapsed());
+    stage.nothing_but("b").await;
+    assert_eq!(stage.shown(ids[0]), "last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_of_which_nothing_is_known_is_called_stale_until_it_works() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let stage = Stage::at(plane, "stale", Some(wire.url()), Duration::from_secs(2)).await;
+    stage.start(1, config_maps()).await.unwrap();
+    wire.close();
+    until("a stale watch with its error", || {
+        let stale = stage.monitors.stale();
+        match stale.first() {
+            Some(watch) if watch.error.is_some() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    let stale = stage.monitors.stale().remove(0);
+    assert_eq!(
+        (stale.kind.as_str(), stale.namespace.as_str()),
+        ("ConfigMap", stage.namespace.name())
+    );
+    assert!(!stage.watch_errors.lock().unwrap().is_empty());
+    wire.mend();
+    until("no stale watch", || {
+        let stale = stage.monitors.stale();
+        if stale.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{stale:?}"))
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_that_could_not_be_listed_are_listed_later() {
+    let plane = testbed::shared::plane();
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "later", Some(wire.url()), Settings::BOUND).await;
+    let label = stage.namespace.name().to_owned();
+    let others: Vec<_> = (0..3).map(|_| plane.namespace("later-other").unwrap()).collect();
+    let mut binding = config_maps();
+    binding[0]["namespace"] = json!({"labelSelector": {"matchLabels": {"set": label}}});
+    let ids = stage.start(1, binding).await.unwrap();
+    assert_eq!(stage.shown(ids[0]), "");
+    for other in &others {
+        other
+            .kubectl(["create", "configmap", "b", "--from-literal=x=1"])
+            .unwrap();
+    }
+    stage.put("a", "1");
+    // They are heard of over the connection that there is; there are not as many unused ones as there are namespaces.
+    wire.refuse();
+    let names = others.iter().map(Namespace::name).collect::<Vec<_>>().join(" ");
+    stage.kubectl(&format!("label namespace NS {names} set={label}"));
+    until("a list that failed", || {
+        let errors = stage.watch_errors.lock().unwrap().len();
+        if errors > 0 { Ok(()) } else { Err(errors.to_string()) }
+    });
+    wire.mend();
+    stage.until_shown(ids[0], "1 1 1 1");
+    stage.put("a", "2");
+    assert_eq!(stage.told(1).await, "1~a=2");
+}
+
+/// The API server of a control plane of our own, which can be killed and started again as it was.
+struct Server {
+    address: SocketAddr,
+    arguments: Vec<String>,
+    process: u32,
+    again: Option<Bound>,
+}
+
+impl Server {
+    fn of(plane: &ControlPlane) -> Self {
+        let arguments = |process: &u32| {
+            let text = fs_err::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
+            text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let processes = plane.processes();
+        let mut all = processes.iter().map(|process| (*process, arguments(process)));
+        let found = all.find(|(_, arguments)| arguments[0].ends_with("kube-apiserver"));
+        let (process, arguments) = found.expect("a control plane has an API server");
+        let address = plane.server().trim_start_matches("https://").parse().unwrap();
+        Self {
+            address,
+            arguments,
+            process,
+            again: None,
+        }
+    }
+
+    /// Kills it, and starts it again as it was but for what is added.
+    fn restart(&mut self, more: &[&str]) {
+        const KILL: i32 = 9;
+        signal(self.process, KILL);
+        let freed = || TcpListener::bind(self.address).map(Some);
+        drop(wait_until(PATIENCE, "the end of the API server", freed).unwrap());
+        let mut server = command(&self.arguments[0]);
+        server.args(&self.arguments[1..]).args(more);
+        server
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        self.again = Some(Bound::start(server, Bond::Group).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_without_its_history_is_listed_again() {
+    /// More than fit into one page.
+    const MANY: usize = 1_100;
+    let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(&Options::default()).unwrap()));
+    let wire = Wire::to(plane.server()).await;
+    let mut stage = Stage::at(plane, "restart", Some(wire.url()), Settings::BOUND).await;
+    let names = (0..MANY).map(|n| format!("m-{n}"));
+    let objects: Vec<Value> = names
+        .map(|name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": "1"}}))
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let kubectl = stage.namespace.kubectl_as(User::Admin);
+    tokio::task::block_in_place(|| kubectl.feed(["create", "-f", "-"], &list)).unwrap();
+    let ids = stage.start(1, config_maps()).await.unwrap();
+    assert_eq!(stage.read(ids[0]).objects.len(), MANY);
+    wire.close();
+    stage.put("m-1", "2");
+    stage.put("m-1", "3");
+    stage.kubectl("delete configmap m-1099");
+    stage.put("c", "1");
+    stage.put("brief", "1");
+    stage.kubectl("delete configmap brief");
+    // It comes back as a server that cannot list as a stream.
+    let mut server = Server::of(plane);
+    let mark = plane.audit().mark().unwrap();
+    tokio::task::block_in_place(|| server.restart(&["--feature-gates=WatchList=false"]));
+    let ready = || {
+        plane
+            .kubectl(["get", "--raw", "/readyz", "--request-timeout=5s"])
+            .map(Some)
+    };
+    tokio::task::block_in_place(|| wait_until(PATIENCE, "the API server", ready)).unwrap();
+    wire.mend();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(stage.told(1).await);
+    }
+    told.sort();
+    assert_eq!(
+        told,
+        ["1+c=1", "1-m-1099=1", "1~m-1=3"],
+        "the last state of each, and nothing of what came and went"
+    );
+    assert_eq!(stage.read(ids[0]).objects.len(), MANY);
+    let errors = stage.watch_errors.lock().unwrap().clone();
+    assert!(errors.contains(&"expired"), "{errors:?}");
+    let lists = plane.audit().since(mark).unwrap().of(User::Operator);
+    let pages = lists.that(|record| record.verb == "list" && record.uri.contains("limit=500"));
+    assert_eq!(pages.len(), 3, "{pages}");
+    stage.nothing_but("d").await;
+    stage.monitors.shutdown().await;
+}

@@ -1,0 +1,223 @@
+//! Monitors in a namespace of the real control plane, as the core would start them, and what they tell.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::hook::config::{HookConfig, HookKind, WatchEvent};
+use addon_core::name::{HookId, HookName, MonitorId, Owner};
+use addon_core::object::ObjectView;
+use addon_core::operator::effect::MonitorStart;
+use addon_core::operator::event::ObjectChange;
+use addon_operator::cluster::Cluster;
+use addon_operator::cluster::kinds::Kinds;
+use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::cluster::monitor::lens::Sieve;
+use addon_operator::cluster::monitor::observation::Observation;
+use addon_operator::cluster::monitor::{Monitors, Reading, Settings};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testbed::namespace::Namespace;
+use testbed::plane::{ControlPlane, User};
+use testbed::wait::wait_until;
+use tokio::sync::mpsc;
+
+use super::world::PATIENCE;
+
+/// As many changes wait for the core as in the program.
+const ROOM: usize = 256;
+
+pub(crate) struct Stage {
+    pub(crate) namespace: Namespace<'static>,
+    pub(crate) monitors: Monitors,
+    pub(crate) changes: mpsc::Receiver<ObjectChange>,
+    pub(crate) watch_errors: Arc<Mutex<Vec<&'static str>>>,
+    _dir: TempDir,
+}
+
+impl Stage {
+    pub(crate) async fn new(prefix: &str) -> Self {
+        Self::at(testbed::shared::plane(), prefix, None, Settings::BOUND).await
+    }
+
+    /// The same, with the API server behind another address.
+    pub(crate) async fn at(
+        plane: &'static ControlPlane,
+        prefix: &str,
+        server: Option<String>,
+        bound: Duration,
+    ) -> Self {
+        let namespace = plane.namespace(prefix).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            kube_config: vec![namespace.kubeconfig(User::Operator)],
+            server,
+            ..Address::default()
+        };
+        let cluster = Cluster::connect(&address, namespace.name(), dir.path()).await.unwrap();
+        let (door, changes) = mpsc::channel(ROOM);
+        let settings = Settings {
+            bound,
+            patience: bound.min(Duration::from_secs(30)),
+            compile: pointer,
+        };
+        let watch_errors = Arc::new(Mutex::new(Vec::new()));
+        let errors = Arc::clone(&watch_errors);
+        let observe = Arc::new(move |observation: &Observation<'_>| {
+            if let Observation::WatchFailed(kind) = observation {
+                errors.lock().unwrap().push(kind.label());
+            }
+        });
+        let kinds = Kinds::new(cluster.clone());
+        let monitors = Monitors::new(&cluster, &kinds, door, settings, observe);
+        Self {
+            namespace,
+            monitors,
+            changes,
+            watch_errors,
+            _dir: dir,
+        }
+    }
+
+    /// Starts one hook's monitors; `bindings` is what the hook would answer, with `NS` for our namespace.
+    pub(crate) async fn start(&self, first: u64, bindings: Value) -> Result<Vec<MonitorId>, Failure> {
+        let starts = self.starts(first, &bindings);
+        let ids = starts.iter().map(|start| start.id).collect();
+        self.monitors.start(&hook(), starts).await?;
+        Ok(ids)
+    }
+
+    pub(crate) fn starts(&self, first: u64, bindings: &Value) -> Vec<MonitorStart> {
+        let config = json!({"configVersion": "v1", "kubernetes": bindings}).to_string();
+        let config = config.replace("NS", self.namespace.name());
+        let config = HookConfig::parse(&config, HookKind::Global).unwrap();
+        let bindings = config.kubernetes.into_iter().zip(first..);
+        bindings
+            .map(|(binding, id)| MonitorStart {
+                id: MonitorId(id),
+                binding,
+            })
+            .collect()
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        let arguments = arguments.replace("NS", self.namespace.name());
+        self.namespace.kubectl(arguments.split(' ')).unwrap()
+    }
+
+    /// Creates or replaces a `ConfigMap` with one key.
+    pub(crate) fn put(&self, name: &str, x: &str) {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": x}});
+        let kubectl = self.namespace.kubectl_as(User::Admin);
+        kubectl
+            .feed(
+                ["apply", "--server-side", "--force-conflicts", "-f", "-"],
+                &object.to_string(),
+            )
+            .unwrap();
+    }
+
+    pub(crate) fn read(&self, id: MonitorId) -> Reading {
+        self.monitors.snapshot(&[id]).remove(0).unwrap()
+    }
+
+    /// What a snapshot shows, as one line: filter results, else names.
+    pub(crate) fn shown(&self, id: MonitorId) -> String {
+        self.read(id).objects.iter().map(show).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) async fn next(&mut self) -> ObjectChange {
+        let change = tokio::time::timeout(PATIENCE, self.changes.recv()).await;
+        change
+            .expect("no change is told")
+            .expect("nobody tells changes any more")
+    }
+
+    /// The next changes, one line each: monitor, event, name, and what there is to see.
+    pub(crate) async fn told(&mut self, count: usize) -> String {
+        let mut lines = String::new();
+        for _ in 0..count {
+            let change = self.next().await;
+            let event = match change.event {
+                WatchEvent::Added => '+',
+                WatchEvent::Modified => '~',
+                WatchEvent::Deleted => '-',
+            };
+            let id = change.monitor.0;
+            write!(lines, "{id}{event}{}={} ", change.name.name, show(&change.view)).unwrap();
+        }
+        lines.trim_end().to_owned()
+    }
+
+    /// Waits until a snapshot shows this.
+    pub(crate) fn until_shown(&self, id: MonitorId, expected: &str) {
+        until(&format!("snapshot '{expected}'"), || {
+            let shown = self.shown(id);
+            if shown == expected { Ok(()) } else { Err(shown) }
+        });
+    }
+
+    /// Nothing was told that nobody asked about: everything told after this has a name of its own.
+    pub(crate) async fn nothing_but(&mut self, name: &str) {
+        self.put(name, "last");
+        let change = self.next().await;
+        assert_eq!(change.name.name, name, "{change:?}");
+    }
+}
+
+pub(crate) fn hook() -> HookId {
+    HookId {
+        owner: Owner::Global,
+        name: HookName::parse("hooks/watcher.sh").unwrap(),
+    }
+}
+
+/// Waits for a condition without holding up what runs beside.
+pub(crate) fn until(what: &str, mut check: impl FnMut() -> Result<(), String>) {
+    let outcome = tokio::task::block_in_place(|| wait_until(PATIENCE, what, || check().map(Some)));
+    outcome.unwrap();
+}
+
+fn show(view: &ObjectView) -> String {
+    match (&view.filter_result, &view.object) {
+        (Some(result), _) => match result.to_value() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        },
+        (None, Some(object)) => {
+            let object = object.to_value();
+            let text = |path| {
+                object
+                    .pointer(path)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            format!("{}:{}", text("/metadata/name"), text("/data/x"))
+        }
+        (None, None) => "()".to_owned(),
+    }
+}
+
+/// Stands for a filter language in which a text is a pointer into the object, or several with commas between.
+pub(crate) fn pointer(text: &str) -> Result<Sieve, String> {
+    if !text.starts_with('/') {
+        return Err(format!("'{text}' is no pointer"));
+    }
+    let paths: Vec<String> = text.split(',').map(str::to_owned).collect();
+    Ok(Arc::new(move |object| {
+        assert!(paths[0] != "/panic", "asked to");
+        let found = paths.iter().map(|path| {
+            let value = object.pointer(path);
+            value.cloned().ok_or_else(|| format!("there is no {path}"))
+        });
+        let found: Vec<Value> = found.collect::<Result<_, _>>()?;
+        Ok(if found.len() == 1 {
+            found[0].clone()
+        } else {
+            Value::from(found)
+        })
+    }))
+}
