@@ -17,6 +17,7 @@ use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::lens::Sieve;
 use addon_operator::cluster::monitor::{Monitors, Settings};
+use addon_operator::meters::Meters;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use fs_err as fs;
@@ -161,7 +162,13 @@ async fn measure(cli: &Cli, way: &str) -> anyhow::Result<()> {
         kube_config: vec![cli.kubeconfig.clone()],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, &cli.namespace, dir.path()).await?;
+    let cluster = Cluster::connect(
+        &address,
+        &cli.namespace,
+        Some(dir.path()),
+        Arc::new(Meters::new("bench_")),
+    )
+    .await?;
     let kinds = Kinds::new(cluster.clone());
     let (door, mut changes) = mpsc::channel(256);
     let settings = Settings {

@@ -59,6 +59,11 @@ impl Settings {
     fn silence(&self) -> Duration {
         self.bound * 5 / 6
     }
+
+    /// How long finding out may take.
+    fn doubt(&self) -> Duration {
+        self.bound / 6
+    }
 }
 
 /// All monitors. Clones share everything.
@@ -218,7 +223,7 @@ impl Monitors {
             }),
             outlet: Outlet::Core(binding.events.clone()),
             live: false,
-            end: CancellationToken::new(),
+            end: self.0.token(),
         })
     }
 
@@ -307,14 +312,14 @@ fn read(snapshot: &Snapshot) -> Reading {
 
 impl Target {
     /// One that only has to know which namespaces there are.
-    pub(super) fn of_namespaces(outlet: Outlet, labels: Arc<Labels>) -> Self {
+    pub(super) fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
         Self {
             snapshot: Snapshot::new(Order::ByName),
             lens: Arc::new(Lens::presence()),
             labels,
             outlet,
             live: true,
-            end: CancellationToken::new(),
+            end,
         }
     }
 

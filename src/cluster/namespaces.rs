@@ -56,7 +56,7 @@ impl Namespaces {
     ) -> Result<Self, Failure> {
         let (door, moves) = mpsc::unbounded_channel();
         let key = Key::Namespaces(id);
-        let target = Target::of_namespaces(Outlet::Namespaces(door), Arc::clone(&labels));
+        let target = Target::of_namespaces(Outlet::Namespaces(door), Arc::clone(&labels), shared.token());
         shared.ledger().enter(key, target);
         let selection = Selection {
             resource: ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace")),

@@ -169,6 +169,36 @@ async fn a_filter_that_fails_drops_the_event_and_never_keeps_what_is_gone() {
     stage.start(2, binding).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_panics_is_heard_of() {
+    let mut stage = Stage::new("panic").await;
+    let (sound, panicking) = (json!({"jqFilter": "/data/x"}), json!({"jqFilter": "/panic"}));
+    let ids = stage
+        .start(1, json!([config_maps(sound.clone()), config_maps(panicking)]))
+        .await
+        .unwrap();
+    assert!(futures::poll!(Box::pin(stage.monitors.broken())).is_pending());
+    stage.put("a", "1");
+    let failure = stage.monitors.broken().await;
+    assert_eq!(failure.class, Class::Defect);
+    assert_eq!(failure.report, "a watch panicked: asked to");
+    // Others can still watch the same.
+    stage.monitors.stop(&ids);
+    stage.start(3, json!([config_maps(sound)])).await.unwrap();
+    stage.nothing_but("b").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_secret_nothing_is_quoted() {
+    let stage = Stage::new("secret").await;
+    stage.kubectl("create secret generic s --from-literal=x=1");
+    let namespace = json!({"nameSelector": {"matchNames": ["NS"]}});
+    let binding = json!([{"kind": "Secret", "namespace": namespace, "jqFilter": "/data/y"}]);
+    let failure = stage.start(1, binding).await.unwrap_err();
+    assert!(failure.report.contains("Secret"), "{failure}");
+    assert!(!failure.report.contains("/data/y"), "{failure}");
+}
+
 /// How often the operator listed and watched our `ConfigMap`s until now; a watch counts when it has ended.
 fn requests(stage: &Stage) -> BTreeMap<String, usize> {
     let audit = testbed::shared::plane().audit();
@@ -367,9 +397,9 @@ async fn namespaces_come_and_go_by_their_labels() {
     other.kubectl(["delete", "configmap", "b"]).unwrap();
     assert_eq!(stage.told(1).await, "1-b=3");
     assert_eq!(stage.monitors.watches(), 3);
+    stage.monitors.shutdown().await;
     stage.monitors.stop(&ids);
     assert_eq!(stage.monitors.watches(), 0);
-    stage.monitors.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,13 @@
 //! What happens to a watch must not happen to what it tells.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use addon_operator::cluster::monitor::Settings;
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
-use testbed::plane::{ControlPlane, Options};
+use testbed::plane::{ControlPlane, Options, User};
 use testbed::process::{Bond, Bound, command, signal};
 use testbed::wait::wait_until;
 
@@ -137,6 +138,7 @@ async fn namespaces_that_could_not_be_listed_are_listed_later() {
 
 /// The API server of a control plane of our own, which can be killed and started again as it was.
 struct Server {
+    address: SocketAddr,
     arguments: Vec<String>,
     process: u32,
     again: Option<Bound>,
@@ -152,22 +154,23 @@ impl Server {
         let mut all = processes.iter().map(|process| (*process, arguments(process)));
         let found = all.find(|(_, arguments)| arguments[0].ends_with("kube-apiserver"));
         let (process, arguments) = found.expect("a control plane has an API server");
+        let address = plane.server().trim_start_matches("https://").parse().unwrap();
         Self {
+            address,
             arguments,
             process,
             again: None,
         }
     }
 
-    fn restart(&mut self) {
+    /// Kills it, and starts it again as it was but for what is added.
+    fn restart(&mut self, more: &[&str]) {
         const KILL: i32 = 9;
         signal(self.process, KILL);
-        // One that has ended has no arguments any more, and no port.
-        let file = format!("/proc/{}/cmdline", self.process);
-        let ended = || fs_err::read_to_string(&file).map(|text| text.is_empty().then_some(()));
-        wait_until(PATIENCE, "the end of the API server", ended).unwrap();
+        let freed = || TcpListener::bind(self.address).map(Some);
+        drop(wait_until(PATIENCE, "the end of the API server", freed).unwrap());
         let mut server = command(&self.arguments[0]);
-        server.args(&self.arguments[1..]);
+        server.args(&self.arguments[1..]).args(more);
         server
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null());
@@ -177,22 +180,31 @@ impl Server {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_without_its_history_is_listed_again() {
+    /// More than fit into one page.
+    const MANY: usize = 1_100;
     let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(&Options::default()).unwrap()));
     let wire = Wire::to(plane.server()).await;
     let mut stage = Stage::at(plane, "restart", Some(wire.url()), Settings::BOUND).await;
-    for name in ["a", "b", "same"] {
-        stage.put(name, "1");
-    }
+    let names = (0..MANY).map(|n| format!("m-{n}"));
+    let objects: Vec<Value> = names
+        .map(|name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": "1"}}))
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let kubectl = stage.namespace.kubectl_as(User::Admin);
+    tokio::task::block_in_place(|| kubectl.feed(["create", "-f", "-"], &list)).unwrap();
     let ids = stage.start(1, config_maps()).await.unwrap();
+    assert_eq!(stage.read(ids[0]).objects.len(), MANY);
     wire.close();
-    stage.put("a", "2");
-    stage.put("a", "3");
-    stage.kubectl("delete configmap b");
+    stage.put("m-1", "2");
+    stage.put("m-1", "3");
+    stage.kubectl("delete configmap m-1099");
     stage.put("c", "1");
     stage.put("brief", "1");
     stage.kubectl("delete configmap brief");
+    // It comes back as a server that cannot list as a stream.
     let mut server = Server::of(plane);
-    tokio::task::block_in_place(|| server.restart());
+    let mark = plane.audit().mark().unwrap();
+    tokio::task::block_in_place(|| server.restart(&["--feature-gates=WatchList=false"]));
     let ready = || {
         plane
             .kubectl(["get", "--raw", "/readyz", "--request-timeout=5s"])
@@ -207,12 +219,15 @@ async fn a_server_that_comes_back_without_its_history_is_listed_again() {
     told.sort();
     assert_eq!(
         told,
-        ["1+c=1", "1-b=1", "1~a=3"],
+        ["1+c=1", "1-m-1099=1", "1~m-1=3"],
         "the last state of each, and nothing of what came and went"
     );
-    assert_eq!(stage.shown(ids[0]), "3 1 1");
+    assert_eq!(stage.read(ids[0]).objects.len(), MANY);
     let errors = stage.watch_errors.lock().unwrap().clone();
     assert!(errors.contains(&"expired"), "{errors:?}");
+    let lists = plane.audit().since(mark).unwrap().of(User::Operator);
+    let pages = lists.that(|record| record.verb == "list" && record.uri.contains("limit=500"));
+    assert_eq!(pages.len(), 3, "{pages}");
     stage.nothing_but("d").await;
     stage.monitors.shutdown().await;
 }

@@ -114,7 +114,10 @@ impl Stage {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": x}});
         let kubectl = self.namespace.kubectl_as(User::Admin);
         kubectl
-            .feed(["apply", "--server-side", "-f", "-"], &object.to_string())
+            .feed(
+                ["apply", "--server-side", "--force-conflicts", "-f", "-"],
+                &object.to_string(),
+            )
             .unwrap();
     }
 
@@ -207,6 +210,7 @@ pub(crate) fn pointer(text: &str) -> Result<Sieve, String> {
     }
     let paths: Vec<String> = text.split(',').map(str::to_owned).collect();
     Ok(Arc::new(move |object| {
+        assert!(paths[0] != "/panic", "asked to");
         let found = paths.iter().map(|path| {
             let value = object.pointer(path);
             value.cloned().ok_or_else(|| format!("there is no {path}"))

@@ -6,20 +6,20 @@
 //! connection, has to show that the server is there and that nothing was withheld. Must never end while somebody watches.
 
 mod listing;
+mod showing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::failure::{Class, Failure};
-use addon_core::object::snapshot::{PartId, Sighting};
+use addon_core::failure::Failure;
+use addon_core::object::snapshot::PartId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::heard::{Heard, advance, is_before, read_line, unusable};
-use super::ledger::{News, Viewer};
-use super::lens::{Item, Lens, Look, Text, look};
-use super::observation::{Labels, Observation};
+use super::ledger::Viewer;
+use super::observation::Observation;
 use super::shared::Shared;
 use super::stream::{Lines, Source};
 use super::trouble::{Pause, Trouble, WatchError};
@@ -200,124 +200,11 @@ impl Feed {
         }
         let viewers = self.shared.ledger().viewers(self.id);
         self.show(vec![item], gone, &viewers).await;
-        for viewer in &viewers {
-            self.shared.observe(&Observation::Handled {
-                labels: &viewer.labels,
-                took: begin.elapsed(),
-            });
+        let took = begin.elapsed();
+        for labels in viewers.iter().filter_map(Viewer::measured) {
+            self.shared.observe(&Observation::Handled { labels, took });
         }
         advance(version, of_item, &attempt)
-    }
-
-    /// Shows objects to all viewers, in their order, and tells what follows.
-    async fn show(&mut self, items: Vec<Item>, gone: bool, viewers: &[Viewer]) {
-        let lenses = viewers.iter().map(|viewer| Arc::clone(&viewer.lens)).collect();
-        let (items, looks) = self.look(items, lenses).await;
-        for (item, looks) in items.iter().zip(looks) {
-            for (viewer, Look { seen, filtered }) in viewers.iter().zip(looks) {
-                if let Some(took) = filtered {
-                    let labels = &viewer.labels;
-                    self.shared.observe(&Observation::Filtered { labels, took });
-                }
-                let news = match seen {
-                    Ok(sighting) if gone => News::Gone(Some(sighting.view)),
-                    Ok(sighting) => News::Seen(sighting),
-                    Err(error) => {
-                        self.refuse(viewer, item, &error);
-                        if gone { News::Gone(None) } else { News::Obscured }
-                    }
-                };
-                self.tell(viewer, item, news).await;
-            }
-        }
-    }
-
-    /// Filters may take their time, so they run where that holds up nobody.
-    async fn look(&mut self, items: Vec<Item>, lenses: Vec<Arc<Lens>>) -> (Vec<Item>, Vec<Vec<Look>>) {
-        let resource = self.source.selection.resource.clone();
-        let filters = lenses.iter().any(|lens| lens.has_filter());
-        let work = move || {
-            let looks = items.iter().map(|item| look(item, &resource, &lenses)).collect();
-            (items, looks)
-        };
-        if !filters {
-            return work();
-        }
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, and we with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
-    }
-
-    /// A filter that fails: at first that fails the start, later the object stays as it was last seen.
-    fn refuse(&self, viewer: &Viewer, item: &Item, error: &str) {
-        let Labels { hook, binding, .. } = &*viewer.labels;
-        if viewer.first {
-            let report = format!("cannot apply jqFilter of binding '{binding}' to {}: {error}", item.name);
-            let failure = Failure::new(Class::Invalid, report);
-            self.shared.ledger().fail(self.id, viewer.key, &failure);
-            return;
-        }
-        let object = item.name.to_string();
-        warn!(
-            %hook,
-            binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
-        );
-    }
-
-    /// One object for one viewer. While the loop is behind, the watch waits here.
-    async fn tell(&mut self, viewer: &Viewer, item: &Item, news: News) {
-        let room = if viewer.first { None } else { self.shared.room().await };
-        let mut ledger = self.shared.ledger();
-        ledger.take(self.id, viewer, &item.name, news, room);
-        if let (false, Some(target)) = (viewer.first, ledger.target(viewer.key)) {
-            let (labels, objects) = (&viewer.labels, target.snapshot.len());
-            drop(ledger);
-            self.shared.observe(&Observation::Holds { labels, objects });
-        }
-    }
-
-    /// Lets those who wait see what others have kept. `false`: that does not tell enough, and everything is to be listed.
-    async fn admit(&mut self) -> bool {
-        let waiting = self.shared.ledger().waiting(self.id);
-        for (key, lens) in waiting {
-            let Some((source, known)) = self.shared.ledger().known(self.id, &lens) else {
-                return false;
-            };
-            let seen = if lens.is_within(&source) {
-                Ok(known.into_iter().map(|sighting| lens.narrow(sighting)).collect())
-            } else {
-                self.look_again(known, &lens).await
-            };
-            let mut ledger = self.shared.ledger();
-            match seen {
-                Ok(sightings) => ledger.admit(self.id, key, sightings),
-                Err(failure) => ledger.fail(self.id, key, &failure),
-            }
-        }
-        true
-    }
-
-    async fn look_again(&mut self, known: Vec<Sighting>, lens: &Arc<Lens>) -> Result<Vec<Sighting>, Failure> {
-        let items = known.into_iter().filter_map(|sighting| {
-            let text = Text::Kept(sighting.view.object?);
-            let name = sighting.name;
-            Some(Item { name, text })
-        });
-        let (items, looks) = self.look(items.collect(), vec![Arc::clone(lens)]).await;
-        let pairs = items.iter().zip(looks.into_iter().flatten());
-        pairs
-            .map(|(item, look)| {
-                look.seen.map_err(|error| {
-                    let report = format!("cannot apply jqFilter to {}: {error}", item.name);
-                    Failure::new(Class::Invalid, report)
-                })
-            })
-            .collect()
     }
 
     /// The watch works, as far as can be known.

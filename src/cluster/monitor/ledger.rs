@@ -3,6 +3,8 @@
 //! A change is taken into a snapshot and put on its way in one step, so that no reader can see less than was told. Must
 //! never wait for anything, and never make a request.
 
+mod starting;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +101,13 @@ pub(super) struct Viewer {
     pub(super) labels: Arc<Labels>,
     /// It sees everything for the first time, and in silence.
     pub(super) first: bool,
+}
+
+impl Viewer {
+    /// How it is labelled in metrics. What only serves another one is not measured.
+    pub(super) fn measured(&self) -> Option<&Labels> {
+        matches!(self.key, Key::Monitor(_)).then_some(&*self.labels)
+    }
 }
 
 /// What a watch says of one object, to one viewer.
@@ -220,76 +229,6 @@ impl Ledger {
         }
     }
 
-    /// A listing begins: whoever waits takes part, and whoever has settled is told what differs.
-    pub(super) fn begin_listing(&mut self, id: PartId) {
-        let Some(feed) = self.feeds.get_mut(&id) else {
-            return;
-        };
-        for subscriber in &mut feed.subscribers {
-            let stage = std::mem::replace(&mut subscriber.stage, Stage::Settled);
-            let Some(target) = self.targets.get_mut(&subscriber.key) else {
-                continue;
-            };
-            subscriber.stage = match stage {
-                Stage::Settled => {
-                    target.snapshot.begin_round(id);
-                    Stage::Settled
-                }
-                Stage::Waiting(starter) | Stage::Listing(starter) => {
-                    target.snapshot.add_part(id);
-                    Stage::Listing(starter)
-                }
-            };
-        }
-    }
-
-    /// The listing is complete: whoever took part has settled.
-    pub(super) fn end_listing(&mut self, id: PartId) {
-        let Some(feed) = self.feeds.get_mut(&id) else {
-            return;
-        };
-        for subscriber in &mut feed.subscribers {
-            subscriber.stage = match std::mem::replace(&mut subscriber.stage, Stage::Settled) {
-                Stage::Listing(starter) => {
-                    // Whoever gave up leaves by itself.
-                    let _ = starter.send(Ok(()));
-                    Stage::Settled
-                }
-                other => other,
-            };
-        }
-    }
-
-    /// What could not be seen by somebody for the first time fails that one's start.
-    pub(super) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
-        self.fail_those(id, failure, |subscriber| subscriber.key == key);
-    }
-
-    /// No listing, no start: whoever has not settled hears of it and leaves.
-    pub(super) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
-        self.fail_those(id, failure, |_| true);
-    }
-
-    fn fail_those(&mut self, id: PartId, failure: &Failure, which: impl Fn(&Subscriber) -> bool) {
-        let Some(feed) = self.feeds.get_mut(&id) else {
-            return;
-        };
-        let all = std::mem::take(&mut feed.subscribers);
-        for subscriber in all {
-            let concerned = which(&subscriber);
-            match subscriber.stage {
-                Stage::Waiting(starter) | Stage::Listing(starter) if concerned => {
-                    let _ = starter.send(Err(failure.clone()));
-                    if let Some(target) = self.targets.get_mut(&subscriber.key) {
-                        target.snapshot.drop_part(id);
-                    }
-                }
-                stage => feed.subscribers.push(Subscriber { stage, ..subscriber }),
-            }
-        }
-        self.end_unwanted(id);
-    }
-
     /// Everybody who is shown what the watch brings now.
     pub(super) fn viewers(&self, id: PartId) -> Vec<Viewer> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
@@ -308,47 +247,6 @@ impl Ledger {
             })
         });
         viewers.collect()
-    }
-
-    /// Whoever waits for a first listing.
-    pub(super) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>)> {
-        let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
-        let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
-        waiting
-            .filter_map(|subscriber| {
-                let target = self.targets.get(&subscriber.key)?;
-                Some((subscriber.key, Arc::clone(&target.lens)))
-            })
-            .collect()
-    }
-
-    /// What those who have settled know, for one who joins: seen through a lens that shows enough, else whole objects.
-    pub(super) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
-        let feed = self.feeds.get(&id)?;
-        let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
-        let targets: Vec<&Target> = settled.filter_map(|s| self.targets.get(&s.key)).collect();
-        let enough = targets.iter().filter(|target| lens.is_within(&target.lens));
-        let whole = targets.iter().filter(|target| target.lens.keeps_objects());
-        enough
-            .chain(whole)
-            .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
-    }
-
-    /// Lets one who waited settle with what others know.
-    pub(super) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
-        let Some(target) = self.targets.get_mut(&key) else {
-            return;
-        };
-        target.snapshot.add_part(id);
-        for sighting in sightings {
-            target.snapshot.fill(id, sighting);
-        }
-        let subscribers = self.feeds.get_mut(&id).map(|feed| &mut feed.subscribers);
-        for subscriber in subscribers.into_iter().flatten().filter(|s| s.key == key) {
-            if let Stage::Waiting(starter) = std::mem::replace(&mut subscriber.stage, Stage::Settled) {
-                let _ = starter.send(Ok(()));
-            }
-        }
     }
 
     /// Takes news of one object into one snapshot, and what follows from it on its way.

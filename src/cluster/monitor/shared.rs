@@ -81,6 +81,11 @@ impl Shared {
         (self.observe)(observation);
     }
 
+    /// Ends with everything else, or on its own.
+    pub(in crate::cluster) fn token(&self) -> CancellationToken {
+        self.root.child_token()
+    }
+
     pub(super) fn held(&self, key: Key) -> usize {
         self.ledger().target(key).map_or(0, |target| target.snapshot.len())
     }
@@ -138,18 +143,19 @@ impl Shared {
             selection: selection.clone(),
             server: self.cluster.server().to_owned(),
             patience: self.settings.patience,
+            doubt: self.settings.doubt(),
         };
         let feed = Feed::new(Arc::clone(self), id, source, wake);
         let shared = Arc::clone(self);
         self.run(end, feed.run(), move |failure| {
-            shared.ledger().fail_starters(id, failure);
+            shared.ledger().abandon(id, failure);
         });
     }
 
     /// Strikes out one who watches.
     pub(in crate::cluster) fn strike(&self, key: Key) {
         let struck = self.ledger().strike(key);
-        if let Some(labels) = struck {
+        if let (Key::Monitor(_), Some(labels)) = (key, struck) {
             self.observe(&Observation::Stopped { labels: &labels });
         }
     }

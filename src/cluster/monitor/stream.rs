@@ -40,6 +40,8 @@ pub(super) struct Source {
     pub(super) server: String,
     /// How long an answer may take to begin.
     pub(super) patience: Duration,
+    /// How long the answer to one who doubts may take: it may have been asked over a dead connection too.
+    pub(super) doubt: Duration,
 }
 
 /// A page of a list.
@@ -115,7 +117,7 @@ impl Source {
             let collected = body.collect().await;
             Ok(collected.map_err(|error| failed(attempt.clone(), error))?.to_bytes())
         };
-        let bytes = self.within(&attempt, self.patience, read).await?;
+        let bytes = self.within(&attempt, self.doubt, read).await?;
         let page: Page<'_> = serde_json::from_slice(&bytes).map_err(|error| unusable(&attempt, &error.to_string()))?;
         Ok(page.metadata.resource_version)
     }

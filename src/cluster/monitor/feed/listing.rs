@@ -118,8 +118,10 @@ impl Feed {
         }
         self.shared.ledger().end_listing(self.id);
         for viewer in &viewers {
+            let Some(labels) = viewer.measured() else {
+                continue;
+            };
             let objects = self.shared.held(viewer.key);
-            let labels = &viewer.labels;
             self.shared.observe(&Observation::Holds { labels, objects });
         }
         self.recovered();

@@ -1,0 +1,144 @@
+//! Objects on their way from a watch to those who look at them.
+//!
+//! Must never hold up others: filters run where they may take their time, and a loop that is behind holds up the watch
+//! and nothing else.
+
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::object::snapshot::Sighting;
+use tracing::warn;
+
+use super::super::ledger::{News, Viewer};
+use super::super::lens::{Item, Lens, Look, Text, look};
+use super::super::observation::{Labels, Observation};
+use super::Feed;
+
+impl Feed {
+    /// Shows objects to all viewers, in their order, and tells what follows.
+    pub(super) async fn show(&mut self, items: Vec<Item>, gone: bool, viewers: &[Viewer]) {
+        let lenses = viewers.iter().map(|viewer| Arc::clone(&viewer.lens)).collect();
+        let (items, looks) = self.look(items, lenses).await;
+        for (item, looks) in items.iter().zip(looks) {
+            for (viewer, Look { seen, filtered }) in viewers.iter().zip(looks) {
+                if let (Some(took), Some(labels)) = (filtered, viewer.measured()) {
+                    self.shared.observe(&Observation::Filtered { labels, took });
+                }
+                let news = match seen {
+                    Ok(sighting) if gone => News::Gone(Some(sighting.view)),
+                    Ok(sighting) => News::Seen(sighting),
+                    Err(error) => {
+                        self.refuse(viewer, item, &error);
+                        if gone { News::Gone(None) } else { News::Obscured }
+                    }
+                };
+                self.tell(viewer, item, news).await;
+            }
+        }
+    }
+
+    /// Filters may take their time, so they run where that holds up nobody.
+    async fn look(&mut self, items: Vec<Item>, lenses: Vec<Arc<Lens>>) -> (Vec<Item>, Vec<Vec<Look>>) {
+        let resource = self.source.selection.resource.clone();
+        let filters = lenses.iter().any(|lens| lens.has_filter());
+        let work = move || {
+            let looks = items.iter().map(|item| look(item, &resource, &lenses)).collect();
+            (items, looks)
+        };
+        if !filters {
+            return work();
+        }
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down, and we with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// A filter that fails: at first that fails the start, later the object stays as it was last seen.
+    fn refuse(&self, viewer: &Viewer, item: &Item, error: &str) {
+        let Labels { hook, binding, .. } = &*viewer.labels;
+        if viewer.first {
+            let failure = self.refusal(binding, item, error);
+            self.shared.ledger().fail(self.id, viewer.key, &failure);
+            return;
+        }
+        let (object, error) = (item.name.to_string(), self.shown(error));
+        warn!(
+            %hook,
+            binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
+        );
+    }
+
+    fn refusal(&self, binding: &str, item: &Item, error: &str) -> Failure {
+        let (object, error) = (&item.name, self.shown(error));
+        let report = format!("cannot apply jqFilter of binding '{binding}' to {object}: {error}");
+        Failure::new(Class::Invalid, report)
+    }
+
+    /// A filter's error quotes what it could not work with, and of a Secret nothing is quoted.
+    fn shown<'a>(&self, error: &'a str) -> &'a str {
+        let resource = &self.source.selection.resource;
+        match (resource.group.as_str(), resource.plural.as_str()) {
+            ("", "secrets") => "the error is not shown, it might hold a part of the Secret",
+            _ => error,
+        }
+    }
+
+    /// One object for one viewer. While the loop is behind, the watch waits here.
+    async fn tell(&mut self, viewer: &Viewer, item: &Item, news: News) {
+        let room = if viewer.first { None } else { self.shared.room().await };
+        let mut ledger = self.shared.ledger();
+        ledger.take(self.id, viewer, &item.name, news, room);
+        let held = ledger.target(viewer.key).map(|target| target.snapshot.len());
+        drop(ledger);
+        if let (false, Some(labels), Some(objects)) = (viewer.first, viewer.measured(), held) {
+            self.shared.observe(&Observation::Holds { labels, objects });
+        }
+    }
+
+    /// Lets those who wait see what others have kept. `false`: that does not tell enough, and everything is to be listed.
+    pub(super) async fn admit(&mut self) -> bool {
+        let waiting = self.shared.ledger().waiting(self.id);
+        for (key, lens, labels) in waiting {
+            let Some((source, known)) = self.shared.ledger().known(self.id, &lens) else {
+                return false;
+            };
+            let seen = if lens.is_within(&source) {
+                Ok(known.into_iter().map(|sighting| lens.narrow(sighting)).collect())
+            } else {
+                self.look_again(known, &lens, &labels.binding).await
+            };
+            let mut ledger = self.shared.ledger();
+            match seen {
+                Ok(sightings) => ledger.admit(self.id, key, sightings),
+                Err(failure) => ledger.fail(self.id, key, &failure),
+            }
+        }
+        true
+    }
+
+    async fn look_again(
+        &mut self,
+        known: Vec<Sighting>,
+        lens: &Arc<Lens>,
+        binding: &str,
+    ) -> Result<Vec<Sighting>, Failure> {
+        let items = known.into_iter().filter_map(|sighting| {
+            let text = Text::Kept(sighting.view.object?);
+            let name = sighting.name;
+            Some(Item { name, text })
+        });
+        let (items, looks) = self.look(items.collect(), vec![Arc::clone(lens)]).await;
+        let pairs = items.iter().zip(looks.into_iter().flatten());
+        pairs
+            .map(|(item, look)| {
+                let seen = look.seen;
+                seen.map_err(|error| self.refusal(binding, item, &error))
+            })
+            .collect()
+    }
+}

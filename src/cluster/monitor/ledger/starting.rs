@@ -1,0 +1,133 @@
+//! How somebody who watches comes to a first complete snapshot: with a listing, or with what others have kept.
+//!
+//! Must never let one start with less than everything, nor keep one waiting for a listing that has failed.
+
+use std::sync::Arc;
+
+use addon_core::failure::Failure;
+use addon_core::object::snapshot::{PartId, Sighting};
+
+use super::super::lens::Lens;
+use super::super::observation::Labels;
+use super::{Key, Ledger, Stage, Subscriber, Target};
+
+impl Ledger {
+    /// A listing begins: whoever waits takes part, and whoever has settled is told what differs.
+    pub(in crate::cluster::monitor) fn begin_listing(&mut self, id: PartId) {
+        let Some(feed) = self.feeds.get_mut(&id) else {
+            return;
+        };
+        for subscriber in &mut feed.subscribers {
+            let stage = std::mem::replace(&mut subscriber.stage, Stage::Settled);
+            let Some(target) = self.targets.get_mut(&subscriber.key) else {
+                continue;
+            };
+            subscriber.stage = match stage {
+                Stage::Settled => {
+                    target.snapshot.begin_round(id);
+                    Stage::Settled
+                }
+                Stage::Waiting(starter) | Stage::Listing(starter) => {
+                    target.snapshot.add_part(id);
+                    Stage::Listing(starter)
+                }
+            };
+        }
+    }
+
+    /// The listing is complete: whoever took part has settled.
+    pub(in crate::cluster::monitor) fn end_listing(&mut self, id: PartId) {
+        let Some(feed) = self.feeds.get_mut(&id) else {
+            return;
+        };
+        for subscriber in &mut feed.subscribers {
+            subscriber.stage = match std::mem::replace(&mut subscriber.stage, Stage::Settled) {
+                Stage::Listing(starter) => {
+                    // Whoever gave up leaves by itself.
+                    let _ = starter.send(Ok(()));
+                    Stage::Settled
+                }
+                other => other,
+            };
+        }
+    }
+
+    /// What could not be seen by somebody for the first time fails that one's start.
+    pub(in crate::cluster::monitor) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
+        self.fail_those(id, failure, |subscriber| subscriber.key == key);
+    }
+
+    /// No listing, no start: whoever has not settled hears of it and leaves.
+    pub(in crate::cluster::monitor) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
+        self.fail_those(id, failure, |_| true);
+    }
+
+    fn fail_those(&mut self, id: PartId, failure: &Failure, which: impl Fn(&Subscriber) -> bool) {
+        let Some(feed) = self.feeds.get_mut(&id) else {
+            return;
+        };
+        let all = std::mem::take(&mut feed.subscribers);
+        for subscriber in all {
+            let concerned = which(&subscriber);
+            match subscriber.stage {
+                Stage::Waiting(starter) | Stage::Listing(starter) if concerned => {
+                    let _ = starter.send(Err(failure.clone()));
+                    if let Some(target) = self.targets.get_mut(&subscriber.key) {
+                        target.snapshot.drop_part(id);
+                    }
+                }
+                stage => feed.subscribers.push(Subscriber { stage, ..subscriber }),
+            }
+        }
+        self.end_unwanted(id);
+    }
+
+    /// A watch has ended against all rules. Whoever asks for the same again gets another one.
+    pub(in crate::cluster::monitor) fn abandon(&mut self, id: PartId, failure: &Failure) {
+        self.fail_starters(id, failure);
+        if let Some(feed) = self.feeds.remove(&id) {
+            self.by_selection.remove(&feed.selection);
+        }
+    }
+
+    /// Whoever waits for a first listing.
+    pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Arc<Labels>)> {
+        let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
+        let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
+        waiting
+            .filter_map(|subscriber| {
+                let target = self.targets.get(&subscriber.key)?;
+                Some((subscriber.key, Arc::clone(&target.lens), Arc::clone(&target.labels)))
+            })
+            .collect()
+    }
+
+    /// What those who have settled know, for one who joins: seen through a lens that shows enough, else whole objects.
+    pub(in crate::cluster::monitor) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
+        let feed = self.feeds.get(&id)?;
+        let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
+        let targets: Vec<&Target> = settled.filter_map(|s| self.targets.get(&s.key)).collect();
+        let enough = targets.iter().filter(|target| lens.is_within(&target.lens));
+        let whole = targets.iter().filter(|target| target.lens.keeps_objects());
+        enough
+            .chain(whole)
+            .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
+    }
+
+    /// Lets one who waited settle with what others know.
+    pub(in crate::cluster::monitor) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
+        let Some(target) = self.targets.get_mut(&key) else {
+            return;
+        };
+        target.snapshot.add_part(id);
+        for sighting in sightings {
+            target.snapshot.fill(id, sighting);
+        }
+        let subscribers = self.feeds.get_mut(&id).map(|feed| &mut feed.subscribers);
+        for subscriber in subscribers.into_iter().flatten().filter(|s| s.key == key) {
+            if let Stage::Waiting(starter) = std::mem::replace(&mut subscriber.stage, Stage::Settled) {
+                let _ = starter.send(Ok(()));
+            }
+        }
+    }
+}
