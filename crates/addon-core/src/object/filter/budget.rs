@@ -147,6 +147,25 @@ impl<'r> Budget<'r> {
     }
 }
 
+/// How many steps it takes to look at a value from end to end, without looking into its parts.
+pub(super) fn breadth(value: &Val<'_>) -> usize {
+    let value = value.bare();
+    let length = value.as_str().map(|text| text.len() / 24);
+    let length = length.or_else(|| value.as_list().map(super::value::List::len));
+    length
+        .or_else(|| value.as_dict().map(super::value::Dict::len))
+        .unwrap_or(0)
+        / 16
+}
+
+/// How many steps it takes to weigh a value: those of the input are weighed anew each time.
+pub(super) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
+    Ok(match value.bare() {
+        raw @ (Val::RawArr(_) | Val::RawObj(_)) => raw.size()?.steps(16),
+        other => breadth(other),
+    })
+}
+
 /// How many cells a value takes by itself, without what it shares.
 pub(super) fn cells(value: &Val<'_>) -> usize {
     match value.bare() {

@@ -96,6 +96,20 @@ fn update<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
     bind_var(right, OPERAND, call("!modify", vec![left, change]))
 }
 
+/// An entry of an object. The engine weighs the value when it puts the object together, which is paid for here.
+pub(super) fn entry<'s>(key: Node<'s>, value: Option<Node<'s>>) -> (Node<'s>, Option<Node<'s>>) {
+    let heft = || call("!heft", Vec::new());
+    match (key, value) {
+        (Term::Var(name), None) => (
+            text(name.get(1..).unwrap_or_default()),
+            Some(pipe(Term::Var(name), heft())),
+        ),
+        (key, None) if constant(&key) => (key.clone(), Some(pipe(index(Term::Id, key), heft()))),
+        (key, Some(value)) if !constant(&value) => (key, Some(pipe(value, heft()))),
+        plain => plain,
+    }
+}
+
 /// Whether a term is an index known before the filter runs.
 fn constant(term: &Node<'_>) -> bool {
     match term {
@@ -192,7 +206,9 @@ pub(super) fn single(term: &Node<'_>) -> bool {
         Term::Id
         | Term::Num(_)
         | Term::Var(_)
-        | Term::Call("!collect" | "!modify" | "!watch" | "!null" | "!true" | "!false" | "!nothing", _) => true,
+        | Term::Call("!collect" | "!modify" | "!watch" | "!heft" | "!null" | "!true" | "!false" | "!nothing", _) => {
+            true
+        }
         Term::Str(_, parts) => parts.iter().all(|part| !matches!(part, StrPart::Term(_))),
         Term::Obj(entries) => entries
             .iter()

@@ -22,7 +22,7 @@ use jaq_core::native::{self, Fun};
 use jaq_core::{Bind, Exn, RunPtr, ValXs};
 
 use super::Engine;
-use super::budget::{Budget, cells};
+use super::budget::{Budget, breadth, cells};
 use super::value::{Res, Val};
 
 /// The context and the input of a native.
@@ -40,12 +40,15 @@ type Row = (&'static str, Box<[Bind]>, RunPtr<Engine>);
 fn rows() -> impl Iterator<Item = Row> {
     control::rows()
         .into_iter()
+        .chain(control::surroundings())
         .chain(search::rows())
         .chain(update::rows())
         .chain(arithmetic::rows())
         .chain(lists::rows())
+        .chain(lists::searches())
         .chain(objects::rows())
         .chain(strings::rows())
+        .chain(strings::conversions())
         .chain(formats::rows())
         .chain(patterns::rows())
         .chain(maths::rows())
@@ -91,22 +94,44 @@ fn one(out: Out<'_>) -> Outs<'_> {
     box_once(out)
 }
 
-/// Pays for a new value.
+/// Pays for a new value, and for weighing it.
 fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     let value = result?;
     budget.memory(cells(&value))?;
+    if let Val::Arr(_) | Val::Obj(_) = value {
+        budget.work(value.size()?.steps(64))?;
+    }
     Ok(value)
 }
 
 /// A function of the input.
 fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
-    one(paid(budget, function(&cv.1.plain())))
+    let input = cv.1.plain();
+    one(budget
+        .work(1 + breadth(&input))
+        .and_then(|()| paid(budget, function(&input))))
 }
 
 /// A function of the input and one argument.
 fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let arg = cv.0.pop_var().plain();
-    one(paid(budget, function(&cv.1.plain(), &arg)))
+    let input = cv.1.plain();
+    let work = budget.work(1 + breadth(&input) + breadth(&arg));
+    one(work.and_then(|()| paid(budget, function(&input, &arg))))
+}
+
+/// The same, where each part of the one may meet each part of the other.
+fn crossing<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
+    let budget = budget(&cv);
+    let (mut context, input) = cv;
+    let (input, arg) = (input.plain(), context.pop_var().plain());
+    one(meeting(budget, &input, &arg).and_then(|()| paid(budget, function(&input, &arg))))
+}
+
+/// Pays for that.
+fn meeting<'a>(budget: &Budget<'_>, one: &Val<'a>, other: &Val<'a>) -> Out<'a, ()> {
+    let pairs = one.size()?.weight.saturating_mul(other.size()?.weight);
+    budget.work(usize::try_from(pairs / 64).unwrap_or(usize::MAX).saturating_add(1))
 }

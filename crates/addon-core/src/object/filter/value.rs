@@ -5,9 +5,11 @@
 //! descends into a value, down to dropping it, then has a bounded stack, and what walks over it a bounded time, also when
 //! a value contains one and the same part a million times.
 
+mod change;
 mod engine;
 mod json;
 mod order;
+mod view;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -20,8 +22,10 @@ use serde_json::{Map, Value};
 use super::number::Num;
 use super::trace::Traced;
 
+pub(super) use change::{Growth, change_array, change_object};
 pub(super) use json::{from_json, import, preview, to_json};
 pub(super) use order::compare;
+pub(super) use view::{Dict, List};
 
 /// A value or what went wrong; an error is a value too.
 pub(super) type Res<'a, T = Val<'a>> = Result<T, Error<Val<'a>>>;
@@ -104,6 +108,11 @@ impl Size {
         Ok(())
     }
 
+    /// Steps, when so many parts of the weight take one.
+    pub(super) fn steps(self, parts: u64) -> usize {
+        usize::try_from(self.weight / parts).unwrap_or(usize::MAX)
+    }
+
     pub(super) fn text(text: &str) -> Self {
         Self {
             weight: 1 + text.len() as u64 / 16,
@@ -174,64 +183,6 @@ impl PartialOrd for Text<'_> {
 impl Ord for Text<'_> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (**self).cmp(&**other)
-    }
-}
-
-/// An array, whoever owns it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum List<'v, 'a> {
-    Own(&'v [Val<'a>]),
-    Raw(&'a [Value]),
-}
-
-impl<'v, 'a> List<'v, 'a> {
-    pub(super) fn len(self) -> usize {
-        match self {
-            Self::Own(items) => items.len(),
-            Self::Raw(items) => items.len(),
-        }
-    }
-
-    pub(super) fn get(self, index: usize) -> Option<Val<'a>> {
-        match self {
-            Self::Own(items) => items.get(index).cloned(),
-            Self::Raw(items) => items.get(index).map(import),
-        }
-    }
-
-    pub(super) fn iter(self) -> impl Iterator<Item = Val<'a>> + use<'v, 'a> {
-        (0..self.len()).filter_map(move |index| self.get(index))
-    }
-}
-
-/// An object, whoever owns it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Dict<'v, 'a> {
-    Own(&'v BTreeMap<Text<'a>, Val<'a>>),
-    Raw(&'a Map<String, Value>),
-}
-
-impl<'v, 'a> Dict<'v, 'a> {
-    pub(super) fn len(self) -> usize {
-        match self {
-            Self::Own(entries) => entries.len(),
-            Self::Raw(map) => map.len(),
-        }
-    }
-
-    pub(super) fn get(self, key: &str) -> Option<Val<'a>> {
-        match self {
-            Self::Own(entries) => entries.get(key).cloned(),
-            Self::Raw(map) => map.get(key).map(import),
-        }
-    }
-
-    /// In the order of the keys.
-    pub(super) fn iter(self) -> Box<dyn Iterator<Item = (Text<'a>, Val<'a>)> + 'v> {
-        match self {
-            Self::Own(entries) => Box::new(entries.iter().map(|(key, value)| (key.clone(), value.clone()))),
-            Self::Raw(map) => Box::new(map.iter().map(|(key, value)| (Text::Raw(key), import(value)))),
-        }
     }
 }
 
@@ -381,88 +332,4 @@ impl<'a> Val<'a> {
         }
         self.as_dict().map(|dict| dict.iter().map(|(_, value)| value).collect())
     }
-}
-
-/// What a change of a container did to its size.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Growth {
-    pub(super) added: Size,
-    pub(super) removed: u64,
-}
-
-impl Growth {
-    /// One value took the place of another.
-    pub(super) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
-        Ok(Self {
-            added: new.size()?,
-            removed: old.weight,
-        })
-    }
-}
-
-impl Size {
-    fn grow(&mut self, growth: Growth) {
-        self.hold(growth.added);
-        self.weight = self.weight.saturating_sub(growth.removed).max(1);
-    }
-}
-
-/// Gives the items of an array to `change`; one of the input is copied first, one that others hold too.
-/// Also says how many items had to be copied.
-pub(super) fn change_array<'a, T>(
-    value: &mut Val<'a>,
-    change: impl FnOnce(&mut Vec<Val<'a>>) -> Res<'a, (T, Growth)>,
-) -> Res<'a, (T, usize)> {
-    let mut copied = 0;
-    if let Val::RawArr(items) = *value {
-        copied = items.len();
-        *value = Val::array(items.iter().map(import).collect())?;
-    }
-    let Val::Arr(array) = value else {
-        return Err(fault("expected an array"));
-    };
-    if Rc::strong_count(array) > 1 {
-        copied = array.items.len();
-    }
-    let array = Rc::make_mut(array);
-    let (result, growth) = change(&mut array.items)?;
-    array.size.grow(growth);
-    if array.size.check().is_err() {
-        array.size = Size { weight: 1, depth: 0 };
-        for item in &array.items {
-            array.size.hold(item.size()?);
-        }
-        array.size.check()?;
-    }
-    Ok((result, copied))
-}
-
-/// The same for an object.
-pub(super) fn change_object<'a, T>(
-    value: &mut Val<'a>,
-    change: impl FnOnce(&mut BTreeMap<Text<'a>, Val<'a>>) -> Res<'a, (T, Growth)>,
-) -> Res<'a, (T, usize)> {
-    let mut copied = 0;
-    if let Val::RawObj(map) = *value {
-        copied = map.len();
-        *value = Val::object(map.iter().map(|(key, item)| (Text::Raw(key), import(item))).collect())?;
-    }
-    let Val::Obj(object) = value else {
-        return Err(fault("expected an object"));
-    };
-    if Rc::strong_count(object) > 1 {
-        copied = object.entries.len();
-    }
-    let object = Rc::make_mut(object);
-    let (result, growth) = change(&mut object.entries)?;
-    object.size.grow(growth);
-    if object.size.check().is_err() {
-        object.size = Size { weight: 1, depth: 0 };
-        for (key, item) in &object.entries {
-            object.size.hold(Size::text(key));
-            object.size.hold(item.size()?);
-        }
-        object.size.check()?;
-    }
-    Ok((result, copied))
 }

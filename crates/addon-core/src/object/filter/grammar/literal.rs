@@ -9,6 +9,9 @@ use super::{Grammar, Parsed, Tree, levels};
 /// The filters whose first argument is a regular expression.
 const TAKE_EXPRESSIONS: [&str; 8] = ["test", "match", "capture", "scan", "split", "splits", "sub", "gsub"];
 
+/// From how many bytes on a text is counted when it is used.
+const LONG: usize = 512;
+
 impl<'s> Grammar<'s> {
     /// A term with its suffixes.
     pub(super) fn term(&mut self) -> Parsed<Tree<'s>> {
@@ -194,7 +197,7 @@ impl<'s> Grammar<'s> {
             below = below
                 .max(key.height)
                 .max(value.as_ref().map_or(0, |value| value.height));
-            entries.push((key.node, value.map(|value| value.node)));
+            entries.push(lower::entry(key.node, value.map(|value| value.node)));
             if !self.eat(",")? {
                 self.expect("}")?;
                 break;
@@ -263,7 +266,13 @@ impl<'s> Grammar<'s> {
             }
         }
         if !plain.is_empty() || parts.is_empty() {
-            parts.push(lower::text(self.keep(plain)));
+            let long = plain.len() > LONG;
+            let text = lower::text(self.keep(plain));
+            parts.push(if long {
+                lower::pipe(text, lower::call("!heft", Vec::new()))
+            } else {
+                text
+            });
         }
         let below = below + 1 + levels(parts.len());
         self.tree(lower::join(parts, |left, right| lower::binary("+", left, right)), below)

@@ -9,7 +9,7 @@ use super::super::fault as say;
 use super::super::number::Num;
 use super::super::value::{Dict, Growth, Res, Size, Text, Val, change_array, change_object, compare};
 use super::{Cv, Out, Outs, Row, budget, one, paid, unary, values};
-use crate::object::filter::budget::Budget;
+use crate::object::filter::budget::{Budget, weighing};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -57,8 +57,9 @@ fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget<'_>, Val<'a>, Val<'a>)
 fn relation(cv: Cv<'_>, holds: fn(Ordering) -> bool) -> Outs<'_> {
     operator(cv, |budget, left, right| {
         // Comparing takes as long as the smaller of the two is heavy, at most.
-        let weight = left.size()?.weight.min(right.size()?.weight);
-        budget.work(usize::try_from(weight / 8).unwrap_or(usize::MAX))?;
+        if left.kind() == right.kind() {
+            budget.work(left.size()?.steps(8).min(right.size()?.steps(8)))?;
+        }
         Ok(Val::Bool(holds(compare(&left, &right))))
     })
 }
@@ -82,6 +83,9 @@ pub(super) fn add<'a>(budget: &Budget<'_>, mut left: Val<'a>, right: Val<'a>) ->
         }
         let more: Vec<Val<'a>> = second.iter().collect();
         budget.memory(more.len())?;
+        for item in &more {
+            budget.work(weighing(item)?)?;
+        }
         let ((), copied) = change_array(&mut left, |items| {
             let mut added = Size::default();
             for item in &more {

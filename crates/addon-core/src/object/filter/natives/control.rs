@@ -3,7 +3,7 @@
 use jaq_core::box_iter::box_once;
 use jaq_core::{Bind, Error, Exn};
 
-use super::super::budget::Stop;
+use super::super::budget::{Stop, cells, weighing};
 use super::super::fault as say;
 use super::super::prelude;
 use super::super::value::{Burst, Val, compare, fault};
@@ -28,6 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("!enter", values(0), |cv| one(budget(&cv).enter().map(|()| cv.1))),
         ("!watch", values(0), |cv| one(budget(&cv).watch().map(|()| cv.1))),
         ("!deeper", values(1), deeper),
+        ("!heft", values(0), heft),
         ("!collect", filters(1), collect),
         ("!last_or_same", filters(1), last_or_same),
         ("!burst", filters(1), burst),
@@ -51,6 +52,12 @@ pub(super) fn rows() -> Vec<Row> {
                 .map_or(Ok(Val::Bool(true)), |out| out.map(|_| Val::Bool(false))))
         }),
         ("!range", values(3), range),
+    ]
+}
+
+/// Errors, the end, and what is around a filter.
+pub(super) fn surroundings() -> Vec<Row> {
+    vec![
         ("error", values(0), |cv| one(Err(Exn::from(Error::new(cv.1.plain()))))),
         ("error", values(1), |cv| {
             binary(cv, |_, message| Err(Error::new(message.clone())))
@@ -81,6 +88,13 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
+/// Pays for what the engine does with a value: to copy a long text, to weigh what goes into an object.
+fn heft((context, input): Cv<'_>) -> Outs<'_> {
+    let budget = context.data().budget;
+    let steps = weighing(&input).map_err(Exn::from);
+    one(steps.and_then(|steps| budget.work(steps)).map(|()| input))
+}
+
 fn deeper(mut cv: Cv<'_>) -> Outs<'_> {
     let depth = cv.0.pop_var().as_num().map_or(0, super::super::number::Num::int);
     if depth >= MAX_REENTRIES {
@@ -97,11 +111,12 @@ fn collect(mut cv: Cv<'_>) -> Outs<'_> {
         let mut items = Vec::new();
         for item in filter.run((context, cv.1)) {
             let item = item?.plain();
+            budget.work(weighing(&item)?)?;
             weight += item.size()?.weight;
             if weight > super::super::value::MAX_WEIGHT {
                 return Err(budget.stop(Stop::Memory));
             }
-            budget.memory(super::super::budget::cells(&item).min(64))?;
+            budget.memory(cells(&item).min(64))?;
             items.push(item);
         }
         Ok(Val::array(items)?)

@@ -8,7 +8,7 @@ use super::super::fault as say;
 use super::super::number::Num;
 use super::super::trace::occurrences;
 use super::super::value::{Res, Val, compare, fault};
-use super::{Cv, Out, Outs, Row, binary, budget, one, paid, unary, values};
+use super::{Cv, Out, Outs, Row, binary, budget, crossing, one, paid, unary, values};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -21,12 +21,8 @@ pub(super) fn rows() -> Vec<Row> {
         ("flatten", values(1), |cv| {
             binary(cv, |input, depth| flatten(input, Some(depth)))
         }),
-        ("min", values(0), |cv| {
-            unary(cv, |input| Ok(extreme(items("min", input)?, None, Ordering::Greater)))
-        }),
-        ("max", values(0), |cv| {
-            unary(cv, |input| Ok(extreme(items("max", input)?, None, Ordering::Less)))
-        }),
+        ("min", values(0), |cv| most(cv, "min", Ordering::Greater)),
+        ("max", values(0), |cv| most(cv, "max", Ordering::Less)),
         ("!min_by", values(1), |cv| {
             by(
                 cv,
@@ -56,22 +52,28 @@ pub(super) fn rows() -> Vec<Row> {
         ("!unique_by", values(1), |cv| {
             by(cv, |values, keys| unique(sort(values, keys)), "unique_by")
         }),
+    ]
+}
+
+/// Shape and searching.
+pub(super) fn searches() -> Vec<Row> {
+    vec![
         ("transpose", values(0), |cv| unary(cv, |input| transpose(input))),
         ("bsearch", values(1), |cv| {
             binary(cv, |input, wanted| bsearch(input, wanted))
         }),
         ("indices", values(1), |cv| {
-            binary(cv, |input, wanted| {
+            crossing(cv, |input, wanted| {
                 found("indices", input, wanted, |starts| Val::array(starts.collect()))
             })
         }),
         ("index", values(1), |cv| {
-            binary(cv, |input, wanted| {
+            crossing(cv, |input, wanted| {
                 found("index", input, wanted, |starts| Ok(starts.next().unwrap_or(Val::Null)))
             })
         }),
         ("rindex", values(1), |cv| {
-            binary(cv, |input, wanted| {
+            crossing(cv, |input, wanted| {
                 found("rindex", input, wanted, |starts| Ok(starts.last().unwrap_or(Val::Null)))
             })
         }),
@@ -178,6 +180,13 @@ fn effort<'a>(cv: &Cv<'a>, value: &Val<'a>) -> Out<'a, ()> {
     let length = value.as_list().map_or(0, super::super::value::List::len);
     let levels = usize::BITS - length.leading_zeros();
     budget(cv).work((weight / 8).saturating_mul(levels as usize))
+}
+
+fn most<'a>(cv: Cv<'a>, name: &str, worse: Ordering) -> Outs<'a> {
+    if let Err(stop) = effort(&cv, &cv.1) {
+        return one(Err(stop));
+    }
+    unary(cv, |input| Ok(extreme(items(name, input)?, None, worse)))
 }
 
 fn sorted<'a>(cv: Cv<'a>, name: &str, finish: fn(Vec<Keyed<'a>>) -> Res<'a>) -> Outs<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::fault as say;
 use super::super::number::Num;
 use super::super::value::{Res, Text, Val, compare, from_json, to_json};
-use super::{Row, binary, unary, values};
+use super::{Row, binary, crossing, unary, values};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("keys", values(0), |cv| unary(cv, |input| keys(input))),
         ("has", values(1), |cv| binary(cv, |input, key| has(input, key))),
         ("contains", values(1), |cv| {
-            binary(cv, |input, part| contains(input, part).map(Val::Bool))
+            crossing(cv, |input, part| contains(input, part).map(Val::Bool))
         }),
         ("to_entries", values(0), |cv| unary(cv, |input| to_entries(input))),
         ("from_entries", values(0), |cv| unary(cv, |input| from_entries(input))),

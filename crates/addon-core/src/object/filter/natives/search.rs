@@ -6,13 +6,17 @@ use std::rc::Rc;
 use super::super::fault as say;
 use super::super::trace::{self, Traced};
 use super::super::value::{Val, compare, fault, preview};
-use super::{Cv, Out, Outs, Row, budget, filters, one, paid, values};
+use super::{Cv, Out, Outs, Row, budget, filters, meeting, one, paid, values};
+use crate::object::filter::budget::{Budget, breadth};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
         ("!index", values(2), |mut cv| {
             let (base, key) = (cv.0.pop_var(), cv.0.pop_var());
-            one(paid(budget(&cv), trace::step(&base, &key)))
+            if let Err(stop) = lookup(budget(&cv), &base, &key) {
+                return one(Err(stop));
+            }
+            one(trace::step(&base, &key).map_err(Exn::from))
         }),
         ("!slice", values(3), slice),
         ("!slot", values(1), slot),
@@ -21,13 +25,25 @@ pub(super) fn rows() -> Vec<Row> {
         ("path", filters(1), path),
         ("getpath", values(1), |mut cv| {
             let path = cv.0.pop_var();
-            one(getpath(&cv.1, &path))
+            let work = budget(&cv).work(1 + breadth(&path) * 8);
+            one(work.and_then(|()| getpath(&cv.1, &path)))
         }),
     ]
 }
 
+/// Pays for a step: one by an array looks for its items everywhere, one into a text counts characters.
+fn lookup<'a>(budget: &Budget<'_>, base: &Val<'a>, key: &Val<'a>) -> Out<'a, ()> {
+    if key.as_list().is_some() {
+        return meeting(budget, base, key);
+    }
+    budget.work(1 + base.as_str().map_or(0, |_| breadth(base)))
+}
+
 fn slice(mut cv: Cv<'_>) -> Outs<'_> {
     let (base, end, start) = (cv.0.pop_var(), cv.0.pop_var().plain(), cv.0.pop_var().plain());
+    if let Err(stop) = lookup(budget(&cv), &base, &start) {
+        return one(Err(stop));
+    }
     let sliced = match &base {
         Val::Traced(traced) => trace::slice(&traced.value, &start, &end)
             .and_then(|value| traced.child(say::slice_key(start.clone(), end.clone())?, value)),

@@ -48,6 +48,12 @@ pub(super) fn rows() -> Vec<Row> {
                 Ok(Val::from(text("ascii_upcase", input)?.to_ascii_uppercase()))
             })
         }),
+    ]
+}
+
+/// Between texts and arrays.
+pub(super) fn conversions() -> Vec<Row> {
+    vec![
         ("explode", values(0), |cv| {
             unary(cv, |input| {
                 let codes = text("explode", input)?

@@ -7,7 +7,7 @@ use super::super::number::Num;
 use super::super::trace;
 use super::super::value::{Growth, Res, Size, Text, Val, change_array, change_object, fault};
 use super::{Cv, Out, Outs, Row, budget, filters, one, search, values};
-use crate::object::filter::budget::Budget;
+use crate::object::filter::budget::{Budget, weighing};
 
 /// Beyond this index no array is extended.
 const MAX_INDEX: i64 = 0x800_0000;
@@ -95,6 +95,7 @@ fn setpath<'a>(budget: &Budget<'_>, mut value: Val<'a>, path: &Val<'a>, new: &Va
     };
     let result = put(&mut value, &keys, new, &mut copied);
     budget.memory(copied + keys.len())?;
+    budget.work(weighing(new)?)?;
     match result {
         Ok(()) => Ok(value),
         Err(why) => Err(Exn::from(shown(&value, &why))),
