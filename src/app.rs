@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::error;
 
 use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
@@ -140,26 +140,17 @@ async fn build(
     let meters = Arc::new(start::meters(settings));
     let (trouble, told_trouble) = watch::channel(None);
     let watched = Arc::new(OnceLock::new());
-    let outside = Outside {
-        doors: doors.clone(),
-        meters: Arc::clone(&meters),
-        trouble: told_trouble,
-        monitors: Arc::clone(&watched),
-    };
+    let outside = Outside::new(&doors, &meters, told_trouble, &watched);
     let socket = listen(settings, levels, parts, &outside).await?;
 
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
-    let address = start::address(settings, environment);
-    let namespace = start::namespace(settings, &address)?;
-    let cluster = {
-        let dir = start::private_dir(settings, environment, &tmp)?;
-        Cluster::connect(&address, &namespace, dir.as_deref(), Arc::clone(&meters)).await?
-    };
-    info!(server = cluster.server(), namespace, "Cluster is configured");
+    let cluster = start::connect(settings, environment, &tmp, &meters).await?;
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
-        helm = Some(start::helm(modules, environment, &cluster, &tmp, spawner.clone())?);
+        let found = start::helm(modules, environment, &cluster, &tmp, spawner.clone())?;
+        start::check_helm(&found).await;
+        helm = Some(found);
         config_map.clone_from(&modules.config_map);
         parts.spawn(
             "the watch of the ConfigMap",
@@ -189,12 +180,9 @@ async fn build(
         relay: start::relay(settings),
         holds: jobs::release::Holds::default(),
     });
-    if let Some(helm) = &tools.helm {
-        start::check_helm(helm).await;
-    }
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let notices = Notices::new(meters, settings.program(), config_map);
+    let notices = Notices::new(meters, start::mode(settings), config_map);
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
@@ -206,6 +194,17 @@ struct Outside {
     meters: Arc<Meters>,
     trouble: probe::Trouble,
     monitors: Arc<OnceLock<Monitors>>,
+}
+
+impl Outside {
+    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, monitors: &Arc<OnceLock<Monitors>>) -> Self {
+        Self {
+            doors: doors.clone(),
+            meters: Arc::clone(meters),
+            trouble,
+            monitors: Arc::clone(monitors),
+        }
+    }
 }
 
 /// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.

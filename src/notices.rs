@@ -11,27 +11,27 @@ use std::time::Duration;
 
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Notice;
+use addon_core::operator::policy::Mode;
 use tracing::{debug, error, info, warn};
 
 use crate::meters::Meters;
-use crate::settings::Program;
 use records::{Run, seconds};
 
 /// Where notices go.
 #[derive(Debug, Clone)]
 pub struct Notices {
     meters: Arc<Meters>,
-    program: Program,
+    mode: Mode,
     /// Its name, which the core has no need to know.
     config_map: String,
 }
 
 impl Notices {
     /// Notices that move these meters, and name this `ConfigMap` when they are about it.
-    pub fn new(meters: Arc<Meters>, program: Program, config_map: String) -> Self {
+    pub fn new(meters: Arc<Meters>, mode: Mode, config_map: String) -> Self {
         Self {
             meters,
-            program,
+            mode,
             config_map,
         }
     }
@@ -39,16 +39,16 @@ impl Notices {
     /// Writes the notice to the log and counts it. It took so long to decide what it is about.
     pub fn tell(&self, notice: &Notice, decided_in: Duration) {
         metered::count(notice, &self.meters, decided_in);
-        log(notice, self.program, &self.config_map);
+        log(notice, self.mode, &self.config_map);
     }
 }
 
-fn log(notice: &Notice, program: Program, config_map: &str) {
+fn log(notice: &Notice, mode: Mode, config_map: &str) {
     match notice {
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
-        Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(program, hook, labels)),
+        Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(mode, hook, labels)),
         Notice::HookSucceeded { hook, labels, usage } => {
-            records::hook_succeeded(&Run::of(program, hook, labels), *usage);
+            records::hook_succeeded(&Run::of(mode, hook, labels), *usage);
         }
         Notice::HookFailed {
             hook,
@@ -58,7 +58,7 @@ fn log(notice: &Notice, program: Program, config_map: &str) {
             attempts,
             retry_in,
         } => {
-            let run = Run::of(program, hook, labels);
+            let run = Run::of(mode, hook, labels);
             if *allowed {
                 records::hook_allowed_to_fail(&run, failure);
             } else {

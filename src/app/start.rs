@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -199,11 +200,7 @@ fn no_tmp_dir(settings: &Settings, source: io::Error) -> StartError {
 
 /// Where the kubeconfig for children goes. Hooks that stand alone need none when their own environment leads to our
 /// cluster.
-pub(super) fn private_dir(
-    settings: &Settings,
-    environment: &Environment,
-    tmp: &TmpDir,
-) -> Result<Option<PathBuf>, StartError> {
+fn private_dir(settings: &Settings, environment: &Environment, tmp: &TmpDir) -> Result<Option<PathBuf>, StartError> {
     if matches!(settings.work, Work::Hooks(_)) && leads_to_our_cluster(settings, environment) {
         return Ok(None);
     }
@@ -220,7 +217,7 @@ pub(super) fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartErr
     resolved.map(Some).map_err(|source| StartError::HooksDir { source })
 }
 
-pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {
+fn address(settings: &Settings, environment: &Environment) -> Address {
     Address {
         kube_config: settings.kube.config.clone(),
         context: settings.kube.context.clone(),
@@ -229,8 +226,23 @@ pub(super) fn address(settings: &Settings, environment: &Environment) -> Address
     }
 }
 
+/// The cluster that we were told of. No request is made yet.
+pub(super) async fn connect(
+    settings: &Settings,
+    environment: &Environment,
+    tmp: &TmpDir,
+    meters: &Arc<Meters>,
+) -> Result<Cluster, StartError> {
+    let address = address(settings, environment);
+    let namespace = namespace(settings, &address)?;
+    let dir = private_dir(settings, environment, tmp)?;
+    let cluster = Cluster::connect(&address, &namespace, dir.as_deref(), Arc::clone(meters)).await?;
+    info!(server = cluster.server(), namespace, "Cluster is configured");
+    Ok(cluster)
+}
+
 /// Where modules are released to; for hooks alone it matters to their webhooks only.
-pub(super) fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
+fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
     let found = match &settings.namespace {
         Some(namespace) => Some(namespace.clone()),
         None => kubeconfig::namespace(address)?,
@@ -339,13 +351,21 @@ fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool 
     kube.context.is_none() && kube.server.is_none() && (kube.config.is_empty() || kube.config == said)
 }
 
+/// What there is to do, as decisions know it.
+pub(super) fn mode(settings: &Settings) -> Mode {
+    match settings.work {
+        Work::Modules(_) => Mode::Addons,
+        Work::Hooks(_) => Mode::Hooks,
+    }
+}
+
 pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
     let modules = match &settings.work {
         Work::Modules(modules) => Some(modules),
         Work::Hooks(_) => None,
     };
     Policy {
-        mode: modules.map_or(Mode::Hooks, |_| Mode::Addons),
+        mode: mode(settings),
         strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
         hook_slots: settings.hooks.slots.get(),
         review_slots: settings.hooks.slots.get().div_ceil(4).max(2),

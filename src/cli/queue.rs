@@ -66,7 +66,7 @@ impl Queue {
                 if watch {
                     show_again(&socket, &path, watch_interval)
                 } else {
-                    show(&socket.get(&path)?)
+                    print(&socket.get(&path)?)
                 }
             }
             QueueCommand::Main => show(&socket.get(&format!("/queue/main.{extension}"))?),

@@ -143,15 +143,24 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         .await
         .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        let failure = ended_badly(tools, &finished);
-        return match tools.patcher.apply(&files.tolerated(), cancel).await {
-            Ok(()) => Err(failure),
-            Err(also) => Err(Failure {
-                report: format!("{}; {}", failure.report, also.report),
-                ..failure
-            }),
-        };
+        return Err(ended_badly(tools, &finished, &files, cancel).await);
     }
+    let (output, response) = take_over(tools, hook, &files, cancel).await?;
+    Ok(Ran {
+        output,
+        usage: usage(finished.usage),
+        response,
+        read,
+    })
+}
+
+/// Does what a hook that ended well asked for, but for what the loop has to decide.
+async fn take_over(
+    tools: &Tools,
+    hook: &HookId,
+    files: &Files,
+    cancel: &CancellationToken,
+) -> Result<(HookOutput, HookResponse), Failure> {
     let Wrote {
         values,
         metrics,
@@ -166,12 +175,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         show(tools, hook, metrics);
         tools.patcher.apply(&objects, cancel).await?;
     }
-    Ok(Ran {
-        output: values,
-        usage: usage(finished.usage),
-        response,
-        read,
-    })
+    Ok((values, response))
 }
 
 /// Reads the snapshots, all of one moment. Of objects that nobody watches any more there are none.
@@ -194,14 +198,22 @@ fn look(
     (shown, read)
 }
 
-fn ended_badly(tools: &Tools, finished: &Finished) -> Failure {
+/// Why the hook failed. Its patches that count all the same are carried out.
+async fn ended_badly(tools: &Tools, finished: &Finished, files: &Files, cancel: &CancellationToken) -> Failure {
     let complaint = finished.complaint();
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint),
         // Alerts of hooks alone match the text as the hook wrote it.
         LabelSet::HooksAlone => complaint,
     };
-    Failure::new(Class::HookFailed, report)
+    let failure = Failure::new(Class::HookFailed, report);
+    match tools.patcher.apply(&files.tolerated(), cancel).await {
+        Ok(()) => failure,
+        Err(also) => Failure {
+            report: format!("{}; {}", failure.report, also.report),
+            ..failure
+        },
+    }
 }
 
 /// Takes over what the hook measured.

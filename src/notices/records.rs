@@ -6,9 +6,8 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::HookLabels;
 use addon_core::operator::event::{SyncAction, Usage};
+use addon_core::operator::policy::Mode;
 use tracing::{debug, error, info, warn};
-
-use crate::settings::Program;
 
 pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     info!(
@@ -38,7 +37,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn of(program: Program, hook: &'a HookId, labels: &'a HookLabels) -> Self {
+    pub(super) fn of(mode: Mode, hook: &'a HookId, labels: &'a HookLabels) -> Self {
         let HookLabels {
             binding,
             binding_name,
@@ -54,9 +53,9 @@ impl<'a> Run<'a> {
             event: filled(activation),
             task: None,
         };
-        match program {
-            Program::AddonOperator => run,
-            Program::ShellOperator => Self {
+        match mode {
+            Mode::Addons => run,
+            Mode::Hooks => Self {
                 binding: filled(binding_name),
                 binding_name: None,
                 event: Some(binding),

@@ -126,7 +126,9 @@ impl Debug {
             }
             Route::HookSnapshots { name, format } => self.hook_snapshots(name, format).await?,
             Route::GlobalSnapshots(format) => {
-                let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+                let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+                // Those of modules are all shown, these only if they have any.
+                hooks.retain(|_, bindings| !bindings.is_empty());
                 document(format, &self.snapshots_by_hook(hooks))
             }
             Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format).await?,

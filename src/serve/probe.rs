@@ -173,7 +173,7 @@ async fn readyz(
         body.push_str("Startup converge in progress\n");
         StatusCode::INTERNAL_SERVER_ERROR
     };
-    stale.iter().for_each(|watch| body.push_str(&told_stale(watch)));
+    body.extend(stale.iter().map(told_stale));
     if let Some(trouble) = probe.trouble.borrow().as_deref() {
         let _ = writeln!(body, "{trouble}");
     }

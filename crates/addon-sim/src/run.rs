@@ -347,9 +347,8 @@ impl<'a> Run<'a> {
                     self.plan(50, Due::Ends(id));
                 }
             }
-            Effect::Tell(_) => {}
             // Nobody asks here.
-            Effect::Reply(..) => {}
+            Effect::Tell(_) | Effect::Reply(..) => {}
             Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
             Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
         }

@@ -43,9 +43,9 @@ pub(super) struct Files {
 
 /// What hooks read and change where there are modules.
 struct Values {
-    values: TmpFile,
-    config_values: TmpFile,
-    values_patch: TmpFile,
+    effective: TmpFile,
+    config: TmpFile,
+    patch: TmpFile,
     config_patch: TmpFile,
 }
 
@@ -96,9 +96,9 @@ impl Files {
         Ok(Self {
             contexts: tmp.file(&format!("{owner}.{kind}-{name}-binding-context-"), ".json", b"")?,
             values: Some(Values {
-                values: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
-                config_values: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
-                values_patch: tmp.file(&format!("{name}.{kind}-values-"), ".json-patch", b"")?,
+                effective: tmp.file(&format!("{of_owner}-values-"), ".json", values)?,
+                config: tmp.file(&format!("{of_owner}-config-values-"), ".json", config_values)?,
+                patch: tmp.file(&format!("{name}.{kind}-values-"), ".json-patch", b"")?,
                 config_patch: tmp.file(&format!("{name}.{kind}-config-values-"), ".json-patch", b"")?,
             }),
             responses: if *is_asked {
@@ -139,9 +139,9 @@ impl Files {
         ];
         if let Some(values) = &self.values {
             files.extend([
-                ("VALUES_PATH", &values.values),
-                ("CONFIG_VALUES_PATH", &values.config_values),
-                ("VALUES_JSON_PATCH_PATH", &values.values_patch),
+                ("VALUES_PATH", &values.effective),
+                ("CONFIG_VALUES_PATH", &values.config),
+                ("VALUES_JSON_PATCH_PATH", &values.patch),
                 ("CONFIG_VALUES_JSON_PATCH_PATH", &values.config_patch),
             ]);
         }
@@ -193,16 +193,14 @@ impl Files {
 
     fn values(&self) -> Result<HookOutput, Failure> {
         let Some(Values {
-            values_patch,
-            config_patch,
-            ..
+            patch, config_patch, ..
         }) = &self.values
         else {
             return Ok(HookOutput::default());
         };
         let read = |file: &TmpFile, kind: PatchFile| read(file, &format!("json patch for {kind}"));
         let config_patch = read(config_patch, PatchFile::Config)?;
-        let values_patch = read(values_patch, PatchFile::Values)?;
+        let values_patch = read(patch, PatchFile::Values)?;
         let written = Written {
             config_patch: &config_patch,
             values_patch: &values_patch,

@@ -1,0 +1,270 @@
+//! What is told of the operator's doings: to people through the log, and to those who count.
+
+use std::time::Duration;
+
+use super::HookLabels;
+use crate::failure::Failure;
+use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
+use crate::operator::event::{SyncAction, Usage};
+
+/// Something worth telling a person, and the source of our own metrics.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// All hooks of the owner are configured; `bindings` counts them by hook.
+    HooksConfigured {
+        /// Whose.
+        owner: Owner,
+        /// Hook name and number of its bindings.
+        bindings: Vec<(HookId, usize)>,
+    },
+    /// A hook is about to run.
+    HookStarted {
+        /// Which.
+        hook: HookId,
+        /// How it is labelled.
+        labels: HookLabels,
+    },
+    /// A hook run succeeded.
+    HookSucceeded {
+        /// Which.
+        hook: HookId,
+        /// How it is labelled.
+        labels: HookLabels,
+        /// What it used.
+        usage: Usage,
+    },
+    /// A hook run failed.
+    HookFailed {
+        /// Which.
+        hook: HookId,
+        /// How it is labelled.
+        labels: HookLabels,
+        /// Why.
+        failure: Failure,
+        /// Its binding allows that; it is not retried.
+        allowed: bool,
+        /// How often in a row, this time included.
+        attempts: u32,
+        /// When it is tried again.
+        retry_in: Option<Duration>,
+    },
+    /// Two bindings claim to be one webhook: the first of them is asked.
+    ReviewClash {
+        /// Which, and whose.
+        failure: Failure,
+    },
+    /// A hook waits for its first runs; its objects are watched.
+    MonitorsStarted {
+        /// Which hook.
+        hook: HookId,
+        /// From job start to end.
+        took: Duration,
+    },
+    /// The objects of a hook cannot be watched; it is retried.
+    MonitorsFailed {
+        /// Which hook.
+        hook: HookId,
+        /// Why.
+        failure: Failure,
+        /// How often in a row.
+        attempts: u32,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// The schedules of a hook count from now on.
+    SchedulesEnabled {
+        /// Which hook.
+        hook: HookId,
+    },
+    /// First runs are over: from now on changes reach the hook.
+    EventsUnlocked {
+        /// Which hook.
+        hook: HookId,
+        /// Which of its bindings.
+        bindings: Vec<BindingName>,
+    },
+    /// An enabled script answered.
+    ScriptAnswered {
+        /// Whose script.
+        module: ModuleName,
+        /// What it used.
+        usage: Usage,
+    },
+    /// An enabled script failed: the module stays as it is until it answers.
+    ScriptFailed {
+        /// Whose script.
+        module: ModuleName,
+        /// Why.
+        failure: Failure,
+        /// When it is asked again.
+        retry_in: Duration,
+    },
+    /// A module is switched on or off, with the source that decided.
+    ModuleSwitched {
+        /// Which.
+        module: ModuleName,
+        /// On or off.
+        enabled: bool,
+        /// Who said so, and why.
+        reason: String,
+    },
+    /// A module reached the state its values want.
+    ModuleReady {
+        /// Which.
+        module: ModuleName,
+        /// What the release needed; `None` without a chart.
+        action: Option<SyncAction>,
+        /// From the start of the run.
+        took: Duration,
+        /// `OperatorStartup` during the first converge, else empty.
+        activation: &'static str,
+    },
+    /// A run of a module failed; it is retried, the others go on.
+    ModuleFailed {
+        /// Which.
+        module: ModuleName,
+        /// What was being done.
+        step: &'static str,
+        /// Why.
+        failure: Failure,
+        /// How often in a row.
+        attempts: u32,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// Helm work of a module ended well after this long.
+    HelmFinished {
+        /// Which.
+        module: ModuleName,
+        /// What had to be done.
+        action: SyncAction,
+        /// From job start to end.
+        took: Duration,
+        /// `OperatorStartup` during the first converge, else empty.
+        activation: &'static str,
+    },
+    /// A module's release and hooks are gone.
+    ModuleDeleted {
+        /// Which.
+        module: ModuleName,
+    },
+    /// Removing a module failed; it is retried.
+    ModuleDeleteFailed {
+        /// Which.
+        module: ModuleName,
+        /// Why.
+        failure: Failure,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// A release of ours without a module was removed.
+    ReleasePurged {
+        /// Its name.
+        release: String,
+    },
+    /// Removing it failed; it is retried.
+    PurgeFailed {
+        /// Its name.
+        release: String,
+        /// Why.
+        failure: Failure,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// Releases without a module that are not removed, and why.
+    PurgeHeld {
+        /// Their names.
+        releases: Vec<String>,
+        /// Why they stay.
+        reason: String,
+    },
+    /// A module cannot be run as it is declared.
+    ModuleBlocked {
+        /// Which.
+        module: ModuleName,
+        /// Why: a cycle, a missing name, files that cannot be read.
+        failure: Failure,
+    },
+    /// A converge began.
+    ConvergeStarted {
+        /// What set it off.
+        reason: String,
+    },
+    /// A converge ended.
+    ConvergeFinished {
+        /// What had set it off.
+        reason: String,
+        /// How long it took.
+        took: Duration,
+        /// It was the first: the operator is ready now.
+        first: bool,
+        /// Modules that have not succeeded yet.
+        failing: Vec<ModuleName>,
+    },
+    /// A key of the ConfigMap cannot be used; its last good value stays in force.
+    ConfigRejected {
+        /// Which key.
+        key: String,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// The ConfigMap changed and was taken over.
+    ConfigApplied {
+        /// The keys that mean something else now.
+        keys: Vec<String>,
+    },
+    /// The ConfigMap does not exist; what was last good stays in force.
+    ConfigMissing,
+    /// A section for a module that does not exist was kept and ignored.
+    ConfigUnknown {
+        /// The keys.
+        keys: Vec<String>,
+    },
+    /// Something of our own that must succeed before we go on failed; it is retried.
+    StepFailed {
+        /// What was attempted.
+        step: String,
+        /// Why it failed.
+        failure: Failure,
+        /// It failed for the same reason the time before.
+        again: bool,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// Tasks left a queue without being run.
+    TasksDropped {
+        /// From which queue.
+        queue: QueueName,
+        /// How many.
+        count: usize,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A queue had grown too long: tasks of one hook became one, and no context without a group was lost.
+    TasksCompacted {
+        /// In which queue.
+        queue: QueueName,
+        /// Whose tasks.
+        hook: HookId,
+        /// How many went into the earliest one.
+        count: usize,
+    },
+    /// How long a task had waited when it began.
+    TaskWaited {
+        /// In which queue.
+        queue: QueueName,
+        /// The task's hook, if it is one.
+        hook: Option<HookId>,
+        /// The task's module, if it has one.
+        module: Option<ModuleName>,
+        /// The task's binding or kind.
+        binding: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// The shutdown began; what still runs is given time.
+    ShuttingDown {
+        /// How many jobs still run.
+        running: usize,
+    },
+}
