@@ -241,7 +241,7 @@ impl Operator {
     }
 
     /// The runs and removals that have not begun will be decided anew.
-    fn drop_waiting_runs(&mut self) {
+    pub(super) fn drop_waiting_runs(&mut self) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         let mut count = 0;
         for lane in lanes.into_iter().filter(|lane| matches!(lane, Lane::Module(_))) {

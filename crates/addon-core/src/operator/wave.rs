@@ -27,6 +27,8 @@ pub(super) struct Wave {
 impl Operator {
     /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
+        // What was asked for since the converge settled gets its turn with the others, or is held.
+        self.drop_waiting_runs();
         let wanted = self.wanted();
         let mut removals = VecDeque::new();
         for name in self.modules_in_order() {
