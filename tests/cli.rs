@@ -215,7 +215,7 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     let list = wait_for("the debug socket", || {
         Some(place.run(&ready)).filter(|(code, ..)| *code == 0)
     });
-    assert_eq!(list.1, "{\"enabledModules\":[]}\n");
+    assert_eq!(list.1, "{\"enabledModules\":[]}\n\n");
     wait_for("a word about the API server", || {
         let log = fs_err::read_to_string(place.path("log")).unwrap();
         log.contains("http://127.0.0.1:1").then_some(())
@@ -233,9 +233,9 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
         "{why}"
     );
     let (_, values, _) = place.run(&["module", "values", "one"]);
-    assert_eq!(values, "size: 1\n");
+    assert_eq!(values, "size: 1\n\n");
     let (code, out, err) = place.run(&["module", "values", "nowhere"]);
-    assert_eq!((code, out.as_str()), (0, "module not found\n"));
+    assert_eq!((code, out.as_str()), (0, "module not found\n\n"));
     assert_eq!(err, "hint: `addon-operator module list -o wide` names all modules\n");
     assert_eq!(
         place.run(&["config", "set", "log.level", "error"]),

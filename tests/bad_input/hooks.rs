@@ -107,8 +107,8 @@ fn a_values_patch_outside_of_the_modules_section() {
         ],
     );
     operator.wait_for(&["some modules still fail", "\"modules\":\"victim\""]);
-    assert_eq!(operator.ask("module values victim"), "size: small\n");
-    assert_eq!(operator.ask("module values good"), "size: small\n");
+    assert_eq!(operator.ask("module values victim"), "size: small\n\n");
+    assert_eq!(operator.ask("module values good"), "size: small\n\n");
     assert_says(
         &operator.ask("module why victim"),
         &["hooks/hook.sh", "unacceptable patch operation"],
