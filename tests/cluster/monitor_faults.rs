@@ -16,7 +16,7 @@ use super::monitor_wire::Wire;
 use super::world::PATIENCE;
 
 fn config_maps() -> Value {
-    json!([{"kind": "ConfigMap", "namespace": {"nameSelector": {"matchNames": ["NS"]}}, "jqFilter": "/data/x",
+    json!([{"kind": "ConfigMap", "namespace": {"nameSelector": {"matchNames": ["NS"]}}, "jqFilter": ".data.x",
         "fieldSelector": {"matchExpressions": [
             {"field": "metadata.name", "operator": "!=", "value": "kube-root-ca.crt"}]}}])
 }

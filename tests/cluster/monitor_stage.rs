@@ -203,12 +203,12 @@ fn show(view: &ObjectView) -> String {
     }
 }
 
-/// Stands for a filter language in which a text is a pointer into the object, or several with commas between.
+/// Stands for a filter language that can fail and panic: paths into the object, `.data.x`, with commas between.
 pub(crate) fn pointer(text: &str) -> Result<Sieve, String> {
-    if !text.starts_with('/') {
-        return Err(format!("'{text}' is no pointer"));
+    if !text.starts_with('.') {
+        return Err(format!("'{text}' is no path"));
     }
-    let paths: Vec<String> = text.split(',').map(str::to_owned).collect();
+    let paths: Vec<String> = text.split(',').map(|path| path.replace('.', "/")).collect();
     Ok(Arc::new(move |object| {
         assert!(paths[0] != "/panic", "asked to");
         let found = paths.iter().map(|path| {
