@@ -1,3 +1,5 @@
+//! Fuzzes the filters of hooks.
+
 #![no_main]
 
 #[path = "../targets/jq.rs"]
