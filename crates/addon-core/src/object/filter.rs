@@ -75,7 +75,7 @@ impl Default for Limits {
             steps: 2_000_000,
             cells: 6_000_000,
             stack: 1200 * 1024,
-            output: MAX_WEIGHT,
+            output: MAX_WEIGHT / 4,
         }
     }
 }

@@ -98,8 +98,10 @@ fn one(out: Out<'_>) -> Outs<'_> {
 fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     let value = result?;
     budget.memory(cells(&value))?;
-    if let Val::Arr(_) | Val::Obj(_) = value {
-        budget.work(value.size()?.steps(64))?;
+    match &value {
+        Val::Arr(_) | Val::Obj(_) => budget.work(value.size()?.steps(64))?,
+        Val::Str(text) => budget.work(text.len() / 32)?,
+        _ => {}
     }
     Ok(value)
 }

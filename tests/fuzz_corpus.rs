@@ -1,0 +1,33 @@
+//! Replays what fuzzing begins with and what it has found: see fuzz/README.md.
+
+use std::path::Path;
+
+#[path = "../fuzz/targets/jq.rs"]
+mod jq;
+
+/// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut paths: Vec<_> = fs_err::read_dir(folder)
+        .expect("the corpus is in the repository")
+        .map(|entry| entry.expect("a folder that can be listed").path())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{target} has a corpus");
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, || {
+            for path in &paths {
+                let data = fs_err::read(path).expect("a file that can be read");
+                let ended = std::panic::catch_unwind(|| check(&data));
+                assert!(ended.is_ok(), "{}", path.display());
+            }
+        });
+        let ended = worker.expect("a thread can be had").join();
+        assert!(ended.is_ok(), "a text of the corpus");
+    });
+}
+
+#[test]
+fn filters() {
+    replay("jq", jq::check);
+}
