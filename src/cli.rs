@@ -91,7 +91,7 @@ struct Raw {
 /// Where the running operator is.
 #[derive(Debug, Args)]
 struct Target {
-    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/<program>/debug.socket]
+    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
 }
