@@ -129,10 +129,14 @@ impl Proxy {
             .enable_all()
             .build()
             .map_err(ProxyError::Listen)?;
-        let listener = runtime
-            .block_on(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)))
-            .map_err(ProxyError::Listen)?;
-        let address = listener.local_addr().map_err(ProxyError::Listen)?;
+        // Whoever starts it may be in a runtime of their own, which must not be blocked by another.
+        let socket = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).map_err(ProxyError::Listen)?;
+        socket.set_nonblocking(true).map_err(ProxyError::Listen)?;
+        let address = socket.local_addr().map_err(ProxyError::Listen)?;
+        let listener = {
+            let _runtime = runtime.enter();
+            TcpListener::from_std(socket).map_err(ProxyError::Listen)?
+        };
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
             address,
