@@ -34,7 +34,7 @@ impl Words<'_> {
 
     /// What both programs accept without following it.
     pub(super) fn common_remarks(&self) -> Checked<Vec<String>> {
-        let level = self.said("--log-level", self.args.log_level.as_ref(), &["LOG_LEVEL"])?;
+        let level = self.said("--log-level", self.args.shared.log_level.as_ref(), &["LOG_LEVEL"])?;
         let unknown = level.0.filter(|said| LogLevel::parse(&said.text).is_none());
         let remark = unknown.map(|said| format!("{} is '{}', which is no level: info is taken", said.name, said.text));
         Ok(remark.into_iter().collect())

@@ -2,7 +2,6 @@
 //! Never knows what a setting is for beyond that.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,7 +131,7 @@ impl Words<'_> {
     }
 
     pub(super) fn tmp_files(&self) -> Checked<TmpFiles> {
-        let value = self.args.debug_keep_tmp_files.as_ref();
+        let value = self.args.shared.debug_keep_tmp_files.as_ref();
         let kept = self
             .said("--debug-keep-tmp-files", value, &["DEBUG_KEEP_TMP_FILES"])?
             .flag()?;
@@ -168,32 +167,36 @@ impl Words<'_> {
     pub(super) fn kube(&self) -> Checked<KubeSettings> {
         let args = self.args;
         let context = self
-            .said("--kube-context", args.kube_context.as_ref(), &["KUBE_CONTEXT"])?
+            .said("--kube-context", args.shared.kube_context.as_ref(), &["KUBE_CONTEXT"])?
             .text();
-        let server = self.said("--kube-server", args.kube_server.as_ref(), &["KUBE_SERVER"])?;
+        let server = self.said("--kube-server", args.shared.kube_server.as_ref(), &["KUBE_SERVER"])?;
         let url = |text: &str| {
             let address = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
             address.is_some_and(|rest| !rest.is_empty()).then(|| text.to_owned())
         };
-        let qps = self.said("--kube-client-qps", args.kube_client_qps.as_ref(), &["KUBE_CLIENT_QPS"])?;
+        let qps = self.said(
+            "--kube-client-qps",
+            args.shared.kube_client_qps.as_ref(),
+            &["KUBE_CLIENT_QPS"],
+        )?;
         let burst = self.said(
             "--kube-client-burst",
-            args.kube_client_burst.as_ref(),
+            args.shared.kube_client_burst.as_ref(),
             &["KUBE_CLIENT_BURST"],
         )?;
-        let value = args.object_patcher_kube_client_qps.as_ref();
+        let value = args.shared.object_patcher_kube_client_qps.as_ref();
         let patch_qps = self.said(
             "--object-patcher-kube-client-qps",
             value,
             &["OBJECT_PATCHER_KUBE_CLIENT_QPS"],
         )?;
-        let value = args.object_patcher_kube_client_burst.as_ref();
+        let value = args.shared.object_patcher_kube_client_burst.as_ref();
         let patch_burst = self.said(
             "--object-patcher-kube-client-burst",
             value,
             &["OBJECT_PATCHER_KUBE_CLIENT_BURST"],
         )?;
-        let value = args.object_patcher_kube_client_timeout.as_ref();
+        let value = args.shared.object_patcher_kube_client_timeout.as_ref();
         let patch_timeout = self.said(
             "--object-patcher-kube-client-timeout",
             value,
@@ -217,7 +220,7 @@ impl Words<'_> {
 
     /// What was named must be there; what is there by custom is taken if it is.
     fn kube_config(&self) -> Checked<Vec<PathBuf>> {
-        let said = self.said("--kube-config", self.args.kube_config.as_ref(), &["KUBE_CONFIG"])?;
+        let said = self.said("--kube-config", self.args.shared.kube_config.as_ref(), &["KUBE_CONFIG"])?;
         if let Some(path) = said.parsed("the path of a kubeconfig that exists", existing_file)? {
             return Ok(vec![path]);
         }
@@ -265,13 +268,17 @@ impl Words<'_> {
         let args = self.args;
         let timeout = self.said(
             "--hook-timeout",
-            args.hook_timeout.as_ref(),
+            args.shared.hook_timeout.as_ref(),
             &["ADDON_OPERATOR_HOOK_TIMEOUT"],
         )?;
-        let slots = self.said("--hook-slots", args.hook_slots.as_ref(), &["ADDON_OPERATOR_HOOK_SLOTS"])?;
+        let slots = self.said(
+            "--hook-slots",
+            args.shared.hook_slots.as_ref(),
+            &["ADDON_OPERATOR_HOOK_SLOTS"],
+        )?;
         let proxy = self.said(
             "--log-proxy-hook-json",
-            args.log_proxy_hook_json.as_ref(),
+            args.shared.log_proxy_hook_json.as_ref(),
             &["LOG_PROXY_HOOK_JSON"],
         )?;
         Ok(HookSettings {
@@ -305,49 +312,6 @@ impl Words<'_> {
         Ok(labels::with_ours(labels.unwrap_or_default()))
     }
 
-    pub(super) fn listen(&self) -> Checked<SocketAddr> {
-        let (flag, variables) = self.program.listen_address();
-        let address = self.said(flag, self.args.prometheus_listen_address.as_ref(), variables)?;
-        let address = address.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())?;
-        let (flag, variables) = self.program.listen_port();
-        let port = self.said(flag, self.args.prometheus_listen_port.as_ref(), variables)?;
-        // Port 0 lets the system choose; the choice is logged.
-        let port = port.parsed("a port from 0 to 65535", |text| text.parse().ok())?;
-        Ok(SocketAddr::new(
-            address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            port.unwrap_or(self.program.port()),
-        ))
-    }
-
-    /// Where the debug routes are served over TCP too, if anywhere.
-    pub(super) fn debug_http(&self) -> Checked<Option<SocketAddr>> {
-        let value = self.args.debug_http_addr.as_ref();
-        let said = self.said("--debug-http-addr", value, &["DEBUG_HTTP_SERVER_ADDR"])?;
-        let read = |text: &str| match text.strip_prefix(':') {
-            Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port.parse().ok()?)),
-            None => text.parse().ok(),
-        };
-        said.parsed("an address such as 127.0.0.1:9652 or :9652", read)
-    }
-
-    pub(super) fn metrics_prefix(&self) -> Checked<String> {
-        let said = self.said(
-            "--prometheus-metrics-prefix",
-            self.args.prometheus_metrics_prefix.as_ref(),
-            self.program.metrics_prefix_variables(),
-        )?;
-        let read = |text: &str| {
-            let begins = text.chars().next().is_some_and(|c| !c.is_ascii_digit());
-            let fits = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':');
-            (begins && fits).then(|| text.to_owned())
-        };
-        let prefix = said.parsed(
-            "the beginning of a metric name: letters, digits, _ and :, no digit first",
-            read,
-        )?;
-        Ok(prefix.unwrap_or_else(|| self.program.metrics_prefix().to_owned()))
-    }
-
     /// The original looks for this one word.
     pub(super) fn queue_actions(&self) -> Checked<QueueActions> {
         let said = Setting::look_up(self.environment, "", None, &["QUEUE_ACTIONS_METRICS"])?.text();
@@ -360,15 +324,15 @@ impl Words<'_> {
     pub(super) fn log(&self) -> Checked<LogSettings> {
         let args = self.args;
         let level = self
-            .said("--log-level", args.log_level.as_ref(), &["LOG_LEVEL"])?
+            .said("--log-level", args.shared.log_level.as_ref(), &["LOG_LEVEL"])?
             .text();
-        let kind = self.said("--log-type", args.log_type.as_ref(), &["LOG_TYPE"])?;
+        let kind = self.said("--log-type", args.shared.log_type.as_ref(), &["LOG_TYPE"])?;
         let no_time = self
-            .said("--log-no-time", args.log_no_time.as_ref(), &["LOG_NO_TIME"])?
+            .said("--log-no-time", args.shared.log_no_time.as_ref(), &["LOG_NO_TIME"])?
             .flag()?;
         let requests = self.said(
             "--debug-kubernetes-api",
-            args.debug_kubernetes_api.as_ref(),
+            args.shared.debug_kubernetes_api.as_ref(),
             &["DEBUG_KUBERNETES_API"],
         )?;
         let time = if no_time { Timestamps::Left } else { Timestamps::Shown };
