@@ -1,10 +1,13 @@
 //! The watches of objects: what is built around them, what they measure, and how changes get to the loop.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use addon_core::object::filter::Filter;
 use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tracing::error;
 
 use super::parts::Parts;
@@ -19,6 +22,8 @@ use crate::serve::Loop;
 
 /// How many changes may wait for the loop before watches wait for it, too.
 const CHANGES: usize = 256;
+/// How often it is looked which watches are stale.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Monitors without a watch yet, and the tasks that carry what they see.
 pub(super) fn start(
@@ -40,12 +45,33 @@ pub(super) fn start(
     };
     let monitors = Monitors::new(cluster, kinds, sender, settings, observe);
     parts.spawn("the way of changes to the loop", carry(changes, doors.clone()));
+    parts.spawn(
+        "the report of stale watches",
+        report(monitors.clone(), Arc::clone(meters)),
+    );
     let watched = monitors.clone();
     parts.spawn("the watches", async move {
         let failure = watched.broken().await;
         error!(error = failure.report, "A watch cannot be trusted any more");
     });
     monitors
+}
+
+/// Shows which watches are stale, and takes back those that are not any more.
+async fn report(monitors: Monitors, meters: Arc<Meters>) {
+    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
+    loop {
+        sleep(LOOK).await;
+        let mut stale = BTreeSet::new();
+        for watch in monitors.stale() {
+            meters.watch_stale(&watch.kind, &watch.namespace, watch.since);
+            stale.insert((watch.kind, watch.namespace));
+        }
+        for (kind, namespace) in shown.difference(&stale) {
+            meters.watch_fresh(kind, namespace);
+        }
+        shown = stale;
+    }
 }
 
 async fn carry(mut changes: mpsc::Receiver<ObjectChange>, doors: Loop) {
