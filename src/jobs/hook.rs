@@ -4,6 +4,7 @@ mod files;
 pub mod relay;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
 use addon_core::name::{BindingName, HookId, HookName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
-use addon_core::operator::effect::HookRun;
+use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::Usage;
 use addon_core::review::response::HookResponse;
 use serde::Serialize;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue::Catalogue;
 use super::{Tools, not_ended, tail};
 use crate::cluster::monitor::Reading;
-use crate::process::{self, Finished, Output, Spawn};
+use crate::process::{self, Finished, Output, ProcessError, Spawn};
 use crate::report::Chain;
 use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
@@ -141,7 +142,7 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&error))?;
+        .map_err(|error| cut_short(&error, labels))?;
     if !finished.exit.is_success() {
         return Err(ended_badly(tools, &finished, &files, cancel).await);
     }
@@ -152,6 +153,34 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         response,
         read,
     })
+}
+
+/// How a run failed that did not come to its end. At the deadline it matters whose limit it was.
+fn cut_short(error: &ProcessError, labels: &HookLabels) -> Failure {
+    let failure = not_ended(error);
+    if failure.class == Class::TimedOut {
+        let more = "a hook that needs longer says so: 'timeout' in its binding, or in 'settings' for all of its runs";
+        failure.within(Bound(labels)).hint(more)
+    } else {
+        failure
+    }
+}
+
+/// The binding of a run: its kind, and its name where it has one of its own.
+struct Bound<'a>(&'a HookLabels);
+
+impl fmt::Display for Bound<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HookLabels {
+            binding, binding_name, ..
+        } = self.0;
+        f.write_str(binding)?;
+        if binding_name.is_empty() || binding_name == binding {
+            Ok(())
+        } else {
+            write!(f, " '{binding_name}'")
+        }
+    }
 }
 
 /// Does what a hook that ended well asked for, but for what the loop has to decide.

@@ -35,6 +35,8 @@ pub struct Run {
     pub context: BindingContext,
     /// How long the whole review may take; a run that has not ended by then is of no use to anybody.
     pub timeout: Duration,
+    /// How long this run may take, if its binding says so.
+    pub limit: Option<Duration>,
 }
 
 /// How a review goes on.
@@ -78,6 +80,7 @@ impl Review {
                 review,
             },
             timeout: route.timeout,
+            limit: route.binding.timeout,
         };
         let hook = route.hook.clone();
         (Self(Waiting::Admission { head, hook }), Progress::Run(Box::new(run)))

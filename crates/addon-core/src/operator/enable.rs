@@ -153,6 +153,7 @@ impl Operator {
             },
             contexts: vec![BindingContext::Synchronization(binding.into())],
             allow_failure: binding.allow_failure,
+            deadline: self.deadline(binding.timeout),
             first_runs: vec![id],
             is_skipped: !has_first_run(config, binding),
         })

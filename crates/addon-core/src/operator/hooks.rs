@@ -1,6 +1,7 @@
 //! Running one hook at the head of a lane, whatever the head is: a task of its own, a converge, a run, a removal.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::Operator;
 use super::effect::{HookLabels, HookRun, Job, Notice};
@@ -119,7 +120,8 @@ impl Operator {
 
     /// A hook at its place in the life of the operator or of a module.
     pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
-        let context = self.hooks.get(&hook).map(|config| BindingContext::stage(stage, config));
+        let config = self.hooks.get(&hook);
+        let context = config.map(|config| BindingContext::stage(stage, config));
         // Where hooks are alone, start-up is in no queue and under no name.
         let (binding_name, queue) = match self.policy.mode {
             Mode::Hooks => ("", ""),
@@ -134,10 +136,16 @@ impl Operator {
             },
             contexts: context.into_iter().collect(),
             allow_failure: false,
+            deadline: self.deadline(config.and_then(|config| config.timeout)),
             first_runs: Vec::new(),
             is_skipped: false,
             hook,
         }
+    }
+
+    /// How long a run may take whose hook or binding says this.
+    pub(super) fn deadline(&self, said: Option<Duration>) -> Duration {
+        said.unwrap_or(self.policy.hook_deadline)
     }
 
     /// Starts a hook that is a step of the head of a lane.
@@ -153,6 +161,7 @@ impl Operator {
             labels,
             contexts,
             allow_failure,
+            deadline,
             first_runs,
             is_skipped: _,
         } = task;
@@ -170,7 +179,7 @@ impl Operator {
             contexts,
             values: self.values.hook_values_under(&globals, &hook.owner),
             config_values: self.values.config_values_under(&globals, &hook.owner),
-            deadline: self.policy.hook_deadline,
+            deadline,
             labels: labels.clone(),
             hook: hook.clone(),
         };
@@ -274,12 +283,7 @@ impl Operator {
         let Some(doing) = self.doing.remove(lane) else {
             return;
         };
-        let name = &doing.hook.name;
-        let failure = match (&doing.hook.owner, self.policy.mode) {
-            (_, Mode::Hooks) => failure.within(format_args!("{name} FAILED")),
-            (Owner::Global, Mode::Addons) => failure.within(format_args!("global hook '{name}' failed")),
-            (Owner::Module(_), Mode::Addons) => failure.within(format_args!("module hook '{name}' failed")),
-        };
+        let failure = self.of_hook(&doing.hook, failure);
         if failure.class != Class::Defect && doing.allow_failure {
             self.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),
@@ -314,6 +318,15 @@ impl Operator {
             self.lane_failed(lane, failure);
         } else if let Owner::Module(name) = &doing.hook.owner {
             self.first_run_holds_up(name, &doing.first_runs, failure.report);
+        }
+    }
+
+    /// The failure with the name of its hook.
+    pub(super) fn of_hook(&self, HookId { owner, name }: &HookId, failure: Failure) -> Failure {
+        match (owner, self.policy.mode) {
+            (_, Mode::Hooks) => failure.within(format_args!("{name} FAILED")),
+            (Owner::Global, Mode::Addons) => failure.within(format_args!("global hook '{name}' failed")),
+            (Owner::Module(_), Mode::Addons) => failure.within(format_args!("module hook '{name}' failed")),
         }
     }
 

@@ -67,6 +67,11 @@ impl Turn {
         }
     }
 
+    /// It takes part and has not been let run.
+    pub(super) fn is_to_come(&self) -> bool {
+        matches!(self, Self::Waiting | Self::Held(_))
+    }
+
     /// It takes part and has not succeeded.
     pub(super) fn is_lacking(&self) -> bool {
         matches!(self, Self::Failed | Self::Held(_))

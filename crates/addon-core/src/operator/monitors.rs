@@ -180,6 +180,7 @@ impl Operator {
                 object: change.view,
             }],
             allow_failure: binding.allow_failure,
+            deadline: self.deadline(binding.timeout),
             first_runs: Vec::new(),
             is_skipped: false,
         };

@@ -130,8 +130,14 @@ impl Operator {
 
     fn start_review(&mut self, id: ReviewId) {
         let Some(open) = self.reviews.open.get(&id) else { return };
-        let Run { hook, context, .. } = &*open.run;
-        let (hook, contexts, until) = (hook.clone(), vec![context.clone()], open.until);
+        let Run {
+            hook,
+            context,
+            timeout: _,
+            limit,
+        } = &*open.run;
+        let (hook, contexts) = (hook.clone(), vec![context.clone()]);
+        let deadline = self.deadline(*limit).min(open.until - self.now.tick);
         let labels = labels_of(context);
         self.take_rate(&hook);
         self.tell(Notice::HookStarted {
@@ -144,7 +150,7 @@ impl Operator {
             snapshots: self.snapshots_of(&hook, &contexts),
             values: self.values.hook_values_under(&globals, &hook.owner),
             config_values: self.values.config_values_under(&globals, &hook.owner),
-            deadline: (until - self.now.tick).min(self.policy.hook_deadline),
+            deadline,
             contexts,
             labels,
             hook,
@@ -185,6 +191,7 @@ impl Operator {
                         Ended::Failed
                     }
                 };
+                let failure = self.of_hook(&hook, failure);
                 self.tell(Notice::HookFailed {
                     hook,
                     labels,

@@ -21,6 +21,10 @@ impl Operator {
             return true;
         }
         let mut anew = false;
+        if self.is_overtaken(lane, name) {
+            self.give_up_run(lane, name);
+            return true;
+        }
         if self.begin_head(lane) {
             let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
             if self.modules.get(name).is_some_and(given_up) {
@@ -42,6 +46,29 @@ impl Operator {
         });
         // Who is to be assessed anew must not wait for the next event, be the run held up or not.
         moved || anew
+    }
+
+    /// A converge took the module up while the run was under way, and its turn has not come: what it needs may be on its
+    /// way out.
+    fn is_overtaken(&self, lane: &Lane, name: &ModuleName) -> bool {
+        let begun = self.queues.head(lane).is_some_and(|head| head.begun);
+        begun && self.modules.get(name).is_some_and(|unit| unit.turn.is_to_come())
+    }
+
+    /// Ends a run between two of its steps. The one that the converge wants, if any, begins anew.
+    fn give_up_run(&mut self, lane: &Lane, name: &ModuleName) {
+        let count = self
+            .queues
+            .drop_waiting(lane, |task| matches!(task, Task::ModuleRun { .. }));
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.globals = None;
+        }
+        self.tell(Notice::TasksDropped {
+            queue: lane.queue(),
+            count,
+            reason: "a converge has taken their modules up meanwhile",
+        });
+        self.apply_deferred(name);
     }
 
     /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
@@ -202,7 +229,7 @@ impl Operator {
             })
         );
         // A run that was under way when a converge took the module up is not the one that the converge wants.
-        if !matches!(unit.turn, Turn::Waiting | Turn::Held(_)) {
+        if !unit.turn.is_to_come() {
             unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         }
         unit.globals = None;
@@ -235,7 +262,10 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life.begin_run();
             unit.globals = Some(globals);
-            unit.turn = Turn::Failed;
+            // A run from before a converge took the module up is given up after its back-off.
+            if !unit.turn.is_to_come() {
+                unit.turn = Turn::Failed;
+            }
             unit.last_failure = Some(failure.report.clone());
         }
         self.tell(Notice::ModuleFailed {

@@ -113,6 +113,7 @@ impl Operator {
             labels,
             contexts,
             allow_failure: binding.allow_failure,
+            deadline: self.deadline(binding.timeout),
             first_runs: Vec::new(),
             is_skipped: false,
         };

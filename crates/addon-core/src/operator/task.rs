@@ -1,6 +1,7 @@
 //! What waits in the queues, and how it is shown.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::effect::HookLabels;
 use super::policy::Mode;
@@ -119,6 +120,8 @@ pub(super) struct HookTask {
     pub(super) labels: HookLabels,
     pub(super) contexts: Vec<BindingContext>,
     pub(super) allow_failure: bool,
+    /// How long it may take.
+    pub(super) deadline: Duration,
     /// The monitors whose first run it is.
     pub(super) first_runs: Vec<MonitorId>,
     /// It is a first run that the hook does not want: it only opens the way for what comes after it.
@@ -236,6 +239,8 @@ impl HookTask {
     pub(super) fn absorb(&mut self, other: Self) {
         self.contexts.extend(other.contexts);
         self.first_runs.extend(other.first_runs);
+        // Also what is not told again, because a later context of its group stands for it, is still to be done.
+        self.deadline = self.deadline.max(other.deadline);
     }
 
     /// Queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.

@@ -3,6 +3,7 @@
 
 mod alone;
 mod converge;
+mod deadlines;
 mod monitors;
 mod rates;
 mod reviews;

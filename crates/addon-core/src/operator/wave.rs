@@ -304,7 +304,7 @@ impl Operator {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.enabled) else {
             return;
         };
-        if matches!(unit.turn, Turn::Waiting | Turn::Held(_)) {
+        if unit.turn.is_to_come() {
             return;
         }
         let lane = Lane::Module(name.clone());

@@ -114,6 +114,7 @@ impl Conversion {
             hook: step.hook.clone(),
             context,
             timeout: CONVERSION_TIMEOUT,
+            limit: step.limit,
         }
     }
 

@@ -68,22 +68,32 @@ pub struct Step {
     /// From which version to which.
     pub rule: ConversionRule,
     pub(super) told: Told,
+    pub(super) limit: Option<Duration>,
 }
 
 /// All conversions of one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversionRoute {
-    chain: Chain<(HookId, Told)>,
+    chain: Chain<Converter>,
+}
+
+/// Whom a rule belongs to, and how it is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Converter {
+    hook: HookId,
+    told: Told,
+    limit: Option<Duration>,
 }
 
 impl ConversionRoute {
     /// The way between two versions, if there is one.
     pub fn steps(&self, from: &str, to: &str) -> Option<Vec<Step>> {
         let path = self.chain.path(from, to)?.into_iter();
-        let steps = path.map(|(rule, (hook, told))| Step {
+        let steps = path.map(|(rule, Converter { hook, told, limit })| Step {
             hook: hook.clone(),
             rule: rule.clone(),
             told: told.clone(),
+            limit: *limit,
         });
         Some(steps.collect())
     }
@@ -162,7 +172,12 @@ impl Routes {
         for binding in &config.conversions {
             let route = self.conversion.entry(binding.crd_name.clone()).or_default();
             for rule in &binding.conversions {
-                route.chain.add(rule.clone(), (hook.clone(), Told::from(binding)));
+                let converter = Converter {
+                    hook: hook.clone(),
+                    told: Told::from(binding),
+                    limit: binding.timeout,
+                };
+                route.chain.add(rule.clone(), converter);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The bindings that a configuration can hold.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,8 @@ pub struct ScheduleBinding {
     pub crontab: Crontab,
     /// Whether a failed run is let pass.
     pub allow_failure: bool,
+    /// How long a run may take; nothing for the limit of all hooks.
+    pub timeout: Option<Duration>,
     /// Snapshots that a context brings along, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the runs.
@@ -58,6 +61,8 @@ pub struct KubernetesBinding {
     pub jq_filter: Option<String>,
     /// Whether a failed run is let pass.
     pub allow_failure: bool,
+    /// How long a run may take; nothing for the limit of all hooks.
+    pub timeout: Option<Duration>,
     /// Names of objects; empty for all.
     pub names: Vec<String>,
     /// Labels of objects.
@@ -188,6 +193,8 @@ pub struct AdmissionBinding {
     pub side_effects: SideEffects,
     /// How long the API server waits.
     pub timeout_seconds: i64,
+    /// How long a run may take; nothing for the limit of all hooks.
+    pub timeout: Option<Duration>,
     /// Conditions on requests.
     pub match_conditions: Vec<MatchCondition>,
     /// Labels of objects.
@@ -218,6 +225,8 @@ pub struct ConversionBinding {
     pub crd_name: String,
     /// Conversions that the hook can do.
     pub conversions: Vec<ConversionRule>,
+    /// How long a run may take; nothing for the limit of all hooks.
+    pub timeout: Option<Duration>,
     /// Bindings that are told as one.
     pub group: Option<String>,
     /// Snapshots that a context brings along, those of the group included.

@@ -1,9 +1,11 @@
 //! What both forms of a configuration share: the second round of checks, which comes after the form is right.
 
+use std::time::Duration;
+
 use super::binding::{LabelRequirement, LabelSelector, Operator};
 use super::fields::{Fields, Problems};
 use super::{ConfigError, HookConfig};
-use crate::hook::crontab::Crontab;
+use crate::hook::crontab::{Crontab, parse_duration};
 use crate::name::{BindingName, QueueName};
 use crate::object::filter::Filter;
 
@@ -56,6 +58,18 @@ impl Reader {
             self.note(&format!("jqFilter: compile jqFilter: {error}"));
         }
         Some(text.to_owned())
+    }
+
+    /// How long a run may take. One that has no time at all could never end well.
+    pub(super) fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<Duration> {
+        let text = fields.text("timeout")?;
+        let duration = parse_duration(text).map(|duration| Duration::try_from(duration).unwrap_or_default());
+        match duration {
+            None => self.note(&format!("timeout is invalid: '{text}' is no duration")),
+            Some(Duration::ZERO) => self.note(&format!("timeout is invalid: '{text}' is not more than nothing")),
+            Some(_) => {}
+        }
+        duration
     }
 
     pub(super) fn crontab(&mut self, text: &str) -> Option<Crontab> {

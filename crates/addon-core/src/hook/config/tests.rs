@@ -52,8 +52,8 @@ fn a_schedule_has_defaults() {
     };
     assert_eq!(
         serde_json::to_value(schedule).unwrap(),
-        json!({"name": "schedule", "crontab": "*/5 * * * *", "allowFailure": false, "includeSnapshotsFrom": [],
-            "queue": "main", "group": null}),
+        json!({"name": "schedule", "crontab": "*/5 * * * *", "allowFailure": false, "timeout": null,
+            "includeSnapshotsFrom": [], "queue": "main", "group": null}),
     );
 }
 
@@ -144,6 +144,95 @@ fn what_is_no_configuration_says_why() {
     for (text, problem) in rows {
         assert_eq!(problems(global(text)), [problem], "{text}");
     }
+}
+
+/// Every list of bindings with one item that is sound but for what is said of its timeout.
+fn with_timeout(timeout: &str) -> [(&'static str, String); 5] {
+    let rules = "rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]";
+    [
+        ("schedule", "crontab: '@daily'"),
+        ("kubernetes", "kind: Pod"),
+        ("kubernetesValidating", rules),
+        ("kubernetesMutating", rules),
+        (
+            "kubernetesCustomResourceConversion",
+            "crdName: x.y, conversions: [{fromVersion: v1, toVersion: v2}]",
+        ),
+    ]
+    .map(|(list, item)| {
+        let text = format!("configVersion: v1\n{list}: [{{name: a.b.c, {item}{timeout}}}]");
+        (list, text)
+    })
+}
+
+fn timeouts(config: &HookConfig) -> Vec<Option<Duration>> {
+    let value = serde_json::to_value(config).unwrap();
+    let lists = ["schedules", "kubernetes", "validating", "mutating", "conversions"];
+    let items = lists.iter().flat_map(|list| value[*list].as_array().unwrap());
+    items
+        .map(|item| serde_json::from_value(item["timeout"].clone()).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_binding_may_say_how_long_its_runs_may_take() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let rows = [
+        ("", "", None),
+        (", timeout: 1m30s", "", seconds(90)),
+        ("", "\nsettings: {timeout: 5s}", seconds(5)),
+        (", timeout: 1m30s", "\nsettings: {timeout: 5s}", seconds(90)),
+    ];
+    for (own, settings, timeout) in rows {
+        for (list, text) in with_timeout(own) {
+            let config = module(&format!("{text}{settings}")).unwrap();
+            assert_eq!(timeouts(&config), [timeout], "{list}{own}{settings}");
+            let back: HookConfig = serde_json::from_value(serde_json::to_value(&config).unwrap()).unwrap();
+            assert_eq!(back, config);
+        }
+    }
+    let config = global("configVersion: v1\nbeforeAll: 1\nsettings: {timeout: 5s}").unwrap();
+    assert_eq!((config.timeout, config.rate_limit), (seconds(5), None));
+    let both = "settings: {timeout: 5s, executionMinInterval: 1s, executionBurst: 2}";
+    let config = global(&format!("configVersion: v1\nbeforeAll: 1\n{both}")).unwrap();
+    assert!(config.timeout == seconds(5) && config.rate_limit.is_some());
+}
+
+#[test]
+fn a_timeout_is_a_duration_that_is_longer_than_nothing() {
+    for (timeout, problem) in [
+        ("5 minutes", "'5 minutes' is no duration"),
+        ("30", "'30' is no duration"),
+        ("''", "'' is no duration"),
+        ("0s", "'0s' is not more than nothing"),
+        ("-5s", "'-5s' is not more than nothing"),
+    ] {
+        let quoted = if timeout.starts_with('\'') {
+            timeout.to_owned()
+        } else {
+            format!("'{timeout}'")
+        };
+        for (list, text) in with_timeout(&format!(", timeout: {quoted}")) {
+            let expected = format!("invalid {list} config [0]: timeout is invalid: {problem}");
+            assert_eq!(problems(module(&text)), [expected]);
+        }
+        let text = format!("configVersion: v1\nonStartup: 1\nsettings: {{timeout: {quoted}}}");
+        assert_eq!(
+            problems(module(&text)),
+            [format!("invalid settings: timeout is invalid: {problem}")]
+        );
+    }
+    for (list, text) in with_timeout(", timeout: 30") {
+        let expected = format!(r#"{list}.timeout in body must be of type string: "number""#);
+        assert_eq!(problems(module(&text)), [expected]);
+    }
+    assert_eq!(
+        problems(module(
+            "configVersion: v1\nonStartup: 1\nsettings: {timeout: 1s, executionBurst: 1}"
+        )),
+        ["settings.executionMinInterval in body is required"],
+        "the two keys of the limit still come together"
+    );
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
         include_snapshots_from: Vec::new(),
         queue: QueueName::main(),
         group: None,
+        timeout: None,
     })
 }
 
@@ -94,6 +95,7 @@ fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<Ku
         include_snapshots_from: Vec::new(),
         queue: QueueName::main(),
         group: None,
+        timeout: None,
         name: name?,
     })
 }

@@ -1,7 +1,6 @@
 //! Configurations of version 1.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -9,8 +8,7 @@ use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, Sch
 use super::fields::{Fields, Problems};
 use super::reader::{Reader, selector};
 use super::webhook::{admission, conversion};
-use super::{ConfigError, ConfigVersion, HookConfig, HookKind, RateLimit, stages};
-use crate::hook::crontab::parse_duration;
+use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings, stages};
 use crate::name::BindingName;
 
 const CONVERSION: &str = "kubernetesCustomResourceConversion";
@@ -24,7 +22,9 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     let mut reader = Reader::default();
     let mut config = HookConfig::empty(ConfigVersion::V1);
     config.stages = stages(&mut root, kind);
-    config.rate_limit = rate_limit(&mut root, &mut reader);
+    let settings = settings::read(&mut root, &mut reader);
+    config.rate_limit = settings.rate_limit;
+    config.timeout = settings.timeout;
     for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
         config
             .schedules
@@ -54,26 +54,8 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     check_snapshots(&config, &mut reader);
     check_webhook_names(&config, &mut reader);
     add_group_snapshots(&mut config);
+    settings::hand_down(&mut config);
     reader.finish(config, schema)
-}
-
-fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
-    let mut fields = root.object("settings")?;
-    let interval = fields.required_text("executionMinInterval").to_owned();
-    fields.require("executionBurst");
-    let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
-    fields.finish();
-    let duration = parse_duration(&interval).and_then(|duration| Duration::try_from(duration).ok());
-    if duration.is_none() {
-        reader
-            .at_key("settings")
-            .note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
-    }
-    let burst = burst.and_then(|burst| u32::try_from(burst).ok());
-    Some(RateLimit {
-        min_interval: duration?,
-        burst: burst?,
-    })
 }
 
 fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
@@ -83,6 +65,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
     let include_snapshots_from = snapshots(&mut fields, reader);
     let group = group(&mut fields);
     let allow_failure = fields.flag("allowFailure", false);
+    let timeout = reader.timeout(&mut fields);
     fields.finish();
     let crontab = reader.crontab(&crontab);
     Some(ScheduleBinding {
@@ -92,6 +75,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
         include_snapshots_from,
         queue: queue?,
         group,
+        timeout,
     })
 }
 
@@ -157,6 +141,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
         include_snapshots_from: snapshots(&mut fields, reader),
         queue: queue?,
         group: group(&mut fields),
+        timeout: reader.timeout(&mut fields),
     };
     fields.finish();
     Some(binding)

@@ -32,6 +32,7 @@ pub(super) fn admission(mut fields: Fields<'_>, reader: &mut Reader) -> Option<A
         failure_policy: fields.word("failurePolicy", &policies).unwrap_or(FailurePolicy::Fail),
         side_effects: fields.word("sideEffects", &effects).unwrap_or(SideEffects::None),
         timeout_seconds,
+        timeout: reader.timeout(&mut fields),
         match_conditions: match_conditions(&mut fields),
         labels: selector(&mut fields, "labelSelector", reader),
         namespaces,
@@ -101,6 +102,7 @@ pub(super) fn conversion(mut fields: Fields<'_>, reader: &mut Reader) -> Option<
     }
     let group = group(&mut fields);
     let include_snapshots_from = snapshots(&mut fields, reader);
+    let timeout = reader.timeout(&mut fields);
     fields.finish();
     Some(ConversionBinding {
         name: name?,
@@ -108,5 +110,6 @@ pub(super) fn conversion(mut fields: Fields<'_>, reader: &mut Reader) -> Option<
         conversions,
         group,
         include_snapshots_from,
+        timeout,
     })
 }

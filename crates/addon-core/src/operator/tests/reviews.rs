@@ -97,6 +97,31 @@ fn who_waits_for_a_slot_or_a_hook_is_told_in_time() {
 }
 
 #[test]
+fn a_review_runs_for_as_long_as_its_binding_says_but_never_longer_than_somebody_waits() {
+    for (timeout, seconds) in [("", 10), ("  timeout: 3s\n", 3), ("  timeout: 1m\n", 10)] {
+        let mut world = alone(&VALIDATING.replace("  rules", &format!("{timeout}  rules")));
+        world.open.insert("a.sh kubernetesValidating".to_owned());
+        ask(&mut world, 1);
+        let Job::RunHook(run) = &world.pending[0].1 else {
+            panic!()
+        };
+        assert_eq!(run.deadline, Duration::from_secs(seconds), "{timeout:?}");
+    }
+}
+
+#[test]
+fn a_hook_that_takes_too_long_leaves_the_answer_to_the_failure_policy() {
+    let mut world = alone(VALIDATING);
+    world.open.insert("a.sh kubernetesValidating".to_owned());
+    ask(&mut world, 1);
+    let (id, _) = world.pending.remove(0);
+    world.handle(Event::JobFinished(id, Err(Failure::new(Class::TimedOut, "it hangs"))));
+    assert_eq!(verdict(&world), json!("global hook 'a.sh' has not answered in time"));
+    let told = |notice: &Notice| matches!(notice, Notice::HookFailed { failure, .. } if failure.report == "a.sh FAILED: it hangs");
+    assert!(world.notices.iter().any(told));
+}
+
+#[test]
 fn a_module_answers_from_its_start_until_it_is_switched_off() {
     let world = World::new(vec![module(10, "one")]).hook("one", "a.sh", &format!("{VALIDATING}\nbeforeHelm: 1"));
     let mut world = allowing(world, "one/a.sh kubernetesValidating");
