@@ -7,6 +7,7 @@ mod cluster {
     mod monitor_faults;
     mod monitor_stage;
     mod monitor_wire;
+    mod pace;
     mod patch;
     mod releases;
     mod repair;

@@ -139,9 +139,8 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, id: PartId, selection: &Selection, wake: Arc<Notify>, end: CancellationToken) {
         let source = Source {
-            client: self.cluster.client.clone(),
+            cluster: self.cluster.clone(),
             selection: selection.clone(),
-            server: self.cluster.server().to_owned(),
             patience: self.settings.patience,
             doubt: self.settings.doubt(),
         };
