@@ -149,6 +149,11 @@ impl Feed {
             }
             Event::Silence => {
                 debug!(watch = %self.source, "nothing was heard for long, watching over another connection");
+                let selection = &self.source.selection;
+                self.shared.observe(&Observation::Replaced {
+                    resource: &selection.resource,
+                    namespace: selection.namespace.as_deref(),
+                });
                 self.doubt = true;
                 self.place = Place::At(watch.version);
             }
