@@ -49,10 +49,11 @@ pub(super) fn start(
         "the report of stale watches",
         report(monitors.clone(), Arc::clone(meters)),
     );
-    let watched = monitors.clone();
-    parts.spawn("the watches", async move {
-        let failure = watched.broken().await;
-        error!(error = failure.report, "A watch cannot be trusted any more");
+    let (watched, stop) = (monitors.clone(), parts.stopping().clone());
+    parts.spawn_graceful("the watches", async move {
+        if let Err(failure) = watched.guard(&stop).await {
+            error!(error = failure.report, "A watch cannot be trusted any more");
+        }
     });
     monitors
 }

@@ -205,6 +205,17 @@ impl Monitors {
         self.0.broken().await
     }
 
+    /// Returns when every watch has ended because all is to stop, or fails when one has panicked before.
+    pub async fn guard(&self, stop: &CancellationToken) -> Result<(), Failure> {
+        tokio::select! {
+            failure = self.broken() => Err(failure),
+            () = stop.cancelled() => {
+                self.shutdown().await;
+                Ok(())
+            }
+        }
+    }
+
     /// Ends all watches and waits until they have ended.
     pub async fn shutdown(&self) {
         self.0.shutdown().await;

@@ -7,6 +7,7 @@ use addon_core::failure::Class;
 use addon_core::name::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
+use tokio_util::sync::CancellationToken;
 
 use super::monitor_stage::{Stage, hook, until};
 
@@ -46,7 +47,22 @@ async fn a_monitor_lists_watches_and_stops() {
     stage.monitors.stop(&ids);
     assert_eq!(stage.monitors.watches(), 0);
     assert_eq!(stage.monitors.snapshot(&ids), [None]);
-    stage.monitors.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guard_of_watches_ends_after_all_of_them() {
+    let stage = Stage::new("guard").await;
+    let binding = json!([config_maps(json!({}))]);
+    stage.start(1, binding.clone()).await.unwrap();
+    let stop = CancellationToken::new();
+    let mut guard = Box::pin(stage.monitors.guard(&stop));
+    assert!(futures::poll!(&mut guard).is_pending());
+    assert_eq!(stage.monitors.watches(), 1);
+    stop.cancel();
+    assert_eq!(guard.await, Ok(()));
+    assert_eq!(stage.monitors.watches(), 0);
+    let late = stage.start(2, binding).await.unwrap_err();
+    assert_eq!(late.class, Class::Cancelled, "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -318,6 +318,12 @@ impl Ledger {
         stale.collect()
     }
 
+    /// Nothing is watched any more, and whoever waits for a first listing waits in vain.
+    pub(super) fn end(&mut self) {
+        self.feeds.clear();
+        self.by_selection.clear();
+    }
+
     pub(super) fn watches(&self) -> usize {
         self.feeds.len()
     }
