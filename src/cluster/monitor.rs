@@ -195,6 +195,11 @@ impl Monitors {
         self.0.ledger().stale(self.0.settings.bound)
     }
 
+    /// Kinds that hooks watch and that the API server does not serve any more, each with its group and version.
+    pub fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
+        self.0.ledger().awaited_kinds()
+    }
+
     /// How many watches run.
     pub fn watches(&self) -> usize {
         self.0.ledger().watches()
