@@ -12,6 +12,7 @@ pub mod kinds;
 pub mod kubeconfig;
 pub mod monitor;
 mod namespaces;
+mod pace;
 pub mod patch;
 pub mod releases;
 pub mod state;
@@ -29,10 +30,12 @@ use tokio::sync::Mutex;
 
 use crate::meters::Meters;
 use crate::meters::requests::Requests;
+use crate::settings::RateLimit;
 
 use apis::Apis;
 use error::{Attempt, RequestError};
 use kubeconfig::{Address, ConnectError};
+use pace::Pace;
 
 /// An API server that has not answered by then is not reachable for us.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,7 +45,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// One cluster and the namespace that we work in. Clones share everything.
 #[derive(Clone)]
 pub struct Cluster {
+    /// What requests are made with.
     client: Client,
+    /// The same without a limit.
+    open: Client,
+    /// How long an answer may take.
+    patience: Duration,
     namespace: String,
     server: String,
     kubeconfig: Option<PathBuf>,
@@ -81,13 +89,34 @@ impl Cluster {
         })?;
         let client = builder.with_layer(&Requests::to(&server, meters)).build();
         Ok(Self {
+            open: client.clone(),
             client,
+            patience: REQUEST_TIMEOUT,
             namespace: namespace.to_owned(),
             server,
             kubeconfig,
             uses_plugin: private.uses_plugin(),
             apis: Arc::new(Mutex::new(None)),
         })
+    }
+
+    /// The same cluster, asked no faster than that.
+    #[must_use]
+    pub fn limited(&self, limit: RateLimit) -> Self {
+        let client = match Pace::of(limit) {
+            Some(pace) => pace.before(&self.open),
+            None => self.open.clone(),
+        };
+        Self { client, ..self.clone() }
+    }
+
+    /// The same cluster, whose answers are waited for so long.
+    #[must_use]
+    pub fn within(&self, patience: Duration) -> Self {
+        Self {
+            patience,
+            ..self.clone()
+        }
     }
 
     /// The namespace of the operator, its `ConfigMap` and its releases.
@@ -128,21 +157,21 @@ impl Cluster {
         }
     }
 
-    /// Waits for the answer to one request, but not for ever.
+    /// Waits for the answer to one request, but not for ever. What it waits for its turn does not count.
     async fn ask<T>(
         &self,
         attempt: Attempt,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, RequestError> {
-        match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(source)) => Err(RequestError::Failed {
+        match pace::within(self.patience, request).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(source)) => Err(RequestError::Failed {
                 attempt,
                 source: Box::new(source),
             }),
-            Err(_) => Err(RequestError::Silent {
+            None => Err(RequestError::Silent {
                 attempt,
-                waited: REQUEST_TIMEOUT,
+                waited: self.patience,
             }),
         }
     }

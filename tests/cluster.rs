@@ -5,8 +5,10 @@ mod cluster {
     mod config_map;
     mod monitor;
     mod monitor_faults;
+    mod monitor_kinds;
     mod monitor_stage;
     mod monitor_wire;
+    mod pace;
     mod patch;
     mod releases;
     mod repair;

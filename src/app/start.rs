@@ -237,6 +237,7 @@ pub(super) async fn connect(
     let namespace = namespace(settings, &address)?;
     let dir = private_dir(settings, environment, tmp)?;
     let cluster = Cluster::connect(&address, &namespace, dir.as_deref(), Arc::clone(meters)).await?;
+    let cluster = cluster.limited(settings.kube.limit);
     info!(server = cluster.server(), namespace, "Cluster is configured");
     Ok(cluster)
 }

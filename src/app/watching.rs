@@ -49,10 +49,11 @@ pub(super) fn start(
         "the report of stale watches",
         report(monitors.clone(), Arc::clone(meters)),
     );
-    let watched = monitors.clone();
-    parts.spawn("the watches", async move {
-        let failure = watched.broken().await;
-        error!(error = failure.report, "A watch cannot be trusted any more");
+    let (watched, stop) = (monitors.clone(), parts.stopping().clone());
+    parts.spawn_graceful("the watches", async move {
+        if let Err(failure) = watched.guard(&stop).await {
+            error!(error = failure.report, "A watch cannot be trusted any more");
+        }
     });
     monitors
 }
@@ -101,6 +102,10 @@ fn measure(meters: &Meters, seen: &Observation<'_>) {
             trouble::WatchError::UnexpectedEof => WatchError::UnexpectedEof,
             trouble::WatchError::Fail => WatchError::Failed,
         }),
+        Observation::Replaced { resource, namespace } => {
+            let gvr = format!("{}/{}", resource.api_version, resource.plural);
+            meters.watch_replaced(&gvr, namespace.unwrap_or_default());
+        }
     }
 }
 
@@ -110,5 +115,32 @@ fn bound(labels: &Labels) -> Bound<'_> {
         binding: &labels.binding,
         queue: &labels.queue,
         kind: &labels.kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+
+    use super::*;
+
+    #[test]
+    fn watches_that_were_replaced_are_counted_by_what_they_watched() {
+        let meters = Meters::new("own_");
+        for (group, version, kind, namespace) in [
+            ("apps", "v1", "Deployment", None),
+            ("", "v1", "Pod", Some("ns")),
+            ("", "v1", "Pod", Some("ns")),
+        ] {
+            let resource = &ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            measure(&meters, &Observation::Replaced { resource, namespace });
+        }
+        let page = meters.render(None);
+        for line in [
+            r#"own_factory_informer_dead_total{gvr="apps/v1/deployments",namespace=""} 1"#,
+            r#"own_factory_informer_dead_total{gvr="v1/pods",namespace="ns"} 2"#,
+        ] {
+            assert!(page.lines().any(|there| there == line), "{line} is not in\n{page}");
+        }
     }
 }

@@ -83,6 +83,13 @@ impl Kinds {
         })
     }
 
+    /// Asks anew whether a kind is served, and says so if it is not. An answer that does not come says nothing.
+    pub(super) async fn missing(&self, resource: &ApiResource) -> Option<KindError> {
+        self.forget().await;
+        let found = self.resolve(Some(&resource.api_version), &resource.kind).await;
+        found.err().filter(|error| matches!(error, KindError::Unknown { .. }))
+    }
+
     /// Drops what was found: something has changed what the API server serves.
     pub async fn forget(&self) {
         *self.found.lock().await = None;

@@ -195,6 +195,11 @@ impl Monitors {
         self.0.ledger().stale(self.0.settings.bound)
     }
 
+    /// Kinds that hooks watch and that the API server does not serve any more, each with its group and version.
+    pub fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
+        self.0.ledger().awaited_kinds()
+    }
+
     /// How many watches run.
     pub fn watches(&self) -> usize {
         self.0.ledger().watches()
@@ -203,6 +208,17 @@ impl Monitors {
     /// Returns when a watch has panicked: what is seen from then on cannot be trusted.
     pub async fn broken(&self) -> Failure {
         self.0.broken().await
+    }
+
+    /// Returns when every watch has ended because all is to stop, or fails when one has panicked before.
+    pub async fn guard(&self, stop: &CancellationToken) -> Result<(), Failure> {
+        tokio::select! {
+            failure = self.broken() => Err(failure),
+            () = stop.cancelled() => {
+                self.shutdown().await;
+                Ok(())
+            }
+        }
     }
 
     /// Ends all watches and waits until they have ended.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::{Request, Response};
 use futures::future::BoxFuture;
@@ -17,6 +17,10 @@ use super::table::cluster;
 const COMPONENT: &str = "main";
 /// In place of a status where no answer came.
 const NO_ANSWER: &str = "<error>";
+
+/// How long a request was held back before it came here: an extension of the request, and part of its time.
+#[derive(Debug, Clone, Copy)]
+pub struct Waited(pub Duration);
 
 /// The layer: give it to the builder of the client.
 #[derive(Debug, Clone)]
@@ -80,6 +84,10 @@ where
         let verb = request.method().clone();
         let url = format!("{}{}", self.to.address, template(request.uri().path()));
         let to = Arc::clone(&self.to);
+        let waited = request
+            .extensions()
+            .get::<Waited>()
+            .map_or(Duration::ZERO, |waited| waited.0);
         let began = Instant::now();
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -89,7 +97,8 @@ where
             let labels = [COMPONENT, code, verb.as_str(), &to.host];
             to.meters.add(&cluster::REQUEST_RESULT, labels, 1.0);
             let labels = [verb.as_str(), url.as_str()];
-            to.meters.observe(&cluster::REQUEST_SECONDS, labels, began.elapsed());
+            to.meters
+                .observe(&cluster::REQUEST_SECONDS, labels, waited + began.elapsed());
             answer
         })
     }

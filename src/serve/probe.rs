@@ -179,8 +179,14 @@ async fn readyz(
     }
     if parameters.verbose.is_some() {
         body.push_str(&details(&status));
+        let awaited = probe.monitors.get().map(Monitors::awaited_kinds).unwrap_or_default();
+        body.extend(awaited.iter().map(told_kind));
     }
     Ok(text(code, body))
+}
+
+fn told_kind((kind, api_version): &(String, String)) -> String {
+    format!("waiting: kind {kind} of {api_version} is watched, and not served any more\n")
 }
 
 fn told_stale(watch: &StaleWatch) -> String {

@@ -7,6 +7,7 @@ use addon_core::failure::Class;
 use addon_core::name::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
+use tokio_util::sync::CancellationToken;
 
 use super::monitor_stage::{Stage, hook, until};
 
@@ -46,7 +47,22 @@ async fn a_monitor_lists_watches_and_stops() {
     stage.monitors.stop(&ids);
     assert_eq!(stage.monitors.watches(), 0);
     assert_eq!(stage.monitors.snapshot(&ids), [None]);
-    stage.monitors.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guard_of_watches_ends_after_all_of_them() {
+    let stage = Stage::new("guard").await;
+    let binding = json!([config_maps(json!({}))]);
+    stage.start(1, binding.clone()).await.unwrap();
+    let stop = CancellationToken::new();
+    let mut guard = Box::pin(stage.monitors.guard(&stop));
+    assert!(futures::poll!(&mut guard).is_pending());
+    assert_eq!(stage.monitors.watches(), 1);
+    stop.cancel();
+    assert_eq!(guard.await, Ok(()));
+    assert_eq!(stage.monitors.watches(), 0);
+    let late = stage.start(2, binding).await.unwrap_err();
+    assert_eq!(late.class, Class::Cancelled, "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -324,43 +340,6 @@ async fn all_monitors_of_a_hook_start_or_none() {
     assert!(futures::poll!(Box::pin(start)).is_pending());
     assert_eq!(stage.monitors.watches(), 0);
     stage.monitors.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kind_that_appears_later_is_found_at_the_next_attempt() {
-    let mut stage = Stage::new("crd").await;
-    let group = format!("{}.example.com", stage.namespace.name());
-    let binding = json!([{"apiVersion": format!("{group}/v1"), "kind": "gad", "jqFilter": ".spec.size",
-        "namespace": {"nameSelector": {"matchNames": ["NS"]}}}]);
-    stage.start(1, binding.clone()).await.unwrap_err();
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("gadgets.{group}")},
-        "spec": {"group": group, "scope": "Namespaced",
-            "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "shortNames": ["gad"]},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    let kubectl = stage.namespace.kubectl_as(User::Admin);
-    kubectl.feed(["create", "-f", "-"], &crd.to_string()).unwrap();
-    stage.kubectl(&format!(
-        "wait crd gadgets.{group} --for=condition=Established --timeout=60s"
-    ));
-    let gadget = |size: u8| json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"size": size}});
-    // The kind may be served a moment before it is listed among those that are.
-    let mut started = stage.start(1, binding.clone()).await;
-    let mut attempts = 1;
-    while started.is_err() && attempts < 1000 {
-        tokio::task::yield_now().await;
-        started = stage.start(1, binding.clone()).await;
-        attempts += 1;
-    }
-    let ids = started.unwrap();
-    kubectl.feed(["apply", "-f", "-"], &gadget(1).to_string()).unwrap();
-    assert_eq!(stage.told(1).await, "1+g=1");
-    kubectl.feed(["apply", "-f", "-"], &gadget(2).to_string()).unwrap();
-    assert_eq!(stage.told(1).await, "1~g=2");
-    stage.kubectl(&format!("delete crd gadgets.{group} --wait=false"));
-    assert_eq!(stage.told(1).await, "1-g=2", "the definition takes its objects along");
-    stage.monitors.stop(&ids);
 }
 
 #[tokio::test(flavor = "multi_thread")]

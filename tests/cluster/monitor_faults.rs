@@ -63,6 +63,7 @@ async fn a_connection_that_brings_nothing_is_found_out_within_the_bound() {
     let ids = stage.start(1, config_maps()).await.unwrap();
     stage.put("a", "2");
     assert_eq!(stage.told(1).await, "1~a=2");
+    assert!(stage.replaced.lock().unwrap().is_empty());
     wire.mute();
     let begin = Instant::now();
     stage.put("a", "3");
@@ -70,6 +71,8 @@ async fn a_connection_that_brings_nothing_is_found_out_within_the_bound() {
     assert_eq!(stage.told(2).await, "1~a=3 1-a=3");
     // The server itself would have ended the watch after minutes.
     assert!(begin.elapsed() < 4 * BOUND, "{:?}", begin.elapsed());
+    let expected = ("configmaps".to_owned(), stage.namespace.name().to_owned());
+    assert_eq!(stage.replaced.lock().unwrap().first(), Some(&expected));
     stage.nothing_but("b").await;
     assert_eq!(stage.shown(ids[0]), "last");
 }
@@ -94,6 +97,8 @@ async fn a_watch_of_which_nothing_is_known_is_called_stale_until_it_works() {
         ("ConfigMap", stage.namespace.name())
     );
     assert!(!stage.watch_errors.lock().unwrap().is_empty());
+    let replaced = stage.replaced.lock().unwrap().len();
+    assert_eq!(replaced, 0, "a watch that failed is no silent one");
     wire.mend();
     until("no stale watch", || {
         let stale = stage.monitors.stale();

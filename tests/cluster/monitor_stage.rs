@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) monitors: Monitors,
     pub(crate) changes: mpsc::Receiver<ObjectChange>,
     pub(crate) watch_errors: Arc<Mutex<Vec<&'static str>>>,
+    /// Watches that others took the place of, each with its namespace.
+    pub(crate) replaced: Arc<Mutex<Vec<(String, String)>>>,
     _dir: TempDir,
 }
 
@@ -66,11 +68,15 @@ impl Stage {
             compile: pointer,
         };
         let watch_errors = Arc::new(Mutex::new(Vec::new()));
-        let errors = Arc::clone(&watch_errors);
-        let observe = Arc::new(move |observation: &Observation<'_>| {
-            if let Observation::WatchFailed(kind) = observation {
-                errors.lock().unwrap().push(kind.label());
+        let replaced = Arc::new(Mutex::new(Vec::new()));
+        let (errors, dead) = (Arc::clone(&watch_errors), Arc::clone(&replaced));
+        let observe = Arc::new(move |observation: &Observation<'_>| match observation {
+            Observation::WatchFailed(kind) => errors.lock().unwrap().push(kind.label()),
+            Observation::Replaced { resource, namespace } => {
+                let namespace = namespace.unwrap_or_default().to_owned();
+                dead.lock().unwrap().push((resource.plural.clone(), namespace));
             }
+            _ => {}
         });
         let kinds = Kinds::new(cluster.clone());
         let monitors = Monitors::new(&cluster, &kinds, door, settings, observe);
@@ -79,6 +85,7 @@ impl Stage {
             monitors,
             changes,
             watch_errors,
+            replaced,
             _dir: dir,
         }
     }

@@ -11,7 +11,7 @@ mod showing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::failure::Failure;
+use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -41,6 +41,8 @@ pub(super) struct Feed {
     doubt: bool,
     /// The streaming list went silent: the next listing is in pages.
     paged: bool,
+    /// The kind is not served any more, and we wait until it is.
+    unserved: bool,
     told: Option<String>,
 }
 
@@ -83,6 +85,7 @@ impl Feed {
             pause: Pause::default(),
             doubt: false,
             paged: false,
+            unserved: false,
             told: None,
         }
     }
@@ -149,6 +152,11 @@ impl Feed {
             }
             Event::Silence => {
                 debug!(watch = %self.source, "nothing was heard for long, watching over another connection");
+                let selection = &self.source.selection;
+                self.shared.observe(&Observation::Replaced {
+                    resource: &selection.resource,
+                    namespace: selection.namespace.as_deref(),
+                });
                 self.doubt = true;
                 self.place = Place::At(watch.version);
             }
@@ -211,6 +219,7 @@ impl Feed {
     fn recovered(&mut self) {
         self.pause.reset();
         self.doubt = false;
+        self.unserved = false;
         self.shared.ledger().prove(self.id);
         if self.told.take().is_some() {
             info!(watch = %self.source, "watching again");
@@ -219,7 +228,14 @@ impl Feed {
 
     async fn wait_after(&mut self, trouble: Trouble) {
         self.shared.observe(&Observation::WatchFailed(trouble.kind));
+        if trouble.finds_nothing()
+            && let Some(missing) = self.missing(&trouble).await
+        {
+            self.await_kind(&missing).await;
+            return;
+        }
         self.doubt = true;
+        self.unserved = false;
         let (expired, asked) = (trouble.is_expired(), trouble.retry_after);
         let first = self.pause.is_first();
         let failure = trouble.into_failure();
@@ -239,6 +255,35 @@ impl Feed {
         tokio::select! {
             () = sleep(pause) => {}
             () = self.wake.notified(), if asked.is_none() => {}
+        }
+    }
+
+    /// Says that the kind is not served any more, if the server says so itself and not only that it found nothing.
+    async fn missing(&mut self, trouble: &Trouble) -> Option<Failure> {
+        if self.unserved {
+            return Some(Failure::new(Class::Refused, trouble.error.to_string()));
+        }
+        let missing = self.shared.kinds.missing(&self.source.selection.resource).await;
+        missing.map(Failure::from)
+    }
+
+    /// There is no object of a kind that does not exist, and nothing is withheld from us: its objects were told to be
+    /// deleted before it went. When it comes back, that is another history.
+    async fn await_kind(&mut self, missing: &Failure) {
+        self.place = Place::Lost;
+        {
+            let mut ledger = self.shared.ledger();
+            ledger.unserved(self.id);
+            ledger.fail_starters(self.id, missing);
+        }
+        if !std::mem::replace(&mut self.unserved, true) {
+            info!(watch = %self.source, "the kind is not served any more, waiting until it is");
+            self.told = Some(missing.report.clone());
+        }
+        let pause = self.pause.next(None);
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = self.wake.notified() => {}
         }
     }
 

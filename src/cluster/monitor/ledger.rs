@@ -91,6 +91,8 @@ type Starter = oneshot::Sender<Result<(), Failure>>;
 struct Health {
     proven: Instant,
     error: Option<String>,
+    /// The kind is not served any more.
+    unserved: bool,
 }
 
 /// One who looks at an object that a watch brings.
@@ -189,10 +191,7 @@ impl Ledger {
             subscribers: Vec::new(),
             wake: Arc::new(Notify::new()),
             end: root.child_token(),
-            health: Health {
-                proven: Instant::now(),
-                error: None,
-            },
+            health: Health::proven(),
         });
         let stage = Stage::Waiting(starter);
         feed.subscribers.push(Subscriber { key, stage });
@@ -291,9 +290,16 @@ impl Ledger {
     /// The server has just shown that nothing is withheld.
     pub(super) fn prove(&mut self, id: PartId) {
         if let Some(feed) = self.feeds.get_mut(&id) {
+            feed.health = Health::proven();
+        }
+    }
+
+    /// The server has just shown that there can be no such objects.
+    pub(super) fn unserved(&mut self, id: PartId) {
+        if let Some(feed) = self.feeds.get_mut(&id) {
             feed.health = Health {
-                proven: Instant::now(),
-                error: None,
+                unserved: true,
+                ..Health::proven()
             };
         }
     }
@@ -301,6 +307,7 @@ impl Ledger {
     pub(super) fn trouble(&mut self, id: PartId, error: String) {
         if let Some(feed) = self.feeds.get_mut(&id) {
             feed.health.error = Some(error);
+            feed.health.unserved = false;
         }
     }
 
@@ -318,6 +325,21 @@ impl Ledger {
         stale.collect()
     }
 
+    /// Kinds that somebody watches and that are not served any more, each with its group and version.
+    pub(super) fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
+        let unserved = self.feeds.values().filter(|feed| feed.health.unserved);
+        let kinds = unserved.map(|feed| &feed.selection.resource);
+        kinds
+            .map(|resource| (resource.kind.clone(), resource.api_version.clone()))
+            .collect()
+    }
+
+    /// Nothing is watched any more, and whoever waits for a first listing waits in vain.
+    pub(super) fn end(&mut self) {
+        self.feeds.clear();
+        self.by_selection.clear();
+    }
+
     pub(super) fn watches(&self) -> usize {
         self.feeds.len()
     }
@@ -328,6 +350,16 @@ impl Ledger {
 
     pub(super) fn cannot_stream(&mut self, resource: &ApiResource) {
         self.unstreamed.insert(resource.clone());
+    }
+}
+
+impl Health {
+    fn proven() -> Self {
+        Self {
+            proven: Instant::now(),
+            error: None,
+            unserved: false,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::name::HookId;
+use kube::core::ApiResource;
 
 use super::trouble::WatchError;
 
@@ -51,6 +52,13 @@ pub enum Observation<'a> {
     },
     /// A watch or a list failed.
     WatchFailed(WatchError),
+    /// A watch was silent for too long, and another one takes its place.
+    Replaced {
+        /// What it watched.
+        resource: &'a ApiResource,
+        /// Where, `None` for everywhere.
+        namespace: Option<&'a str>,
+    },
 }
 
 /// Hears of everything that can be measured; must not wait for anything.

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use addon_core::failure::Failure;
+use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
 use addon_core::operator::event::ObjectChange;
 use futures::FutureExt as _;
@@ -131,7 +131,16 @@ impl Shared {
         if let Some((wake, end)) = new {
             self.begin(feed, selection, wake, end);
         }
-        let ended = || Failure::defect("the watch has ended before its first list");
+        let ended = || {
+            if self.root.is_cancelled() {
+                Failure::new(Class::Cancelled, "nothing is watched any more")
+            } else {
+                Failure::defect("the watch has ended before its first list")
+            }
+        };
+        if self.root.is_cancelled() {
+            return Err(ended());
+        }
         started.await.unwrap_or_else(|_| Err(ended()))?;
         place.kept = true;
         Ok(place)
@@ -139,9 +148,8 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, id: PartId, selection: &Selection, wake: Arc<Notify>, end: CancellationToken) {
         let source = Source {
-            client: self.cluster.client.clone(),
+            cluster: self.cluster.clone(),
             selection: selection.clone(),
-            server: self.cluster.server().to_owned(),
             patience: self.settings.patience,
             doubt: self.settings.doubt(),
         };
@@ -173,6 +181,7 @@ impl Shared {
         self.root.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.ledger().end();
     }
 }
 

@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
+use super::super::Cluster;
 use super::super::error::{Attempt, RequestError};
+use super::super::pace::within;
 use super::heard::unusable;
 use super::selection::Selection;
 use super::trouble::{Trouble, WatchError, jittered};
@@ -34,10 +34,8 @@ const LONGEST_WORD: usize = 512;
 /// Where the objects of one selection come from.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) client: Client,
+    pub(super) cluster: Cluster,
     pub(super) selection: Selection,
-    /// The server's address, for error texts.
-    pub(super) server: String,
     /// How long an answer may take to begin.
     pub(super) patience: Duration,
     /// How long the answer to one who doubts may take: it may have been asked over a dead connection too.
@@ -86,7 +84,7 @@ impl Source {
             resource: self.selection.resource.plural.clone(),
             name: String::new(),
             namespace: self.selection.namespace.clone(),
-            server: self.server.clone(),
+            server: self.cluster.server.clone(),
         }
     }
 
@@ -152,11 +150,11 @@ impl Source {
         waited: Duration,
         answer: impl Future<Output = Result<T, Trouble>>,
     ) -> Result<T, Trouble> {
-        let silent = |_| {
+        let silent = || {
             let attempt = attempt.clone();
             Trouble::of(RequestError::Silent { attempt, waited })
         };
-        timeout(waited, answer).await.map_err(silent)?
+        within(waited, answer).await.ok_or_else(silent)?
     }
 
     async fn send(
@@ -166,7 +164,7 @@ impl Source {
     ) -> Result<Body, Trouble> {
         let broken = |error| failed(attempt.clone(), kube::Error::BuildRequest(error));
         let request = request.map_err(broken)?.map(Body::from);
-        let sent = self.client.send(request).await;
+        let sent = self.cluster.client.send(request).await;
         let response = sent.map_err(|error| failed(attempt.clone(), error))?;
         if response.status().is_success() {
             return Ok(response.into_body());

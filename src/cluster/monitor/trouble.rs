@@ -66,6 +66,11 @@ impl Trouble {
         self.kind == WatchError::Expired
     }
 
+    /// Nothing is served where these objects were; an object that is not there is nothing that a watch asks for.
+    pub(super) fn finds_nothing(&self) -> bool {
+        self.error.is_not_found()
+    }
+
     pub(super) fn refuses_streaming(&self) -> bool {
         self.error.code().is_some_and(|code| NO_STREAMING.contains(&code))
     }

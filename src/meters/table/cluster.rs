@@ -49,7 +49,7 @@ pub static REQUEST_SECONDS: Meter<Histogram, 2> = Meter::new(
     "kubernetes_client_rate_limiter_latency_seconds",
     Unit::Seconds,
     ["verb", "url"],
-    "Time until the API server began to answer. In url {namespace} and {name} stand for those of objects.",
+    "Time until the API server began to answer, with what a limit of ours held the request back. In url {namespace} and {name} stand for those of objects.",
 )
 .up_to(&DEFAULT_BUCKETS);
 pub static REQUEST_RESULT: Meter<Counter, 4> = Meter::new(

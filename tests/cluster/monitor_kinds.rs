@@ -1,0 +1,132 @@
+//! Kinds that come and go while somebody watches their objects.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::time::Duration;
+
+use addon_core::failure::Class;
+use addon_core::name::MonitorId;
+use serde_json::{Value, json};
+use testbed::plane::User;
+
+use super::monitor_stage::{Stage, until};
+
+/// A kind of our own, and a hook that watches it.
+struct Gadgets {
+    stage: Stage,
+    group: String,
+}
+
+impl Gadgets {
+    async fn new(prefix: &str, bound: Duration) -> Self {
+        let stage = Stage::at(testbed::shared::plane(), prefix, None, bound).await;
+        let group = format!("{}.example.com", stage.namespace.name());
+        Self { stage, group }
+    }
+
+    /// Makes the kind known, and waits until it is served.
+    fn define(&self) {
+        let group = &self.group;
+        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("gadgets.{group}")},
+            "spec": {"group": group, "scope": "Namespaced",
+                "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "shortNames": ["gad"]},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+        let kubectl = self.stage.namespace.kubectl_as(User::Admin);
+        kubectl.feed(["create", "-f", "-"], &crd.to_string()).unwrap();
+        self.stage.kubectl(&format!(
+            "wait crd gadgets.{group} --for=condition=Established --timeout=60s"
+        ));
+    }
+
+    fn put(&self, name: &str, size: u8) {
+        let gadget = json!({"apiVersion": format!("{}/v1", self.group), "kind": "Gadget", "metadata": {"name": name},
+            "spec": {"size": size}});
+        let kubectl = self.stage.namespace.kubectl_as(User::Admin);
+        until("the kind is served", || {
+            let put = kubectl.feed(["apply", "-f", "-"], &gadget.to_string());
+            put.map(|_| ()).map_err(|error| error.to_string())
+        });
+    }
+
+    fn binding(&self) -> Value {
+        json!([{"apiVersion": format!("{}/v1", self.group), "kind": "gad", "jqFilter": ".spec.size",
+            "namespace": {"nameSelector": {"matchNames": ["NS"]}}}])
+    }
+
+    /// The kind may be served a moment before it is listed among those that are.
+    async fn started(&self) -> Vec<MonitorId> {
+        let mut attempts = 1;
+        loop {
+            match self.stage.start(1, self.binding()).await {
+                Ok(ids) => return ids,
+                Err(failure) => assert!(attempts < 1000, "{failure}"),
+            }
+            tokio::task::yield_now().await;
+            attempts += 1;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_appears_later_is_found_at_the_next_attempt() {
+    let mut gadgets = Gadgets::new("crd", Duration::from_secs(90)).await;
+    gadgets.stage.start(1, gadgets.binding()).await.unwrap_err();
+    gadgets.define();
+    let ids = gadgets.started().await;
+    gadgets.put("g", 1);
+    assert_eq!(gadgets.stage.told(1).await, "1+g=1");
+    gadgets.put("g", 2);
+    assert_eq!(gadgets.stage.told(1).await, "1~g=2");
+    gadgets.stage.monitors.stop(&ids);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_goes_takes_its_objects_along_and_is_watched_again_when_it_comes_back() {
+    const BOUND: Duration = Duration::from_secs(10);
+    let mut gadgets = Gadgets::new("crd-back", BOUND).await;
+    gadgets.define();
+    gadgets.put("g", 2);
+    let ids = gadgets.started().await;
+    let awaited = [("Gadget".to_owned(), format!("{}/v1", gadgets.group))];
+    for round in 0..2 {
+        let group = &gadgets.group;
+        assert!(gadgets.stage.monitors.awaited_kinds().is_empty());
+        gadgets.stage.kubectl(&format!("delete crd gadgets.{group}"));
+        assert_eq!(
+            gadgets.stage.told(1).await,
+            "1-g=2",
+            "the definition takes its objects along"
+        );
+        until("the kind is awaited by its name", || {
+            let kinds = gadgets.stage.monitors.awaited_kinds();
+            if kinds.iter().eq(&awaited) {
+                Ok(())
+            } else {
+                Err(format!("{kinds:?}"))
+            }
+        });
+        if round == 0 {
+            // Nothing is withheld from us, however long that lasts.
+            let begin = std::time::Instant::now();
+            until("more time than a watch may be silent", || {
+                assert_eq!(gadgets.stage.monitors.stale(), []);
+                if begin.elapsed() > BOUND + Duration::from_secs(2) {
+                    Ok(())
+                } else {
+                    Err("not yet".to_owned())
+                }
+            });
+        }
+        // Whoever wants the same meanwhile hears why not.
+        let failure = gadgets.stage.start(2, gadgets.binding()).await.unwrap_err();
+        assert_eq!(failure.class, Class::Refused, "{failure}");
+        assert!(failure.report.contains("Possibly CRD is not created"), "{failure}");
+        gadgets.define();
+        gadgets.put("g", 2);
+        assert_eq!(gadgets.stage.told(1).await, "1+g=2");
+        assert_eq!(gadgets.stage.shown(ids[0]), "2");
+    }
+    gadgets.put("g", 3);
+    assert_eq!(gadgets.stage.told(1).await, "1~g=3");
+}
