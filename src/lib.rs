@@ -2,6 +2,10 @@
 //!
 //! Modules stand in the order in which they are best read.
 
+/// So that code which tests inside and outside of this crate share finds it under one name.
+#[cfg(test)]
+extern crate self as addon_operator;
+
 pub mod report;
 pub mod settings;
 pub mod telemetry;

@@ -13,6 +13,8 @@ mod cluster {
     mod releases;
     mod repair;
     mod state;
+    #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
+    mod tools;
     mod webhook;
     mod world;
 }

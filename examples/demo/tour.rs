@@ -3,6 +3,7 @@
 //! Reads only the API server and the audit log, except where something is merely shown.
 
 mod config;
+mod hooks;
 mod lives;
 
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ impl<'a> Tour<'a> {
     fn chapters(&mut self) -> anyhow::Result<()> {
         self.install()?;
         self.edit()?;
+        self.copy_secrets()?;
+        self.add_nodes()?;
         self.switch_off_and_on()?;
         self.break_and_mend()?;
         self.kill_in_the_middle_of_helm()?;
@@ -167,35 +170,42 @@ impl<'a> Tour<'a> {
             "four releases, labelled as ours, {} after the start:",
             seconds(age)
         ));
-        narrator.say(shown(&releases));
+        for (name, release) in &releases {
+            narrator.say(format_args!("{name:<12} {release}"));
+        }
         self.check_settings("database", "vm.swappiness = 1")?;
         self.check_facts()?;
         let audit = self.wait_for_pods("sysctl-audit")?;
         narrator.ok(format_args!(
-            "its enabled script let sysctl-audit in, after the tuner it needs: {audit}"
+            "the enabled script of sysctl-audit agreed, after the tuner that it needs was there: {audit}"
         ));
         Ok(())
     }
 
     /// That the DaemonSet runs with settings that only the hook of its module knows.
     fn check_settings(&self, profile: &str, setting: &str) -> anyhow::Result<()> {
-        self.wait(
+        self.wait_for_setting(
             &format!("sysctl-tuner has the settings of the profile {profile}"),
-            || {
-                let config = cluster::object(self.stage.namespace(), "configmap", "sysctl-tuner")?.unwrap_or_default();
-                let text = config["data"]["sysctl.conf"].as_str().unwrap_or("no settings");
-                if text.contains(setting) {
-                    Ok(())
-                } else {
-                    bail!(text.replace('\n', "; "))
-                }
-            },
+            setting,
         )?;
         let pods = self.wait_for_pods("sysctl-tuner")?;
         self.narrator.ok(format_args!(
             "the hook completed the profile {profile} ({setting}, …): {pods}"
         ));
         Ok(())
+    }
+
+    /// Waits for a line in what the pods of sysctl-tuner apply.
+    fn wait_for_setting(&self, claim: &str, setting: &str) -> Result<(), Stop> {
+        self.wait(claim, || {
+            let config = cluster::object(self.stage.namespace(), "configmap", "sysctl-tuner")?.unwrap_or_default();
+            let text = config["data"]["sysctl.conf"].as_str().unwrap_or("no settings");
+            if text.lines().any(|line| line == setting) {
+                Ok(())
+            } else {
+                bail!(text.replace('\n', "; "))
+            }
+        })
     }
 
     /// That the chart was rendered with a fact that the global hook found out: its own default is an older image.
@@ -222,20 +232,23 @@ impl<'a> Tour<'a> {
     }
 
     fn wait_for_pods(&self, name: &str) -> Result<String, Stop> {
-        self.wait(&format!("the DaemonSet {name} has its pods"), || {
-            let set = cluster::object(self.stage.namespace(), "daemonset", name)?.unwrap_or_default();
-            let status = &set["status"];
-            let number = |key: &str| status[key].as_u64().unwrap_or(0);
-            let (wanted, ready) = (number("desiredNumberScheduled"), number("numberReady"));
-            let current = status["observedGeneration"] == set["metadata"]["generation"]
-                && number("updatedNumberScheduled") == wanted;
-            let text = format!("{ready} of {wanted} pods ready");
-            if current && wanted > 0 && ready == wanted {
-                Ok(text)
-            } else {
-                bail!(text)
-            }
-        })
+        self.wait(&format!("the DaemonSet {name} has its pods"), || self.pods(name))
+    }
+
+    /// How many pods a DaemonSet has, all of them current and ready; anything else is an error.
+    fn pods(&self, name: &str) -> anyhow::Result<String> {
+        let set = cluster::object(self.stage.namespace(), "daemonset", name)?.unwrap_or_default();
+        let status = &set["status"];
+        let number = |key: &str| status[key].as_u64().unwrap_or(0);
+        let (wanted, ready) = (number("desiredNumberScheduled"), number("numberReady"));
+        let current =
+            status["observedGeneration"] == set["metadata"]["generation"] && number("updatedNumberScheduled") == wanted;
+        let text = format!("{ready} of {wanted} pods ready");
+        if current && wanted > 0 && ready == wanted {
+            Ok(text)
+        } else {
+            bail!(text)
+        }
     }
 
     fn show_evidence(&self) {
@@ -244,7 +257,8 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("7  What the operator says of itself");
+        self.narrator.chapter("9  What the operator says of itself");
+        self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),
             Err(error) => self.narrator.say(format_args!("no metrics: {error:#}")),

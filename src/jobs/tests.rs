@@ -15,16 +15,13 @@ use fs_err as fs;
 use serde_json::json;
 use tempfile::TempDir;
 
-use tokio::sync::mpsc;
-
 use super::*;
-use crate::certificates::tls::Tls;
-use crate::cluster::kubeconfig::Address;
-use crate::cluster::monitor::{Monitors, Settings};
-use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use crate::disk::{self, Layout};
-use crate::helm;
-use crate::settings::{MissingValues, TmpFiles};
+use crate::settings::TmpFiles;
+use tools::Place;
+
+/// Shared with the tests that have a cluster.
+#[path = "../../tests/cluster/tools.rs"]
+mod tools;
 
 const KUBECONFIG: &str = r#"
 current-context: c
@@ -43,7 +40,7 @@ struct World {
 async fn world(scripts: &[(&str, &str)]) -> World {
     let dir = tempfile::tempdir().unwrap();
     let module = dir.path().join("modules/one");
-    fs::create_dir_all(dir.path().join("global")).unwrap();
+    fs::create_dir_all(dir.path().join("global-hooks")).unwrap();
     for (name, script) in scripts {
         let path = module.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,76 +53,17 @@ async fn world(scripts: &[(&str, &str)]) -> World {
 }
 
 async fn tools(dir: &Path) -> Arc<Tools> {
-    let layout = Layout {
-        modules_dirs: vec![dir.join("modules")],
-        global_hooks_dir: dir.join("global"),
-        unnumbered_order: 1,
-        missing_values: MissingValues::NoValues,
-    };
-    let tmp = TmpDir::prepare(&dir.join("tmp"), TmpFiles::Removed).unwrap();
-    let address = Address {
-        kube_config: vec![dir.join("kubeconfig")],
-        ..Address::default()
-    };
-    let cluster = Cluster::connect(
-        &address,
-        "ns",
-        Some(tmp.dir()),
-        Arc::new(Meters::new("addon_operator_")),
-    )
-    .await
-    .unwrap();
-    let spawner = Spawner::new().unwrap();
-    let options = helm::Options {
-        binary: "/nowhere/helm".into(),
-        dir: tmp.dir().to_owned(),
-        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
-        namespace: "ns".to_owned(),
-        search_path: OsString::new(),
-        home: None,
+    let place = Place {
+        dir,
+        tmp_files: TmpFiles::Removed,
+        namespace: "ns",
+        kubeconfig: dir.join("kubeconfig"),
+        helm: "/nowhere/helm".into(),
+        helm_timeout: Duration::from_mins(1),
         post_renderer: "/nowhere".into(),
-        labels: BTreeMap::new(),
-        history_max: 10,
-        timeout: Duration::from_mins(1),
+        environment: &[("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")],
     };
-    let environment = [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")];
-    let kinds = crate::cluster::kinds::Kinds::new(cluster.clone());
-    let watching = Settings {
-        bound: Settings::BOUND,
-        patience: Settings::PATIENCE,
-        compile: |_| Err("no filters here".to_owned()),
-    };
-    let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
-    let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
-    let webhooks = Webhooks {
-        cluster: cluster.clone(),
-        configuration: "none".to_owned(),
-        owner: None,
-        secret: "none".to_owned(),
-        admission: side(),
-        conversion: side(),
-    };
-    Arc::new(Tools {
-        webhooks,
-        monitors,
-        patcher: Patcher::new(
-            cluster.clone(),
-            crate::cluster::kinds::Kinds::new(cluster.clone()),
-            hook::jq,
-        ),
-        meters: Arc::new(Meters::new("addon_operator_")),
-        hooks_dir: None,
-        helm: Some(Helm::new(options, spawner.clone())),
-        cluster,
-        spawner,
-        catalogue: watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1,
-        tmp,
-        environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
-        config_map: "addon-operator".to_owned(),
-        script_deadline: Duration::from_mins(1),
-        relay: Style::default(),
-        holds: Holds::default(),
-    })
+    tools::tools(&place).await
 }
 
 fn owner() -> Owner {
@@ -180,7 +118,9 @@ impl World {
     fn left(&self) -> Vec<String> {
         let entries = fs::read_dir(self.tools.tmp.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name != "kubeconfig").collect()
+        names
+            .filter(|name| !["kubeconfig", "helm"].contains(&&**name))
+            .collect()
     }
 }
 

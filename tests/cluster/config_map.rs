@@ -9,7 +9,8 @@ use addon_operator::cluster::kubeconfig::Address;
 use futures::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::world::{PATIENCE, World, meters};
+use super::tools::meters;
+use super::world::{PATIENCE, World};
 
 const NAME: &str = "addon-operator";
 

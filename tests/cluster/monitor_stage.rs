@@ -58,7 +58,7 @@ impl Stage {
             server,
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), super::world::meters())
+        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), super::tools::meters())
             .await
             .unwrap();
         let (door, changes) = mpsc::channel(ROOM);

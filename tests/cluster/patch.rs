@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use testbed::plane::User;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{World, meters};
+use super::tools::meters;
+use super::world::World;
 
 /// A namespace in which the patches of these tests are carried out.
 pub(super) struct Stage {

@@ -12,35 +12,17 @@ use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
 use addon_core::values::{HookDocument, Store};
-use addon_operator::certificates::tls::Tls;
-use addon_operator::cluster::Cluster;
-use addon_operator::cluster::kinds::Kinds;
-use addon_operator::cluster::kubeconfig::Address;
-use addon_operator::cluster::monitor::{Monitors, Settings};
-use addon_operator::cluster::patch::Patcher;
-use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use addon_operator::disk::{self, Layout};
-use addon_operator::helm::{Helm, Options};
-use addon_operator::jobs::catalogue::Catalogue;
-use addon_operator::jobs::hook::relay::Style;
-use addon_operator::jobs::tmp::TmpDir;
 use addon_operator::jobs::{self, Tools};
-use addon_operator::meters::Meters;
-use addon_operator::process::Spawner;
-use addon_operator::settings::{MissingValues, TmpFiles};
+use addon_operator::settings::TmpFiles;
 use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
-use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Meters that nobody reads.
-pub(crate) fn meters() -> Arc<Meters> {
-    Arc::new(Meters::new("addon_operator_"))
-}
+use super::tools::{self, Place};
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -185,67 +167,17 @@ pub(crate) const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
 
 async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) -> Arc<Tools> {
-    let tmp = TmpDir::prepare(&dir.join("tmp"), TmpFiles::Kept).unwrap();
-    let address = Address {
-        kube_config: vec![namespace.kubeconfig(User::Operator)],
-        ..Address::default()
-    };
-    let cluster = Cluster::connect(&address, namespace.name(), Some(tmp.dir()), meters())
-        .await
-        .unwrap();
-    let spawner = Spawner::new().unwrap();
-    let options = Options {
-        binary: logging_helm(namespace, dir),
-        dir: tmp.sub_dir("helm").unwrap(),
-        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
-        namespace: namespace.name().to_owned(),
-        search_path: "/usr/bin:/bin".into(),
-        home: None,
+    let place = Place {
+        dir,
+        tmp_files: TmpFiles::Kept,
+        namespace: namespace.name(),
+        kubeconfig: namespace.kubeconfig(User::Operator),
+        helm: logging_helm(namespace, dir),
+        helm_timeout,
         post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),
-        labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
-        history_max: 10,
-        timeout: helm_timeout,
+        environment: &[],
     };
-    let layout = Layout {
-        modules_dirs: vec![dir.join("modules")],
-        global_hooks_dir: dir.join("global-hooks"),
-        unnumbered_order: 1,
-        missing_values: MissingValues::NoValues,
-    };
-    let (_, catalogue) = watch::channel(Arc::new(Catalogue::of(&disk::read(&layout))));
-    let kinds = Kinds::new(cluster.clone());
-    let watching = Settings {
-        bound: Settings::BOUND,
-        patience: Settings::PATIENCE,
-        compile: |_| Err("no filters here".to_owned()),
-    };
-    let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}));
-    let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
-    let webhooks = Webhooks {
-        cluster: cluster.clone(),
-        configuration: "none".to_owned(),
-        owner: None,
-        secret: "none".to_owned(),
-        admission: side(),
-        conversion: side(),
-    };
-    Arc::new(Tools {
-        webhooks,
-        monitors,
-        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), jobs::hook::jq),
-        meters: meters(),
-        hooks_dir: None,
-        helm: Some(Helm::new(options, spawner.clone())),
-        cluster,
-        spawner,
-        catalogue,
-        tmp,
-        environment: Vec::new(),
-        config_map: "addon-operator".to_owned(),
-        script_deadline: PATIENCE,
-        relay: Style::default(),
-        holds: jobs::release::Holds::default(),
-    })
+    tools::tools(&place).await
 }
 
 /// The real helm behind a script that writes down how it was called.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use thiserror::Error;
 
 use crate::audit::Audit;
@@ -207,6 +208,22 @@ impl ControlPlane {
     /// Creates a namespace of a name that nobody else has.
     pub fn namespace(&self, prefix: &str) -> Result<Namespace<'_>, NamespaceError> {
         Namespace::create(self, prefix)
+    }
+
+    /// Plays the kubelet that registers itself. The status of the node is kwok's, so that it becomes ready only where pods
+    /// are [`Pods::Alive`].
+    pub fn add_node(&self, name: &str) -> Result<(), KubectlError> {
+        let labels = json!({
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        });
+        let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } });
+        let admin = self.admin();
+        admin.feed(["create", "-f", "-"], &node.to_string())?;
+        // Put on every new node, and normally taken away by the controller that we do without.
+        admin.run(["taint", "node", name, "node.kubernetes.io/not-ready:NoSchedule-"])?;
+        Ok(())
     }
 
     /// What the API server was asked to do, by whom.

@@ -41,7 +41,7 @@ impl Tour<'_> {
     /// A flag off, and on again.
     pub(super) fn switch_off_and_on(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("3  Switch a module off and on");
+        narrator.chapter("5  Switch a module off and on");
         narrator.say("sysctlAuditEnabled: \"false\", and a moment later \"true\".");
         let (mark, before) = (self.mark()?, self.releases()?);
         let flag = |value: &str| cluster::edit(self.stage.namespace(), &json!({ "sysctlAuditEnabled": value }));
@@ -70,7 +70,7 @@ impl Tour<'_> {
         let pods = self.wait_for_pods("sysctl-audit")?;
         let after = seconds(edited.elapsed());
         narrator.ok(format_args!(
-            "it is back at revision {revision} {after} after the second edit: {pods}"
+            "{after} after the second edit it is back, at revision {revision}: {pods}"
         ));
         let writes = self.wait_for_quiet(mark)?;
         self.check_untouched(&before, &["sysctl-audit"], &writes)?;
@@ -81,7 +81,7 @@ impl Tour<'_> {
     /// A mistake in one section, together with a change in another.
     pub(super) fn break_and_mend(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("4  Break a module, and mend it");
+        narrator.chapter("6  Break a module, and mend it");
         narrator.say("One edit: greeter.text gets so long that its chart refuses it, and sysctl-tuner gets a setting.");
         let (mark, before) = (self.mark()?, self.releases()?);
         let long = "Welcome to everybody who came from near and far.";
@@ -157,7 +157,8 @@ impl Tour<'_> {
             .find(|line| line.contains("more than 40 characters"))
             .and_then(error_of);
         if let Some(error) = error {
-            self.narrator.say(format_args!("The operator's log: {error}"));
+            self.narrator.say("The operator's log:");
+            self.narrator.say(error);
         }
     }
 }

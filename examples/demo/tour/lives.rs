@@ -22,7 +22,7 @@ type Members = BTreeMap<String, Value>;
 impl Tour<'_> {
     pub(super) fn kill_in_the_middle_of_helm(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("5  kill -9 in the middle of helm");
+        narrator.chapter("7  kill -9 in the middle of helm");
         let change = format!("The crowd grows from {FEW} ConfigMaps to {MANY}");
         narrator.say(format_args!("{change}, which takes helm a while."));
         let (mark, before) = (self.mark()?, self.releases()?);
@@ -114,7 +114,7 @@ impl Tour<'_> {
 
     pub(super) fn restart_unchanged(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("6  Restart with nothing changed");
+        narrator.chapter("8  Restart with nothing changed");
         let before = self.releases()?;
         let life = self.life.take().context("the operator runs since the last chapter")?;
         let took = life.stop(narrator.patience())?;

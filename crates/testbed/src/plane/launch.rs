@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use fs_err as fs;
-use serde_json::json;
 use thiserror::Error;
 
 use super::component::{Component, ComponentError, wait_for};
@@ -13,7 +12,7 @@ use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
-use crate::kubectl::{Kubectl, KubectlError};
+use crate::kubectl::KubectlError;
 use crate::part::Part;
 
 #[derive(Debug, Error)]
@@ -83,7 +82,8 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     if plane.pods() == Pods::Alive {
         plane.add(Part::KubeScheduler, &scheduler_flags(&plane.path))?;
         plane.add(Part::Kwok, &kwok_flags(&plane.path))?;
-        furnish_node(&admin)?;
+        plane.add_node(NODE)?;
+        admin.run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
         wait_for(&mut plane.components, "the node to be ready", || {
             admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
         })?;
@@ -188,21 +188,6 @@ fn kwok_flags(folder: &Path) -> Vec<String> {
         // Beside the range of the services.
         ("cidr", "10.0.1.0/24".to_owned()),
     ])
-}
-
-/// Plays the kubelet that registers itself; its status is kwok's.
-fn furnish_node(admin: &Kubectl) -> Result<(), KubectlError> {
-    let labels = json!({
-        "kubernetes.io/hostname": NODE,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        "node-role.kubernetes.io/control-plane": "",
-    });
-    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NODE, "labels": labels } });
-    admin.feed(["create", "-f", "-"], &node.to_string())?;
-    // Put on every new node, and normally taken away by the controller that we do without.
-    admin.run(["taint", "node", NODE, "node.kubernetes.io/not-ready:NoSchedule-"])?;
-    Ok(())
 }
 
 const NODE: &str = "testbed";

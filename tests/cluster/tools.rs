@@ -1,0 +1,124 @@
+//! The tools of jobs as tests want them, of real parts. Also the tests beside the jobs build theirs here, with an address at
+//! which nobody listens.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_operator::certificates::tls::Tls;
+use addon_operator::cluster::Cluster;
+use addon_operator::cluster::kinds::Kinds;
+use addon_operator::cluster::kubeconfig::Address;
+use addon_operator::cluster::monitor::{Monitors, Settings};
+use addon_operator::cluster::patch::Patcher;
+use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
+use addon_operator::disk::{self, Layout};
+use addon_operator::helm::{Helm, Options};
+use addon_operator::jobs::Tools;
+use addon_operator::jobs::catalogue::Catalogue;
+use addon_operator::jobs::hook::{self, relay::Style};
+use addon_operator::jobs::release::Holds;
+use addon_operator::jobs::tmp::TmpDir;
+use addon_operator::meters::Meters;
+use addon_operator::process::Spawner;
+use addon_operator::settings::{MissingValues, TmpFiles};
+use tokio::sync::{mpsc, watch};
+
+/// Where the tools work, and what differs from test to test.
+pub(crate) struct Place<'a> {
+    /// With the folders `modules` and `global-hooks`; files for children go to `tmp`.
+    pub(crate) dir: &'a Path,
+    pub(crate) tmp_files: TmpFiles,
+    pub(crate) namespace: &'a str,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) helm: PathBuf,
+    pub(crate) helm_timeout: Duration,
+    pub(crate) post_renderer: PathBuf,
+    /// Of hooks and scripts.
+    pub(crate) environment: &'a [(&'a str, &'a str)],
+}
+
+/// Meters that nobody reads.
+pub(crate) fn meters() -> Arc<Meters> {
+    Arc::new(Meters::new("addon_operator_"))
+}
+
+/// Nothing of them remembers what happened before.
+pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
+    let tmp = TmpDir::prepare(&place.dir.join("tmp"), place.tmp_files).unwrap();
+    let address = Address {
+        kube_config: vec![place.kubeconfig.clone()],
+        ..Address::default()
+    };
+    let cluster = Cluster::connect(&address, place.namespace, Some(tmp.dir()), meters());
+    let cluster = cluster.await.unwrap();
+    let spawner = Spawner::new().unwrap();
+    let helm = helm(place, &cluster, &tmp);
+    let environment = place.environment.iter();
+    Arc::new(Tools {
+        helm: Some(Helm::new(helm, spawner.clone())),
+        webhooks: webhooks(&cluster),
+        monitors: monitors(&cluster),
+        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hook::jq),
+        cluster,
+        meters: meters(),
+        hooks_dir: None,
+        spawner,
+        catalogue: catalogue(place.dir),
+        tmp,
+        environment: environment.map(|(name, value)| (name.into(), value.into())).collect(),
+        config_map: "addon-operator".to_owned(),
+        script_deadline: Duration::from_mins(1),
+        relay: Style::default(),
+        holds: Holds::default(),
+    })
+}
+
+fn helm(place: &Place<'_>, cluster: &Cluster, tmp: &TmpDir) -> Options {
+    Options {
+        binary: place.helm.clone(),
+        dir: tmp.sub_dir("helm").unwrap(),
+        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
+        namespace: place.namespace.to_owned(),
+        search_path: "/usr/bin:/bin".into(),
+        home: None,
+        post_renderer: place.post_renderer.clone(),
+        labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
+        history_max: 10,
+        timeout: place.helm_timeout,
+    }
+}
+
+/// Nobody listens on our side, so that nothing can be published.
+fn webhooks(cluster: &Cluster) -> Webhooks {
+    let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
+    Webhooks {
+        cluster: cluster.clone(),
+        configuration: "none".to_owned(),
+        owner: None,
+        secret: "none".to_owned(),
+        admission: side(),
+        conversion: side(),
+    }
+}
+
+/// What they see is told to nobody.
+fn monitors(cluster: &Cluster) -> Monitors {
+    let watching = Settings {
+        bound: Settings::BOUND,
+        patience: Settings::PATIENCE,
+        compile: |_| Err("no filters here".to_owned()),
+    };
+    let kinds = Kinds::new(cluster.clone());
+    Monitors::new(cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}))
+}
+
+fn catalogue(dir: &Path) -> watch::Receiver<Arc<Catalogue>> {
+    let layout = Layout {
+        modules_dirs: vec![dir.join("modules")],
+        global_hooks_dir: dir.join("global-hooks"),
+        unnumbered_order: 1,
+        missing_values: MissingValues::NoValues,
+    };
+    watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1
+}
