@@ -112,6 +112,7 @@ impl Operator {
             unit.hooks_known = false;
             unit.last_failure = None;
         }
+        self.forget_if_gone(&owner);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 

@@ -4,6 +4,7 @@
 mod alone;
 mod converge;
 mod monitors;
+mod patches;
 mod rates;
 mod reviews;
 mod saving;
