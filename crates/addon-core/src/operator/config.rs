@@ -13,7 +13,7 @@ use super::event::{ConfigRead, SavedState};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{GLOBAL_KEY, ModuleName, Owner};
-use crate::values::section::{ConfigDocument, Entry, Section, means_the_same};
+use crate::values::section::{ConfigDocument, Entry, Section};
 
 /// The ConfigMap as far as we know it.
 #[derive(Debug, Default)]
@@ -77,12 +77,6 @@ impl Config {
     /// A module's flag.
     pub(super) fn flag(&self, module: &ModuleName) -> Option<bool> {
         self.document.sections.get(module)?.enabled.good().copied()
-    }
-
-    /// It says something about the module.
-    pub(super) fn mentions(&self, module: &ModuleName) -> bool {
-        let said = self.document.sections.get(module).map(Section::layer);
-        said.is_some_and(|layer| layer.is_present())
     }
 
     /// It exists, and what it says about the module's flag is sound: nothing.
@@ -379,7 +373,6 @@ impl Operator {
             self.config.problems.insert(key.clone(), message.clone());
             self.tell(Notice::ConfigRejected { key, message });
         }
-        self.forget_if_gone(owner);
         self.values.version(owner) != before
     }
 
@@ -396,4 +389,10 @@ impl Operator {
             self.tell(Notice::ConfigUnknown { keys });
         }
     }
+}
+
+/// Two texts of one key differ at most in remarks and spelling.
+fn means_the_same(key: &str, one: &str, other: &str) -> bool {
+    let parse = |text: &str| ConfigDocument::parse(&BTreeMap::from([(key.to_owned(), text.to_owned())]));
+    one == other || parse(one) == parse(other)
 }

@@ -114,18 +114,6 @@ impl Operator {
         }
     }
 
-    /// A module that begins anew finds no trace of a section that is not there any more.
-    pub(super) fn forget_if_gone(&mut self, owner: &Owner) {
-        let Owner::Module(name) = owner else { return };
-        let lives = self
-            .modules
-            .get(name)
-            .is_some_and(|unit| unit.life != Lifecycle::Disabled);
-        if !lives && !self.config.mentions(name) {
-            self.values.forget_empty_config(owner);
-        }
-    }
-
     /// All module names by order number and name.
     pub(super) fn modules_in_order(&self) -> Vec<ModuleName> {
         let mut names: Vec<_> = self

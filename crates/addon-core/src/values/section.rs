@@ -193,12 +193,6 @@ fn maintenance(key: &str, text: &str) -> Result<Maintenance, String> {
     }
 }
 
-/// Two texts of one key differ at most in remarks and spelling.
-pub fn means_the_same(key: &str, one: &str, other: &str) -> bool {
-    let parse = |text: &str| ConfigDocument::parse(&BTreeMap::from([(key.to_owned(), text.to_owned())]));
-    one == other || parse(one) == parse(other)
-}
-
 /// The text of a whole section as we write it into the `ConfigMap`.
 pub fn to_text(section: &Value) -> String {
     yaml::to_string(section)

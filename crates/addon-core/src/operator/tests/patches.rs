@@ -160,8 +160,6 @@ fn a_refused_values_patch_is_forgotten_when_its_config_patch_is_not_saved() {
 fn a_module_that_is_enabled_again_finds_no_trace_of_a_section_that_is_gone() {
     let mut world = World::new(vec![module(10, "one")]).start();
     world.edit(&[("oneEnabled", Some("false"))]);
-    assert_eq!(world.state("one"), "Disabled");
-    assert_eq!(config_values(&world, "one"), json!({}), "it is mentioned");
     world.edit(&[("oneEnabled", None)]);
     assert_eq!(world.state("one"), "Ready");
     assert_eq!(config_values(&world, "one"), Value::Null);
@@ -169,4 +167,12 @@ fn a_module_that_is_enabled_again_finds_no_trace_of_a_section_that_is_gone() {
     world.edit(&[("oneEnabled", Some("true"))]);
     world.edit(&[("oneEnabled", None)]);
     assert_eq!(config_values(&world, "one"), json!({}), "its life went on");
+
+    world.edit(&[("one", Some("size: 1")), ("oneEnabled", Some("false"))]);
+    assert_eq!(world.state("one"), "Disabled");
+    assert_eq!(
+        config_values(&world, "one"),
+        json!({"size": 1}),
+        "values wait for the next life"
+    );
 }
