@@ -4,6 +4,7 @@
 //! never hold values that cannot be computed: a layer that would lead there is refused when it comes.
 
 mod document;
+mod forgetting;
 pub mod merge;
 pub mod patch;
 mod proposal;
@@ -56,7 +57,8 @@ pub struct Rejected {
 
 fn attempted(owner: &Owner, attempt: Attempt) -> String {
     match attempt {
-        Attempt::Patch(file) => format!("merge {owner} {file} failed"),
+        // Which of the two files it was is told by whoever ran the hook.
+        Attempt::Patch(_) => format!("merge {owner} values failed"),
         Attempt::ConfigSection => format!("apply {owner} section of ConfigMap failed"),
         Attempt::Files => format!("apply {owner} values of files failed"),
     }
@@ -268,16 +270,6 @@ impl Store {
             };
             Ok(())
         })
-    }
-
-    /// Forgets what an owner's hooks patched. Says whether the effective values changed.
-    pub fn forget_patches(&mut self, owner: &Owner) -> bool {
-        let forget = |layers: &mut Layers, _: &str| {
-            layers.patches = Arc::default();
-            Ok(())
-        };
-        self.set_layer(owner, Attempt::Files, forget)
-            .expect("the layers below patches are sections that merge")
     }
 
     fn set_layer(

@@ -1,5 +1,6 @@
 //! Putting a hook's patches into force. With a config patch the section is saved first; other commits to that section
-//! wait meanwhile. Both patches are committed in one step, or the hook counts as failed.
+//! wait meanwhile. Both patches are committed in one step; if only the config patch can be, it is, and the hook counts
+//! as failed. A values patch never counts without the config patch beside it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,8 +12,8 @@ use super::task::Lane;
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
 use crate::name::Owner;
-use crate::values::section;
-use crate::values::{Change, Proposal};
+use crate::values::patch::{Patch, PatchFile, Unacceptable};
+use crate::values::{Attempt, Change, Proposal, Reason, Rejected, section};
 
 /// Sections that are being saved, and who waits for them.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ struct Ran {
     lane: Lane,
     output: HookOutput,
     usage: Usage,
+    /// Why its values patch, which is left out of the output, cannot be put into force.
+    refused: Option<Failure>,
 }
 
 #[derive(Debug)]
@@ -73,7 +76,12 @@ impl Operator {
             return;
         };
         let lane = lane.clone();
-        let ran = Ran { lane, output, usage };
+        let ran = Ran {
+            lane,
+            output,
+            usage,
+            refused: None,
+        };
         if self.commits.saving.contains_key(&owner) && !ran.output.is_empty() {
             self.commits.waiting.entry(owner).or_default().push_back(ran);
         } else {
@@ -97,11 +105,7 @@ impl Operator {
         }
         let proposal = match self.values.propose(owner, &ran.output.values, &ran.output.config) {
             Ok(proposal) => proposal,
-            Err(rejected) => {
-                let failure = Failure::of(Class::HookFailed, &rejected);
-                self.hook_failed(&ran.lane, failure);
-                return;
-            }
+            Err(rejected) => return self.refused(owner, ran, &rejected),
         };
         match proposal.config_section().map(|values| section::to_text(values)) {
             None => self.carry_out(ran, proposal),
@@ -109,11 +113,73 @@ impl Operator {
         }
     }
 
+    /// The patches of a hook cannot be put into force as they are: it counts as failed, at once or after its config patch.
+    fn refused(&mut self, owner: &Owner, mut ran: Ran, rejected: &Rejected) {
+        let of_values = rejected.attempt == Attempt::Patch(PatchFile::Values);
+        let alone = of_values.then(|| self.values.propose(owner, &Patch::default(), &ran.output.config));
+        let failure = match &alone {
+            // The config patch has its turn first, and so has what is wrong with it.
+            Some(Err(first)) => self.refusal(&ran.lane, first),
+            Some(Ok(_)) | None => self.refusal(&ran.lane, rejected),
+        };
+        if alone.is_some_and(|proposal| proposal.is_ok_and(|proposal| proposal.does_something())) {
+            ran.output.values = Patch::default();
+            ran.refused = Some(failure);
+            self.commit(owner, ran);
+        } else {
+            self.hook_counts_as_failed(&ran.lane, failure);
+        }
+    }
+
+    /// A refusal of patches, with the hook that made them.
+    fn refusal(&self, lane: &Lane, rejected: &Rejected) -> Failure {
+        let Attempt::Patch(file) = rejected.attempt else {
+            return Failure::of(Class::HookFailed, rejected);
+        };
+        if let Reason::Unacceptable(flag @ Unacceptable::FlagValue { .. }) = &rejected.reason {
+            let file = match file {
+                PatchFile::Values => "values",
+                PatchFile::Config => "config",
+            };
+            return Failure::of(Class::HookFailed, flag)
+                .within(format_args!("apply enabled patches from global {file} patch"));
+        }
+        let attempt = match (&rejected.owner, file) {
+            (Owner::Global, PatchFile::Values) => "dynamic global values update error",
+            (Owner::Global, PatchFile::Config) => "kube config global values update error",
+            (Owner::Module(_), PatchFile::Values) => "dynamic module values update error",
+            (Owner::Module(_), PatchFile::Config) => "kube module config values update error",
+        };
+        self.of_hook(lane, Failure::of(Class::HookFailed, rejected).within(attempt))
+    }
+
+    fn of_hook(&self, lane: &Lane, failure: Failure) -> Failure {
+        let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
+            return failure;
+        };
+        let name = &hook.name;
+        match hook.owner {
+            Owner::Global => failure.within(format_args!("global hook '{name}'")),
+            Owner::Module(_) => failure.within(format_args!("module hook '{name}'")),
+        }
+    }
+
+    /// The config patch of a hook was not saved, and so nothing of what it patched counts.
+    fn patch_not_saved(&mut self, owner: &Owner, lane: &Lane, failure: Failure) {
+        let attempt = match owner {
+            Owner::Global => "set kube config failed",
+            Owner::Module(_) => "set kube module config failed",
+        };
+        let failure = self.of_hook(lane, failure.within(attempt));
+        self.hook_counts_as_failed(lane, failure);
+    }
+
     fn carry_out(&mut self, ran: Ran, proposal: Proposal) {
-        match self.values.commit(proposal) {
-            Ok(change) => self.hook_succeeded(&ran.lane, ran.usage, &change),
+        match (self.values.commit(proposal), ran.refused.clone()) {
+            (Ok(change), None) => self.hook_succeeded(&ran.lane, ran.usage, &change),
+            (Ok(change), Some(failure)) => self.hook_half_succeeded(&ran.lane, &change, failure),
             // Nothing happens between proposing and committing, but if it ever did, proposing anew is right.
-            Err(stale) => self.commit(stale.0.owner(), ran),
+            (Err(stale), _) => self.commit(stale.0.owner(), ran),
         }
     }
 
@@ -121,11 +187,11 @@ impl Operator {
         let key = owner.values_key();
         if self.stopping.is_some() {
             let report = "config values are not saved any more: the operator is stopping";
-            self.hook_failed(&ran.lane, Failure::new(Class::Cancelled, report));
+            self.patch_not_saved(owner, &ran.lane, Failure::new(Class::Cancelled, report));
             return;
         }
         if let Some(obstacle) = self.config.save_obstacle(&key) {
-            self.hook_failed(&ran.lane, obstacle);
+            self.patch_not_saved(owner, &ran.lane, obstacle);
             return;
         }
         let creates = self.config.is_missing();
@@ -159,13 +225,13 @@ impl Operator {
                 let failure = Failure::defect("a save ended with the outcome of another kind of job");
                 self.save_failed(owner, &saving, failure);
             }
-            Err(failure) => self.save_failed(owner, &saving, failure.within("save config values")),
+            Err(failure) => self.save_failed(owner, &saving, failure),
         }
         self.next_commit(owner);
     }
 
     fn save_failed(&mut self, owner: &Owner, saving: &Saving, failure: Failure) {
-        self.hook_failed(&saving.ran.lane, failure);
+        self.patch_not_saved(owner, &saving.ran.lane, failure);
         if saving.held {
             let news = self.end_hold(owner);
             self.follow(news);
@@ -179,7 +245,7 @@ impl Operator {
         self.config_changed(read);
         if self.config.version() == saving.known && !self.config.is_missing() {
             let report = "the ConfigMap changed again while its section was being saved";
-            self.hook_failed(&saving.ran.lane, Failure::new(Class::Unavailable, report));
+            self.patch_not_saved(owner, &saving.ran.lane, Failure::new(Class::Unavailable, report));
         } else {
             self.commit(owner, saving.ran);
         }

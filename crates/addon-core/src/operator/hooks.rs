@@ -55,12 +55,14 @@ impl Operator {
     /// The hook that ran stood in line by itself, and its module was switched off meanwhile: what it asks for has no
     /// place any more, and must not be found by the module's next life.
     pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
-        let by_itself = self
-            .queues
-            .head(lane)
-            .is_some_and(|head| matches!(head.task, Task::Hook(_)));
         let hook = self.doing.get(lane).map(|doing| &doing.hook);
-        by_itself && hook.is_some_and(|hook| !self.is_wanted(hook))
+        self.stands_by_itself(lane) && hook.is_some_and(|hook| !self.is_wanted(hook))
+    }
+
+    /// The head of the lane is a hook, and not something that a hook is a step of.
+    fn stands_by_itself(&self, lane: &Lane) -> bool {
+        let head = self.queues.head(lane);
+        head.is_some_and(|head| matches!(head.task, Task::Hook(_)))
     }
 
     /// Hooks of a module that is switched off, or not yet started, are not run.
@@ -223,6 +225,18 @@ impl Operator {
         self.hook_over(lane, &doing, change.values_changed && !is_awaited);
     }
 
+    /// A hook counts as failed although its config patch is in force: what depends on that follows now, for the hook's
+    /// next run will find nothing to change.
+    pub(super) fn hook_half_succeeded(&mut self, lane: &Lane, change: &Change, failure: Failure) {
+        let follows = self.doing.get(lane).filter(|_| change.values_changed).cloned();
+        let follows = follows.filter(|doing| self.stands_by_itself(lane) && !self.is_step_of_start(doing));
+        self.take_flags(&change.flags);
+        self.hook_counts_as_failed(lane, failure);
+        if let Some(doing) = follows {
+            self.follow_change(&doing);
+        }
+    }
+
     /// The hook ran for what was there at first, and its module has not come to its release, which will see what it set.
     fn is_step_of_start(&self, doing: &Doing) -> bool {
         let unit = doing.hook.owner.module().and_then(|name| self.modules.get(name));
@@ -249,20 +263,10 @@ impl Operator {
     fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
         let Some(head) = self.queues.head(lane) else { return };
         match &head.task {
-            Task::Hook(task) => {
-                let reasons = match task.labels.binding {
-                    "schedule" => Some((Reason::ScheduleChange, RunReason::ScheduleChange)),
-                    "kubernetes" => Some((Reason::KubernetesChange, RunReason::KubernetesChange)),
-                    _ => None,
-                };
+            Task::Hook(_) => {
                 self.queues.finish(lane);
-                let Some((reason, run_reason)) = reasons.filter(|_| values_changed) else {
-                    return;
-                };
-                match &doing.hook.owner {
-                    Owner::Global if self.policy.mode == Mode::Hooks => {}
-                    Owner::Global => self.request_converge(reason, false),
-                    Owner::Module(name) => self.rerun(name, run_reason),
+                if values_changed {
+                    self.follow_change(doing);
                 }
             }
             Task::Converge(_) => self.all_hook_succeeded(),
@@ -278,12 +282,34 @@ impl Operator {
         }
     }
 
-    /// A hook failed, or what it patched was refused.
+    /// A hook that stood in line by itself changed values.
+    fn follow_change(&mut self, doing: &Doing) {
+        let (reason, run_reason) = match doing.labels.binding {
+            "schedule" => (Reason::ScheduleChange, RunReason::ScheduleChange),
+            "kubernetes" => (Reason::KubernetesChange, RunReason::KubernetesChange),
+            _ => return,
+        };
+        match &doing.hook.owner {
+            Owner::Global if self.policy.mode == Mode::Hooks => {}
+            Owner::Global => self.request_converge(reason, false),
+            Owner::Module(name) => self.rerun(name, run_reason),
+        }
+    }
+
+    /// A hook ran and failed.
     pub(super) fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
+        let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
+            return;
+        };
+        let failure = self.of_hook(hook, failure);
+        self.hook_counts_as_failed(lane, failure);
+    }
+
+    /// The hook of a lane counts as failed, for a reason that names it.
+    pub(super) fn hook_counts_as_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(doing) = self.doing.remove(lane) else {
             return;
         };
-        let failure = self.of_hook(&doing.hook, failure);
         if failure.class != Class::Defect && doing.allow_failure {
             self.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),

@@ -105,6 +105,7 @@ impl Operator {
         self.stop_monitors(&owner);
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
+        self.values.forget_empty_config(&owner);
         self.hooks.retain(|id, _| id.owner != owner);
         self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
         if let Some(unit) = self.modules.get_mut(name) {

@@ -5,6 +5,7 @@ mod alone;
 mod converge;
 mod deadlines;
 mod monitors;
+mod patches;
 mod rates;
 mod reviews;
 mod saving;

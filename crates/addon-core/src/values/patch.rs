@@ -163,7 +163,7 @@ impl WrittenOperation {
                 path,
                 value: self.value.clone(),
             }),
-            _ => Err(self.unsupported()),
+            _ => Err(self.unacceptable()),
         }
     }
 
@@ -173,22 +173,31 @@ impl WrittenOperation {
                 module,
                 opinion: Some(*enabled),
             }),
-            ("add", value) => Err(Unacceptable::FlagValue { found: kind_of(value) }),
+            ("add", value) => Err(Unacceptable::FlagValue {
+                path: self.path.clone(),
+                found: kind_of(value),
+            }),
             ("remove", _) => Ok(FlagOp { module, opinion: None }),
-            _ => Err(self.unsupported()),
+            _ => Err(self.unacceptable()),
         }
     }
 
-    fn unsupported(&self) -> Unacceptable {
-        Unacceptable::Operation { op: self.op.clone() }
+    fn unacceptable(&self) -> Unacceptable {
+        match self.op.as_str() {
+            "replace" => Unacceptable::Replace,
+            op => Unacceptable::Operation { op: op.to_owned() },
+        }
     }
 }
 
 /// Something a hook may not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unacceptable {
+    /// The one operation of JSON Patch that is refused for what it is.
+    #[error("unsupported patch operation 'replace'")]
+    Replace,
     /// An operation other than `add`, `remove` and `test`.
-    #[error("unsupported patch operation '{op}'")]
+    #[error("patch operation '{op}' is none of add, remove and test")]
     Operation {
         /// Its name.
         op: String,
@@ -217,8 +226,13 @@ pub enum Unacceptable {
         source: NameError,
     },
     /// A flag that is neither true nor false.
-    #[error("unsupported module enabled value: should be true or false, not of type {found}")]
+    #[error(
+        "apply enabled patch operation 'add' for {path}: unsupported module enabled value: should be true or false, not \
+         of type {found}"
+    )]
     FlagValue {
+        /// The flag.
+        path: String,
         /// What it is.
         found: &'static str,
     },

@@ -49,6 +49,11 @@ impl Proposal {
         self.config.as_ref()
     }
 
+    /// Whether anything will differ once it is committed.
+    pub fn does_something(&self) -> bool {
+        self.config.is_some() || self.patches.is_some() || !self.flags.is_empty()
+    }
+
     /// Whether the effective values will differ.
     pub fn values_changed(&self) -> bool {
         self.values_changed

@@ -106,6 +106,12 @@ fn a_section_that_vanishes_takes_its_values_along() {
         "there was nothing to take along"
     );
     assert_eq!(store.version(&one), version);
+
+    store.forget_empty_config(&one);
+    assert_eq!(store.config_values(&one).to_value()["one"], Value::Null);
+    store.set_config(&one, Some(json!({"size": 1}))).unwrap();
+    store.forget_empty_config(&one);
+    assert_eq!(store.config_values(&one).to_value()["one"], json!({"size": 1}));
 }
 
 #[test]
@@ -212,7 +218,7 @@ fn refusals_read_like_those_of_the_original() {
         (
             none.clone(),
             add("/one/nowhere/deep", 1),
-            "merge module 'one' config values failed: nothing at the parent of '/one/nowhere/deep'",
+            "merge module 'one' values failed: nothing at the parent of '/one/nowhere/deep'",
         ),
         (
             add("/one", 5),

@@ -10,9 +10,10 @@ use super::{Step, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{document, job_name, owner_name};
 
-/// The end of a hook changes at most the patches of its owner; one that trespassed changes none and saves nothing.
+/// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
+/// nothing but what its config patch says.
 pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
-    let Event::JobFinished(_, Ok(Done::HookRan { .. })) = step.event else {
+    let Event::JobFinished(_, Ok(Done::HookRan { output, .. })) = step.event else {
         return Ok(());
     };
     let Some(Job::RunHook(HookRun { hook, .. })) = step.ended else {
@@ -21,9 +22,11 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     let owner = owner_name(&hook.owner);
     let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
     let saved = step.effects.iter().find(saves);
-    ensure(!trespassed || saved.is_none(), "V3", || {
-        format!("{hook} did what it may not, and still {saved:?}")
-    })?;
+    ensure(
+        !trespassed || saved.is_none() || !output.config.is_empty(),
+        "V3",
+        || format!("{hook} did what it may not, and still {saved:?}"),
+    )?;
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
         // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.

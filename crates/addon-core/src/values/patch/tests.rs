@@ -87,9 +87,24 @@ fn an_owner_may_patch_only_what_is_its_own() {
             "patch path 'one/a' leads to no key of the values",
         ),
         ("one", "replace", "/one/a", "unsupported patch operation 'replace'"),
-        ("one", "move", "/one/a", "unsupported patch operation 'move'"),
-        ("one", "copy", "/one/a", "unsupported patch operation 'copy'"),
-        ("one", "", "/one/a", "unsupported patch operation ''"),
+        (
+            "one",
+            "move",
+            "/one/a",
+            "patch operation 'move' is none of add, remove and test",
+        ),
+        (
+            "one",
+            "copy",
+            "/one/a",
+            "patch operation 'copy' is none of add, remove and test",
+        ),
+        (
+            "one",
+            "",
+            "/one/a",
+            "patch operation '' is none of add, remove and test",
+        ),
         (
             "global",
             "add",
@@ -108,12 +123,17 @@ fn an_owner_may_patch_only_what_is_its_own() {
             "/One-Enabled",
             "patch path '/One-Enabled' is no flag of a module",
         ),
-        ("global", "test", "/oneEnabled", "unsupported patch operation 'test'"),
+        (
+            "global",
+            "test",
+            "/oneEnabled",
+            "patch operation 'test' is none of add, remove and test",
+        ),
         (
             "global",
             "add",
             "/oneEnabled",
-            "unsupported module enabled value: should be true or false, not of type string",
+            "apply enabled patch operation 'add' for /oneEnabled: unsupported module enabled value: should be true or false, not of type string",
         ),
     ];
     for (name, op, path, message) in rows {

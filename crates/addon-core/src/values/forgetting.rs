@@ -1,0 +1,32 @@
+//! What an owner's values lose when its module ends, so that a new life begins without the old one's.
+//!
+//! Must never touch what files or the `ConfigMap` say today.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{Attempt, Layers, Store};
+use crate::name::Owner;
+
+impl Store {
+    /// Forgets the section of the `ConfigMap`, if all that is kept of it is that it was once there.
+    pub fn forget_empty_config(&mut self, owner: &Owner) {
+        if let Some(layers) = self.owners.get_mut(owner) {
+            let is_empty = |section: &mut Arc<Value>| section.as_object().is_some_and(Map::is_empty);
+            if layers.config.take_if(is_empty).is_some() {
+                layers.bump();
+            }
+        }
+    }
+
+    /// Forgets what an owner's hooks patched. Says whether the effective values changed.
+    pub fn forget_patches(&mut self, owner: &Owner) -> bool {
+        let forget = |layers: &mut Layers, _: &str| {
+            layers.patches = Arc::default();
+            Ok(())
+        };
+        self.set_layer(owner, Attempt::Files, forget)
+            .expect("the layers below patches are sections that merge")
+    }
+}
