@@ -3,9 +3,11 @@
 //! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules; that a
 //! cluster cannot be reached is no reason to end, that a directory does not exist is one.
 
+mod config_events;
 mod inventory;
 mod parts;
 pub mod post_renderer;
+mod rendering;
 mod reviews;
 mod start;
 mod watching;
@@ -36,12 +38,14 @@ use crate::meters::Meters;
 use crate::notices::Notices;
 use crate::process::Spawner;
 use crate::report::Report;
+use crate::serve::debug::render::Renderer;
 use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
 use crate::serve::{Loop, pulse};
 use crate::settings::{ConfigurationError, Environment, HooksArgs, Machine, Program, Settings, StartArgs, Work};
 use crate::telemetry::{self, LevelHandle};
+use config_events::ConfigEvents;
 use parts::Parts;
 use start::StartError;
 
@@ -140,7 +144,15 @@ async fn build(
     let meters = Arc::new(start::meters(settings));
     let (trouble, told_trouble) = watch::channel(None);
     let watched = Arc::new(OnceLock::new());
-    let outside = Outside::new(&doors, &meters, told_trouble, &watched);
+    let events = ConfigEvents::default();
+    let outside = Outside {
+        doors: doors.clone(),
+        meters: Arc::clone(&meters),
+        trouble: told_trouble,
+        monitors: Arc::clone(&watched),
+        renderer: Arc::default(),
+        events: events.clone(),
+    };
     let socket = listen(settings, levels, parts, &outside).await?;
 
     let found = inventory::read(settings).await?;
@@ -154,7 +166,13 @@ async fn build(
         config_map.clone_from(&modules.config_map);
         parts.spawn(
             "the watch of the ConfigMap",
-            watch_config(cluster.clone(), config_map.clone(), doors.clone(), trouble),
+            watch_config(
+                cluster.clone(),
+                config_map.clone(),
+                doors.clone(),
+                trouble,
+                events.clone(),
+            ),
         );
     }
 
@@ -183,7 +201,13 @@ async fn build(
         relay: start::relay(settings),
         holds: jobs::release::Holds::default(),
     });
-    let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
+    outside
+        .renderer
+        .get_or_init(|| rendering::renderer(&tools, parts.stopping()));
+    let run = move |job, cancel| {
+        events.wanted(&job);
+        jobs::run(job, Arc::clone(&tools), cancel)
+    };
     let operator = Operator::new(seed(), start::policy(settings, environment));
     let notices = Notices::new(meters, start::mode(settings), config_map);
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
@@ -197,17 +221,8 @@ struct Outside {
     meters: Arc<Meters>,
     trouble: probe::Trouble,
     monitors: Arc<OnceLock<Monitors>>,
-}
-
-impl Outside {
-    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, monitors: &Arc<OnceLock<Monitors>>) -> Self {
-        Self {
-            doors: doors.clone(),
-            meters: Arc::clone(meters),
-            trouble,
-            monitors: Arc::clone(monitors),
-        }
-    }
+    renderer: Arc<OnceLock<Renderer>>,
+    events: ConfigEvents,
 }
 
 /// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
@@ -222,6 +237,8 @@ async fn listen(
         meters,
         trouble,
         monitors,
+        renderer,
+        events,
     } = outside;
     let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {
@@ -236,12 +253,18 @@ async fn listen(
     };
     serve(parts, "the server of probes and metrics", listener, routes);
 
-    let parameters = Arc::new(Parameters::new(settings.log.level, move |level| levels.set(level)));
+    let mut parameters = Parameters::new(settings.log.level, move |level| levels.set(level));
+    if let Program::AddonOperator = settings.program() {
+        let events = events.clone();
+        parameters = parameters.with_config_events(move |told| events.set(told));
+    }
+    let parameters = Arc::new(parameters);
     let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;
     let routes = debug::router(Debug {
         doors: doors.clone(),
         parameters: Arc::clone(&parameters),
         monitors: Arc::clone(monitors),
+        renderer: Arc::clone(renderer),
     });
     if let Some(address) = settings.debug_http {
         let listener = start::bind(address, "the debug routes").await?;
@@ -268,9 +291,10 @@ where
 }
 
 /// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
-async fn watch_config(cluster: Cluster, name: String, doors: Loop, trouble: Trouble) {
+async fn watch_config(cluster: Cluster, name: String, doors: Loop, trouble: Trouble, events: ConfigEvents) {
     let mut readings = std::pin::pin!(cluster.watch_config(&name, trouble));
     while let Some(read) = readings.next().await {
+        events.read(&name, &read);
         if doors.configure(Event::ConfigChanged(read)).await.is_err() {
             return;
         }

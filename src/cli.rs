@@ -26,14 +26,13 @@ use socket::{Socket, SocketError};
 
 /// A command failed; its report says why.
 pub const FAILED: u8 = 1;
-/// The command line could not be understood.
-pub const USAGE: u8 = 64;
+/// The command line could not be understood. The same code as the original's: scripts do not tell it from a failure.
+pub const USAGE: u8 = 1;
 
 const AFTER_HELP: &str = "\
 Exit codes:
   0        done; for start: stopped after SIGTERM or SIGINT
-  1        failed; what and why is on standard error, or in the log
-  64       the command line could not be understood
+  1        failed, or the command line could not be understood; why is on standard error, or in the log
   70       a defect of the operator
   128 + N  ended at once by a second signal N
 
@@ -96,35 +95,20 @@ struct Target {
     debug_unix_socket: Option<String>,
 }
 
-/// The form in which something with a text form is printed. The variants have no help of their own: the names say it.
+/// The form in which an answer is printed. The variants have no help of their own: the names say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    #[value(alias = "wide")]
     Text,
     Json,
     Yaml,
-}
-
-/// The form in which a document is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    Json,
-    Yaml,
+    Wide,
 }
 
 impl Output {
+    /// What the operator calls it; it has nothing wider than text.
     fn extension(self) -> &'static str {
         match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-        }
-    }
-}
-
-impl Form {
-    fn extension(self) -> &'static str {
-        match self {
+            Self::Text | Self::Wide => "text",
             Self::Json => "json",
             Self::Yaml => "yaml",
         }

@@ -6,6 +6,7 @@
 
 pub mod apis;
 pub mod config_map;
+pub mod difference;
 pub mod drift;
 pub mod error;
 pub mod kinds;

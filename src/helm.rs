@@ -85,6 +85,15 @@ pub struct Chart<'a> {
     pub values: &'a Path,
 }
 
+/// How much of a rendering that failed is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Why it failed.
+    Plain,
+    /// Also what the templates gave, where that is no YAML.
+    Debug,
+}
+
 /// A release as a successful upgrade printed it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Upgraded {
@@ -157,12 +166,14 @@ impl Helm {
         &self.options
     }
 
-    /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks.
+    /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks. For debugging also
+    /// what is no YAML, followed by the reason.
     pub async fn template(
         &self,
         chart: Chart<'_>,
         kube_version: &str,
         api_versions: impl IntoIterator<Item = &str>,
+        verbosity: Verbosity,
         cancel: &CancellationToken,
     ) -> Result<String, HelmError> {
         self.version().await?;
@@ -180,9 +191,17 @@ impl Helm {
             args.push("--api-versions".into());
             args.push(part.into());
         }
+        if verbosity == Verbosity::Debug {
+            args.push("--debug".into());
+        }
         let finished = self.run(args, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
-            return Err(failed("render", chart.release, &finished));
+            let error = failed("render", chart.release, &finished);
+            let rendered = finished.stdout.text();
+            return match verbosity {
+                Verbosity::Debug if !rendered.trim().is_empty() => Ok(format!("{rendered}\n{error}\n")),
+                Verbosity::Debug | Verbosity::Plain => Err(error),
+            };
         }
         Ok(finished.stdout.text())
     }

@@ -239,7 +239,7 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     assert_eq!(err, "hint: `addon-operator module list -o wide` names all modules\n");
     assert_eq!(
         place.run(&["config", "set", "log.level", "error"]),
-        (0, String::new(), String::new())
+        (0, "\n".to_owned(), String::new())
     );
     let (_, parameters, _) = place.run(&["config", "list", "-o", "json"]);
     assert!(parameters.contains("\"value\":\"error\""), "{parameters}");

@@ -276,7 +276,7 @@ impl<'a> Tour<'a> {
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
         for command in [
-            "module list --output text",
+            "module list --output wide",
             "module values sysctl-tuner",
             "global values",
             "queue list",

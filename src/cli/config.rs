@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Caller, CommandError, Output, Target, print, show};
+use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Config {
@@ -39,7 +39,7 @@ impl Config {
             ConfigCommand::Set { name, value, duration } => {
                 let mut fields = vec![("name", name.as_str()), ("value", value.as_str())];
                 fields.extend(duration.as_deref().map(|duration| ("duration", duration)));
-                print(&socket.post("/config/set", &fields)?)
+                show(&socket.post("/config/set", &fields)?)
             }
         }
     }

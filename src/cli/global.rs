@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Caller, CommandError, Form, Target, show};
+use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Global {
@@ -12,7 +12,7 @@ pub(super) struct Global {
     target: Target,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "yaml", global = true)]
-    output: Form,
+    output: Output,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 
-use super::socket::SocketError;
+use super::socket::{Socket, SocketError, encode};
 use super::table::Table;
-use super::{Caller, CommandError, Form, Output, Target, print, show};
+use super::{Caller, CommandError, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -15,16 +15,15 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "yaml", global = true)]
+    output: Output,
 }
 
 #[derive(Debug, Subcommand)]
 enum ModuleCommand {
-    /// List the enabled modules; as text: all modules, where they stand and what they wait for
-    List {
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "yaml")]
-        output: Output,
-    },
+    /// List the enabled modules; `-o wide`: all modules, where they stand and what they wait for
+    List,
     /// Say where a module stands and what it waits for
     Why {
         /// Name of the module
@@ -34,6 +33,8 @@ enum ModuleCommand {
     Values(Section),
     /// Print the module's section of the ConfigMap
     Config(Section),
+    /// Print what the module's chart renders to now
+    Render(Render),
     /// Print what hooks changed in a module's values
     Patches(Named),
     /// Print what a module's hooks know of the cluster
@@ -44,9 +45,6 @@ enum ModuleCommand {
 struct Named {
     /// Name of the module
     module: String,
-    /// How to print it
-    #[arg(short, long, value_enum, default_value = "yaml")]
-    output: Form,
 }
 
 #[derive(Debug, Args)]
@@ -56,9 +54,18 @@ struct Section {
     /// With the global section beside the module's
     #[arg(short, long)]
     global: bool,
-    /// How to print it
-    #[arg(short, long, value_enum, default_value = "yaml")]
-    output: Form,
+}
+
+#[derive(Debug, Args)]
+struct Render {
+    /// Name of the module
+    module: String,
+    /// Also if it is no YAML
+    #[arg(long)]
+    debug: bool,
+    /// How it differs from what is in the cluster, instead
+    #[arg(long)]
+    diff: bool,
 }
 
 /// A module as the socket reports it.
@@ -76,41 +83,55 @@ struct Status {
 
 impl Module {
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
-        let socket = self.target.socket(caller)?;
-        let answer = match self.command {
-            ModuleCommand::List { output: Output::Text } => {
+        let Self {
+            command,
+            target,
+            output,
+        } = self;
+        let socket = target.socket(caller)?;
+        let form = output.extension();
+        let answer = match command {
+            ModuleCommand::List if output == Output::Wide => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;
                 return print(&table(&modules));
             }
-            ModuleCommand::List { output } => socket.get(&format!("/module/list.{}", output.extension())),
+            ModuleCommand::List => socket.get(&format!("/module/list.{form}")),
             ModuleCommand::Why { module } => {
                 let modules: Vec<Status> = socket.read("/module/status.json")?;
                 let found = modules.into_iter().find(|status| status.name == module);
                 return print(&why(&found.ok_or(CommandError::NoSuchModule { name: module })?));
             }
-            ModuleCommand::Values(section) => section.print_from(&socket, "values"),
-            ModuleCommand::Config(section) => section.print_from(&socket, "config"),
-            ModuleCommand::Patches(named) => named.print_from(&socket, "patches"),
-            ModuleCommand::Snapshots(named) => named.print_from(&socket, "snapshots"),
+            ModuleCommand::Values(section) => section.read(&socket, "values", form),
+            ModuleCommand::Config(section) => section.read(&socket, "config", form),
+            ModuleCommand::Render(render) => render.read(&socket),
+            ModuleCommand::Patches(named) => named.read(&socket, "patches", form),
+            ModuleCommand::Snapshots(named) => named.read(&socket, "snapshots", form),
         };
         show(&answer?)
     }
 }
 
 impl Named {
-    fn print_from(self, socket: &super::Socket, document: &str) -> Result<String, SocketError> {
-        let Self { module, output } = self;
-        let module = super::socket::encode(&module);
-        socket.get(&format!("/module/{module}/{document}.{}", output.extension()))
+    fn read(&self, socket: &Socket, document: &str, form: &str) -> Result<String, SocketError> {
+        let module = encode(&self.module);
+        socket.get(&format!("/module/{module}/{document}.{form}"))
     }
 }
 
 impl Section {
-    fn print_from(self, socket: &super::Socket, document: &str) -> Result<String, SocketError> {
-        let Self { module, global, output } = self;
-        let global = if global { "?global=true" } else { "" };
-        let module = super::socket::encode(&module);
-        socket.get(&format!("/module/{module}/{document}.{}{global}", output.extension()))
+    fn read(&self, socket: &Socket, document: &str, form: &str) -> Result<String, SocketError> {
+        let Self { module, global } = self;
+        let global = if *global { "?global=true" } else { "" };
+        let module = encode(module);
+        socket.get(&format!("/module/{module}/{document}.{form}{global}"))
+    }
+}
+
+impl Render {
+    fn read(&self, socket: &Socket) -> Result<String, SocketError> {
+        let Self { module, debug, diff } = self;
+        let module = encode(module);
+        socket.get_patiently(&format!("/module/{module}/render?debug={debug}&diff={diff}"))
     }
 }
 

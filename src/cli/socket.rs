@@ -16,6 +16,8 @@ use tokio::time::timeout;
 
 /// An operator that has not answered by then hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Unless it is asked to do something before it answers, for example to render a chart.
+const MUCH_PATIENCE: Duration = Duration::from_mins(5);
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Why there is no answer.
@@ -25,8 +27,8 @@ pub(super) enum SocketError {
     Absent { path: PathBuf },
     #[error("cannot connect to debug socket '{}'", path.display())]
     Connect { path: PathBuf, source: io::Error },
-    #[error("the operator did not answer within {} s", PATIENCE.as_secs())]
-    Late,
+    #[error("the operator did not answer within {} s", patience.as_secs())]
+    Late { patience: Duration },
     #[error("'{path}' is no path")]
     Path { path: String, source: hyper::http::Error },
     #[error("cannot talk to the operator")]
@@ -56,10 +58,10 @@ impl SocketError {
                 status: StatusCode::NOT_FOUND,
                 ..
             } => {
-                vec!["`addon-operator raw /discovery` lists all paths"]
+                vec!["not everything has every form, try `-o json`; `addon-operator raw /discovery` lists all paths"]
             }
             Self::Refused { .. }
-            | Self::Late
+            | Self::Late { .. }
             | Self::Path { .. }
             | Self::Talk(_)
             | Self::Unexpected(_)
@@ -81,7 +83,12 @@ impl Socket {
 
     /// The answer to a path.
     pub(super) fn get(&self, path: &str) -> Result<String, SocketError> {
-        self.request(Request::get(path), path, String::new())
+        self.request(Request::get(path), path, String::new(), PATIENCE)
+    }
+
+    /// The answer to a path behind which there is work.
+    pub(super) fn get_patiently(&self, path: &str) -> Result<String, SocketError> {
+        self.request(Request::get(path), path, String::new(), MUCH_PATIENCE)
     }
 
     /// The answer as a document.
@@ -99,10 +106,16 @@ impl Socket {
             .method(Method::POST)
             .header(header::CONTENT_TYPE, FORM)
             .uri(path);
-        self.request(request, path, fields.join("&"))
+        self.request(request, path, fields.join("&"), PATIENCE)
     }
 
-    fn request(&self, request: hyper::http::request::Builder, path: &str, body: String) -> Result<String, SocketError> {
+    fn request(
+        &self,
+        request: hyper::http::request::Builder,
+        path: &str,
+        body: String,
+        patience: Duration,
+    ) -> Result<String, SocketError> {
         let request = request
             .header(header::HOST, "localhost")
             .body(Full::new(Bytes::from(body)))
@@ -115,9 +128,9 @@ impl Socket {
             .build()
             .map_err(SocketError::Runtime)?;
         runtime.block_on(async {
-            timeout(PATIENCE, self.exchange(request))
+            timeout(patience, self.exchange(request))
                 .await
-                .map_err(|_| SocketError::Late)?
+                .map_err(|_| SocketError::Late { patience })?
         })
     }
 

@@ -63,7 +63,7 @@ pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
     keys
 }
 
-fn key_of(object: &Value) -> Option<ObjectKey> {
+pub(super) fn key_of(object: &Value) -> Option<ObjectKey> {
     let metadata = object.get("metadata")?;
     Some(ObjectKey {
         api_version: object.get("apiVersion")?.as_str()?.to_owned(),

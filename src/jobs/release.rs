@@ -4,6 +4,7 @@
 //! but by an explicit removal.
 
 mod removal;
+pub mod render;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ use crate::cluster::apis::Apis;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::disk::{self, Chart};
-use crate::helm;
+use crate::helm::{self, Verbosity};
 use crate::report::Chain;
 use source::Source;
 
@@ -227,7 +228,7 @@ impl Sync<'_> {
         let manifest = self
             .tools
             .helm()?
-            .template(chart, &self.apis.version, names, self.cancel)
+            .template(chart, &self.apis.version, names, Verbosity::Plain, self.cancel)
             .await?;
         self.facts.rendered = Some(checksum(&manifest));
         Ok(())

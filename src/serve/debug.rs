@@ -3,6 +3,7 @@
 //! Paths, formats, codes and error texts are those of the original. Values are shown as they are: whoever may open the
 //! socket may read them.
 
+pub mod render;
 mod route;
 mod snapshots;
 pub mod unix;
@@ -21,6 +22,7 @@ use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::render::Renderer;
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
@@ -36,6 +38,8 @@ pub struct Debug {
     pub parameters: Arc<Parameters>,
     /// Where snapshots are read, once there is a cluster.
     pub monitors: Arc<OnceLock<Monitors>>,
+    /// Who renders charts, once there is a cluster.
+    pub renderer: Arc<OnceLock<Renderer>>,
 }
 
 /// The routes of the debug socket.
@@ -57,6 +61,8 @@ pub fn router(debug: Debug) -> Router {
 struct Wishes {
     show_empty: Option<String>,
     global: Option<String>,
+    diff: Option<String>,
+    debug: Option<String>,
 }
 
 /// As Go reads a flag; anything else is no.
@@ -132,6 +138,7 @@ impl Debug {
                 document(format, &self.snapshots_by_hook(hooks))
             }
             Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format).await?,
+            Route::ModuleRender { name } => self.render(name, wishes).await?,
             Route::Module { name, section, format } => self.module(name, section, format, wishes).await?,
         })
     }
@@ -163,7 +170,11 @@ impl Debug {
         match super::ask(&self.doors, ask).await? {
             Answer::Document(value) => Ok(Some(value)),
             Answer::NoSuchModule => Ok(None),
-            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Monitors(_) => Err(Unanswered::Mixed),
+            Answer::Status(_)
+            | Answer::Queues(_)
+            | Answer::Modules(_)
+            | Answer::ReleaseValues(_)
+            | Answer::Monitors(_) => Err(Unanswered::Mixed),
         }
     }
 }

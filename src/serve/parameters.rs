@@ -1,4 +1,4 @@
-//! What can be changed while we run: at present the log level, for good or for a while.
+//! What can be changed while we run: the log level, and whether the log tells of the ConfigMap; for good or for a while.
 //!
 //! Must never forget to undo what was meant for a while.
 
@@ -18,6 +18,8 @@ use crate::settings::{LogLevel, duration};
 
 const LOG_LEVEL: &str = "log.level";
 const LOG_LEVEL_ABOUT: &str = "Global log level. Default duration for debug level is 30m0s";
+const CONFIG_EVENTS: &str = "log.configmap.events";
+const CONFIG_EVENTS_ABOUT: &str = "Set to true to log all operations with Configuration manager/*configmap.Backend";
 /// So that nobody forgets a talkative log.
 const DEBUG_FOR: Duration = Duration::from_mins(30);
 
@@ -26,10 +28,70 @@ const DEBUG_FOR: Duration = Duration::from_mins(30);
 pub enum SetError {
     #[error("unknown runtime parameter \"{name}\"")]
     UnknownParameter { name: String },
-    #[error("'value' parameter is invalid: no level found")]
-    BadValue { value: String },
+    #[error("'value' parameter is invalid: {}", kind.expected())]
+    BadValue { value: String, kind: Kind },
     #[error("parse duration \"{text}\" failed: it should be like 90s, 20m or 1h30m")]
     BadDuration { text: String },
+}
+
+/// What a parameter can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Level,
+    Switch,
+}
+
+impl Kind {
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Level => "no level found",
+            Self::Switch => "it should be true or false",
+        }
+    }
+
+    fn parse(self, text: &str) -> Option<Setting> {
+        match self {
+            Self::Level => LogLevel::parse(text).map(Setting::Level),
+            // As Go reads them.
+            Self::Switch => match text {
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(Setting::Switch(true)),
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(Setting::Switch(false)),
+                _ => None,
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Level(LogLevel),
+    Switch(bool),
+}
+
+impl Setting {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Level(_) => Kind::Level,
+            Self::Switch(_) => Kind::Switch,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Level(LogLevel::Trace) => "trace",
+            Self::Level(LogLevel::Debug) => "debug",
+            Self::Level(LogLevel::Info) => "info",
+            Self::Level(LogLevel::Warn) => "warn",
+            Self::Level(LogLevel::Error) => "error",
+            Self::Switch(true) => "true",
+            Self::Switch(false) => "false",
+        }
+    }
+
+    /// How long it stays when nobody says.
+    fn lasts(self) -> Option<Duration> {
+        matches!(self, Self::Level(LogLevel::Debug | LogLevel::Trace)).then_some(DEBUG_FOR)
+    }
 }
 
 /// One parameter as it is listed.
@@ -45,22 +107,31 @@ pub struct Parameter {
 }
 
 /// The parameters and what they act on.
+#[derive(Debug)]
 pub struct Parameters {
-    default: LogLevel,
-    state: Mutex<State>,
-    apply: Box<dyn Fn(LogLevel) + Send + Sync>,
+    /// By name.
+    all: Vec<Knob>,
     changed: Notify,
+}
+
+/// One parameter.
+struct Knob {
+    name: &'static str,
+    about: &'static str,
+    default: Setting,
+    state: Mutex<State>,
+    apply: Box<dyn Fn(Setting) + Send + Sync>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct State {
-    value: LogLevel,
+    value: Setting,
     temporary: Option<Temporary>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Temporary {
-    back_to: LogLevel,
+    back_to: Setting,
     until: Instant,
     shown_as: Timestamp,
 }
@@ -68,42 +139,44 @@ struct Temporary {
 impl Parameters {
     /// The log level as the settings say, and how to change it.
     pub fn new(level: LogLevel, apply: impl Fn(LogLevel) + Send + Sync + 'static) -> Self {
+        let apply = move |setting| {
+            if let Setting::Level(level) = setting {
+                apply(level);
+            }
+        };
         Self {
-            default: level,
-            state: Mutex::new(State {
-                value: level,
-                temporary: None,
-            }),
-            apply: Box::new(apply),
+            all: vec![Knob::new(LOG_LEVEL, LOG_LEVEL_ABOUT, Setting::Level(level), apply)],
             changed: Notify::new(),
         }
     }
 
+    /// With a switch for records about the ConfigMap, which is off.
+    #[must_use]
+    pub fn with_config_events(mut self, apply: impl Fn(bool) + Send + Sync + 'static) -> Self {
+        let apply = move |setting| {
+            if let Setting::Switch(on) = setting {
+                apply(on);
+            }
+        };
+        let knob = Knob::new(CONFIG_EVENTS, CONFIG_EVENTS_ABOUT, Setting::Switch(false), apply);
+        self.all.insert(0, knob);
+        self
+    }
+
     /// Sets a parameter, for a while if a duration is given.
     pub fn set(&self, name: &str, value: &str, duration: Option<&str>) -> Result<(), SetError> {
-        if name != LOG_LEVEL {
-            return Err(SetError::UnknownParameter { name: name.to_owned() });
-        }
-        let level = LogLevel::parse(value).ok_or_else(|| SetError::BadValue {
+        let unknown = || SetError::UnknownParameter { name: name.to_owned() };
+        let knob = self.all.iter().find(|knob| knob.name == name).ok_or_else(unknown)?;
+        let kind = knob.default.kind();
+        let setting = kind.parse(value).ok_or_else(|| SetError::BadValue {
             value: value.to_owned(),
+            kind,
         })?;
-        let wanted = match duration {
+        let lasts = match duration {
             Some(text) => Some(duration::parse(text).ok_or_else(|| SetError::BadDuration { text: text.to_owned() })?),
-            None => matches!(level, LogLevel::Debug | LogLevel::Trace).then_some(DEBUG_FOR),
+            None => setting.lasts(),
         };
-        let mut state = self.state();
-        let back_to = state.temporary.map_or(state.value, |temporary| temporary.back_to);
-        state.temporary = wanted.map(|wanted| Temporary {
-            back_to,
-            until: Instant::now() + wanted,
-            shown_as: SignedDuration::try_from(wanted)
-                .ok()
-                .and_then(|wanted| Timestamp::now().checked_add(wanted).ok())
-                .unwrap_or(Timestamp::MAX),
-        });
-        state.value = level;
-        drop(state);
-        (self.apply)(level);
+        knob.set(setting, lasts);
         self.changed.notify_one();
         Ok(())
     }
@@ -111,31 +184,18 @@ impl Parameters {
     /// Takes back what was meant for a while, when it is over. Never ends.
     pub async fn expire(&self) {
         loop {
-            let until = self.state().temporary.map(|temporary| temporary.until);
+            let until = self.all.iter().filter_map(Knob::until).min();
             tokio::select! {
                 () = self.changed.notified() => continue,
                 () = async { match until { Some(until) => sleep_until(until).await, None => pending().await } } => {}
             }
-            let mut state = self.state();
-            let Some(over) = state.temporary.take_if(|temporary| temporary.until <= Instant::now()) else {
-                continue;
-            };
-            state.value = over.back_to;
-            drop(state);
-            (self.apply)(over.back_to);
+            self.all.iter().for_each(Knob::expire);
         }
     }
 
     /// All parameters, by name.
     pub fn list(&self) -> Vec<Parameter> {
-        let State { value, temporary } = *self.state();
-        vec![Parameter {
-            name: LOG_LEVEL,
-            description: LOG_LEVEL_ABOUT,
-            default: name_of(self.default),
-            value: name_of(value),
-            expire_at: temporary.map(|temporary| format!("{:.0}", temporary.shown_as)),
-        }]
+        self.all.iter().map(Knob::shown).collect()
     }
 
     /// All parameters as a table.
@@ -152,19 +212,71 @@ impl Parameters {
         }
         table
     }
+}
+
+impl Knob {
+    fn new(
+        name: &'static str,
+        about: &'static str,
+        default: Setting,
+        apply: impl Fn(Setting) + Send + Sync + 'static,
+    ) -> Self {
+        let state = Mutex::new(State {
+            value: default,
+            temporary: None,
+        });
+        Self {
+            name,
+            about,
+            default,
+            state,
+            apply: Box::new(apply),
+        }
+    }
+
+    fn set(&self, value: Setting, lasts: Option<Duration>) {
+        let mut state = self.state();
+        let back_to = state.temporary.map_or(state.value, |temporary| temporary.back_to);
+        state.temporary = lasts.map(|lasts| Temporary {
+            back_to,
+            until: Instant::now() + lasts,
+            shown_as: SignedDuration::try_from(lasts)
+                .ok()
+                .and_then(|lasts| Timestamp::now().checked_add(lasts).ok())
+                .unwrap_or(Timestamp::MAX),
+        });
+        state.value = value;
+        drop(state);
+        (self.apply)(value);
+    }
+
+    fn until(&self) -> Option<Instant> {
+        self.state().temporary.map(|temporary| temporary.until)
+    }
+
+    fn expire(&self) {
+        let mut state = self.state();
+        let Some(over) = state.temporary.take_if(|temporary| temporary.until <= Instant::now()) else {
+            return;
+        };
+        state.value = over.back_to;
+        drop(state);
+        (self.apply)(over.back_to);
+    }
+
+    fn shown(&self) -> Parameter {
+        let State { value, temporary } = *self.state();
+        Parameter {
+            name: self.name,
+            description: self.about,
+            default: self.default.word(),
+            value: value.word(),
+            expire_at: temporary.map(|temporary| format!("{:.0}", temporary.shown_as)),
+        }
+    }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn name_of(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Trace => "trace",
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
     }
 }
 
@@ -175,10 +287,10 @@ fn row([name, value, expire_at, description]: [&str; 4]) -> String {
     row + "\n"
 }
 
-impl fmt::Debug for Parameters {
+impl fmt::Debug for Knob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parameters")
-            .field("default", &self.default)
+        f.debug_struct("Knob")
+            .field("name", &self.name)
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
@@ -259,6 +371,25 @@ mod tests {
         assert_eq!(
             serde_json::to_value(parameters.list()).unwrap()[0].get("expireAt"),
             None
+        );
+    }
+
+    #[test]
+    fn a_switch_is_there_if_somebody_listens_to_it() {
+        let (sender, mut applied) = unbounded_channel();
+        let parameters = Parameters::new(LogLevel::Info, |_| {});
+        assert!(parameters.set("log.configmap.events", "true", None).is_err());
+        let parameters = parameters.with_config_events(move |on| sender.send(on).unwrap());
+        let names: Vec<_> = parameters.list().iter().map(|parameter| parameter.name).collect();
+        assert_eq!(names, ["log.configmap.events", "log.level"]);
+        parameters.set("log.configmap.events", "1", None).unwrap();
+        assert_eq!((parameters.list()[0].value, applied.try_recv()), ("true", Ok(true)));
+        assert_eq!(
+            parameters
+                .set("log.configmap.events", "yes", None)
+                .unwrap_err()
+                .to_string(),
+            "'value' parameter is invalid: it should be true or false"
         );
     }
 }

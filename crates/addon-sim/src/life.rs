@@ -195,9 +195,12 @@ impl Life {
     fn document(&self, query: &Query) -> Value {
         match self.operator.answer(query) {
             Answer::Document(document) => document,
-            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Monitors(_) | Answer::NoSuchModule => {
-                Value::Null
-            }
+            Answer::Status(_)
+            | Answer::Queues(_)
+            | Answer::Modules(_)
+            | Answer::ReleaseValues(_)
+            | Answer::Monitors(_)
+            | Answer::NoSuchModule => Value::Null,
         }
     }
 }

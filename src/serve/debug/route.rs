@@ -48,10 +48,14 @@ pub(super) enum Route<'a> {
         name: &'a str,
         format: Format,
     },
+    /// Has one form, and no extension.
+    ModuleRender {
+        name: &'a str,
+    },
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 17] = [
+pub(super) const PATTERNS: [&str; 18] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "POST /config/set",
@@ -64,6 +68,7 @@ pub(super) const PATTERNS: [&str; 17] = [
     "GET /module/list.{format:(json|yaml|text)}",
     "GET /module/status.{format:(json|yaml)}",
     "GET /module/{name}/patches.{format:(json|yaml)}",
+    "GET /module/{name}/render?debug=true&diff=true",
     "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
     "GET /module/{name}/snapshots.{format:(json|yaml)}",
     "GET /queue/list.{format:(json|yaml|text)}",
@@ -74,7 +79,15 @@ pub(super) const PATTERNS: [&str; 17] = [
 impl<'a> Route<'a> {
     /// `None`: there is no such page.
     pub(super) fn parse(path: &'a str) -> Option<Self> {
-        let (path, extension) = path.strip_prefix('/')?.rsplit_once('.')?;
+        let path = path.strip_prefix('/')?;
+        if let Some(name) = path
+            .strip_prefix("module/")
+            .and_then(|rest| rest.strip_suffix("/render"))
+            && !name.contains('/')
+        {
+            return Some(Self::ModuleRender { name });
+        }
+        let (path, extension) = path.rsplit_once('.')?;
         let format = match extension {
             "json" => Format::Json,
             "yaml" => Format::Yaml,
@@ -149,6 +162,7 @@ mod tests {
                     format: Format::Text,
                 },
             ),
+            ("/module/with.dot/render", Route::ModuleRender { name: "with.dot" }),
             (
                 "/module/one/snapshots.yaml",
                 Route::ModuleSnapshots {
@@ -185,7 +199,8 @@ mod tests {
             "/module/one/values.text",
             "/module/status.text",
             "/global/values.text",
-            "/module/one/render",
+            "/module/one/two/render",
+            "/module/render",
             "/module/one/two/values.json",
             "/nowhere",
             "/nowhere.json",

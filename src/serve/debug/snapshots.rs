@@ -21,7 +21,11 @@ impl Debug {
         match crate::serve::ask(&self.doors, Ask::Monitors(owner)).await? {
             Answer::Monitors(hooks) => Ok(Some(hooks)),
             Answer::NoSuchModule => Ok(None),
-            Answer::Status(_) | Answer::Queues(_) | Answer::Modules(_) | Answer::Document(_) => Err(Unanswered::Mixed),
+            Answer::Status(_)
+            | Answer::Queues(_)
+            | Answer::Modules(_)
+            | Answer::ReleaseValues(_)
+            | Answer::Document(_) => Err(Unanswered::Mixed),
         }
     }
 

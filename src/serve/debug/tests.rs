@@ -29,7 +29,7 @@ fn document(query: &Asked) -> Answer {
         Asked::Values { module: None, .. } => Answer::Document(json!({"zone": "a"})),
         Asked::ConfigValues { .. } | Asked::Patches { module: None } => Answer::Document(Value::Null),
         Asked::Patches { module: Some(_) } => Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}])),
-        Asked::Monitors(_) => Answer::NoSuchModule,
+        Asked::Monitors(_) | Asked::ReleaseValues(_) => Answer::NoSuchModule,
         Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
         Asked::Status => Answer::Status(stage::status()),
     }
@@ -43,6 +43,7 @@ async fn ask(request: &str) -> (u16, String, String) {
             doors,
             parameters,
             monitors: Arc::default(),
+            renderer: Arc::default(),
         }),
         request,
     )

@@ -32,6 +32,9 @@ impl Operator {
                         .map_or(Value::Null, |section| Value::clone(&section))
                 })
             }
+            Query::ReleaseValues(module) => self
+                .release_values(module)
+                .map_or(Answer::NoSuchModule, Answer::ReleaseValues),
             Query::Patches { module } => self.document(module.as_ref(), false, |operator, owner| {
                 let patches = operator.values.patches(owner);
                 if patches.is_empty() {

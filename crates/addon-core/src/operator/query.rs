@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
+use crate::values::HookDocument;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Query {
         /// With the global section beside the module's, both under their keys.
         with_global: bool,
     },
+    /// What the module's release would be given now.
+    ReleaseValues(ModuleName),
     /// The patches that hooks made, compacted.
     Patches {
         /// `None` for the global ones.
@@ -53,6 +56,8 @@ pub enum Answer {
     Modules(Vec<ModuleReport>),
     /// To the questions that ask for a document.
     Document(Value),
+    /// To `ReleaseValues`.
+    ReleaseValues(HookDocument),
     /// To `Monitors`: every hook that is known, with its kubernetes bindings in the order of the configuration. A
     /// binding that is not watched is left out.
     Monitors(BTreeMap<HookName, Vec<(BindingName, MonitorId)>>),

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
+use crate::values::HookDocument;
 
 impl Operator {
     /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
@@ -148,16 +149,13 @@ impl Operator {
         if !self.jobs.helm_slot(&self.policy) {
             return false;
         }
-        let owner = Owner::Module(name.clone());
-        let version = self.values.version(&owner);
-        let now = self.values.globals();
-        let Some(unit) = self.modules.get_mut(name) else {
+        let Some(values) = self.release_values(name) else {
             return false;
         };
-        unit.releasing = version;
-        let values = self
-            .values
-            .hook_values_under(unit.globals.as_ref().unwrap_or(&now), &owner);
+        let version = self.values.version(&Owner::Module(name.clone()));
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.releasing = version;
+        }
         self.start_lane_job(
             lane,
             Job::SyncRelease {
@@ -166,6 +164,13 @@ impl Operator {
             },
         );
         true
+    }
+
+    /// What the module's release is given.
+    pub(super) fn release_values(&self, name: &ModuleName) -> Option<HookDocument> {
+        let now = self.values.globals();
+        let globals = self.modules.get(name)?.globals.as_ref().unwrap_or(&now);
+        Some(self.values.hook_values_under(globals, &Owner::Module(name.clone())))
     }
 
     /// The hooks of a module answered, for a run or for a removal.

@@ -1,0 +1,42 @@
+//! The parameter `log.configmap.events`: while it is on, the log tells of every reading of the ConfigMap and of every
+//! write to it. Keys are named, what they hold never is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::ConfigRead;
+use tracing::info;
+
+/// Whether it is told. Clones share the answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConfigEvents(Arc<AtomicBool>);
+
+impl ConfigEvents {
+    pub(super) fn set(&self, told: bool) {
+        self.0.store(told, Ordering::Relaxed);
+    }
+
+    /// The ConfigMap was read.
+    pub(super) fn read(&self, config_map: &str, read: &ConfigRead) {
+        if !self.0.load(Ordering::Relaxed) {
+            return;
+        }
+        match read {
+            ConfigRead::Missing => info!(config_map, "ConfigMap is not there"),
+            ConfigRead::Present { version, data } => {
+                let keys: Vec<&str> = data.keys().map(String::as_str).collect();
+                info!(config_map, version, keys = keys.join(", "), "ConfigMap is read");
+            }
+        }
+    }
+
+    /// A job is about to start.
+    pub(super) fn wanted(&self, job: &Job) {
+        if let Job::SaveConfig { key, text, .. } = job
+            && self.0.load(Ordering::Relaxed)
+        {
+            info!(key, bytes = text.len(), "ConfigMap key is to be written");
+        }
+    }
+}

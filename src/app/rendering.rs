@@ -1,0 +1,24 @@
+//! Renders charts for the debug socket with the tools of the jobs.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::helm::Verbosity;
+use crate::jobs::Tools;
+use crate::jobs::release::render::{self, Wanted};
+use crate::serve::debug::render::{Look, Renderer};
+
+/// Whoever waits for a rendering is told that it ended early when everything stops.
+pub(super) fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
+    let (tools, stopping) = (Arc::clone(tools), stopping.clone());
+    Renderer::new(move |module, values, look| {
+        let (tools, cancel) = (Arc::clone(&tools), stopping.child_token());
+        let wanted = match look {
+            Look::Manifest => Wanted::Manifest(Verbosity::Plain),
+            Look::Debug => Wanted::Manifest(Verbosity::Debug),
+            Look::Difference => Wanted::Difference,
+        };
+        Box::pin(async move { render::render(&tools, &module, &values, wanted, &cancel).await })
+    })
+}

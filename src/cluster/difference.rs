@@ -1,0 +1,119 @@
+//! What applying an object would change: the API server is asked to try it, so that its defaults and the admission of
+//! others are in the answer. Must never change anything.
+
+use addon_core::failure::{Class, Failure};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use super::Cluster;
+use super::apis::{Apis, Kind};
+use super::drift::{self, ObjectKey};
+use super::error::{Attempt, RequestError};
+
+/// On whose behalf it is tried, as kubectl and the original do.
+const MANAGER: &str = "kubectl-client-side-apply";
+
+/// One object as it is, and as it would be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// Version, kind, namespace and name with points between them, which is how kubectl calls it.
+    pub name: String,
+    /// Nothing if it is not there.
+    pub live: Option<Value>,
+    /// What would be there.
+    pub applied: Value,
+}
+
+impl Cluster {
+    /// Tries to apply an object, `None` for one that has no name yet. One that names no namespace goes to that of the
+    /// releases.
+    pub async fn try_to_apply(&self, object: &Value, apis: &Apis) -> Result<Option<Tried>, Failure> {
+        let Some(key) = drift::key_of(object) else {
+            return Ok(None);
+        };
+        let kind = apis
+            .kind(&key.api_version, &key.kind)
+            .ok_or_else(|| unknown(&key, self.server()))?;
+        let namespace = kind
+            .namespaced
+            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+        let (live, applied) = self.tried(&key, kind, namespace, object).await?;
+        Ok(Some(Tried {
+            name: name_of(&key, namespace),
+            live: live.map(plain),
+            applied: plain(applied),
+        }))
+    }
+
+    async fn tried(
+        &self,
+        key: &ObjectKey,
+        kind: &Kind,
+        namespace: Option<&str>,
+        object: &Value,
+    ) -> Result<(Option<DynamicObject>, DynamicObject), RequestError> {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        };
+        let attempt = |verb| Attempt {
+            verb,
+            resource: kind.resource.plural.clone(),
+            name: key.name.clone(),
+            namespace: namespace.map(str::to_owned),
+            server: self.server.clone(),
+        };
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::apply(MANAGER).force()
+        };
+        let live = self.ask(attempt("get"), api.get_opt(&key.name)).await?;
+        let wanted = Patch::Apply(object);
+        let trial = api.patch(&key.name, &params, &wanted);
+        let applied = self.ask(attempt("patch"), trial).await?;
+        Ok((live, applied))
+    }
+}
+
+fn unknown(key: &ObjectKey, server: &str) -> Failure {
+    let ObjectKey { api_version, kind, .. } = key;
+    Failure::new(
+        Class::Invalid,
+        format!("cannot compare {key}: the API server at {server} has no kind {kind} of {api_version}"),
+    )
+    .hint("does a module bring the CRD that is not installed yet?")
+}
+
+fn name_of(key: &ObjectKey, namespace: Option<&str>) -> String {
+    let version = key.api_version.replace('/', ".");
+    let parts = [Some(version.as_str()), Some(&key.kind), namespace, Some(&key.name)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(".")
+}
+
+/// The object without the API server's own notes of who owns which field.
+fn plain(mut object: DynamicObject) -> Value {
+    object.metadata.managed_fields = None;
+    serde_json::to_value(object).expect("an object from the API server is plain data with text keys")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_called_as_kubectl_calls_them() {
+        let key = |api_version: &str, kind: &str| ObjectKey {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: "a".to_owned(),
+        };
+        assert_eq!(
+            name_of(&key("apps/v1", "Deployment"), Some("ns")),
+            "apps.v1.Deployment.ns.a"
+        );
+        assert_eq!(name_of(&key("v1", "Namespace"), None), "v1.Namespace.a");
+    }
+}

@@ -1,0 +1,91 @@
+//! A module's chart rendered for somebody who wants to look: alone, or beside what is in the cluster.
+//!
+//! Nothing is changed, no release is held, and the data of Secrets never stands in a difference.
+
+mod difference;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::values::HookDocument;
+use addon_core::yaml;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::source::Source;
+use crate::helm::{self, Verbosity};
+use crate::jobs::{Tools, unless};
+
+/// Objects that are tried at once.
+const AT_ONCE: usize = 5;
+const NO_DIFFERENCE: &str = "No diff found";
+
+/// What somebody wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The manifest; with what helm made of a template whose result is no YAML, if it says so.
+    Manifest(Verbosity),
+    /// What applying it would change.
+    Difference,
+}
+
+/// Renders the module's chart with these values. A module without a chart gives an empty text.
+pub async fn render(
+    tools: &Tools,
+    module: &ModuleName,
+    values: &HookDocument,
+    wanted: Wanted,
+    cancel: &CancellationToken,
+) -> Result<String, Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let files = catalogue.module(module)?;
+    let Some(chart) = files.chart else {
+        return Ok(String::new());
+    };
+    let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
+    let values = values.to_value();
+    let mut source = Source::new(chart, &files.dir, &values);
+    let (dir, values) = source.ready(tools, module.as_str()).await?;
+    let chart = helm::Chart {
+        release: module.as_str(),
+        dir,
+        values,
+    };
+    let verbosity = match wanted {
+        Wanted::Manifest(verbosity) => verbosity,
+        Wanted::Difference => Verbosity::Plain,
+    };
+    let names = apis.names.iter().map(String::as_str);
+    let manifest = tools
+        .helm()?
+        .template(chart, &apis.version, names, verbosity, cancel)
+        .await?;
+    if wanted != Wanted::Difference {
+        return Ok(manifest);
+    }
+    let documents = yaml::documents_v2(&manifest).map_err(|error| {
+        let report = format!("the rendered chart of module '{module}' is no YAML: {error}");
+        Failure::new(Class::Invalid, report)
+    })?;
+    let (cluster, apis) = (&tools.cluster, &*apis);
+    let tried = stream::iter(documents.into_iter().flat_map(flat))
+        .map(|object| async move { cluster.try_to_apply(&object, apis).await })
+        .buffered(AT_ONCE)
+        .try_collect::<Vec<_>>();
+    let tried = unless(cancel, tried).await?;
+    let texts: String = tried.into_iter().flatten().map(difference::text).collect();
+    Ok(if texts.is_empty() {
+        NO_DIFFERENCE.to_owned()
+    } else {
+        texts
+    })
+}
+
+/// The objects of a document, which may be a list of them.
+fn flat(mut document: Value) -> Vec<Value> {
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => items,
+        _ => vec![document],
+    }
+}

@@ -1,0 +1,85 @@
+//! A module's chart as it would be released now, and how that differs from what is in the cluster.
+//! Must never render more than one chart at a time: whoever asks twice waits.
+
+use std::fmt;
+use std::pin::Pin;
+
+use addon_core::failure::Failure;
+use addon_core::name::ModuleName;
+use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::values::HookDocument;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tokio::sync::Mutex;
+
+use super::{Debug, Unanswered, Wishes, is_set, text};
+
+/// A rendering under way.
+pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send>>;
+
+/// What somebody wants to see of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Its manifest.
+    Manifest,
+    /// Its manifest, also if it is no YAML.
+    Debug,
+    /// What applying it would change.
+    Difference,
+}
+
+/// Whoever can render.
+pub struct Renderer {
+    render: Box<dyn Fn(ModuleName, HookDocument, Look) -> Rendering + Send + Sync>,
+    turn: Mutex<()>,
+}
+
+impl Renderer {
+    /// Calls `render` for every look, one after the other.
+    pub fn new(render: impl Fn(ModuleName, HookDocument, Look) -> Rendering + Send + Sync + 'static) -> Self {
+        Self {
+            render: Box::new(render),
+            turn: Mutex::default(),
+        }
+    }
+
+    async fn look(&self, module: ModuleName, values: HookDocument, look: Look) -> Result<String, Failure> {
+        let _turn = self.turn.lock().await;
+        (self.render)(module, values, look).await
+    }
+}
+
+impl fmt::Debug for Renderer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renderer").finish_non_exhaustive()
+    }
+}
+
+impl Debug {
+    pub(super) async fn render(&self, name: &str, wishes: &Wishes) -> Result<Response, Unanswered> {
+        let look = match (is_set(wishes.diff.as_ref()), is_set(wishes.debug.as_ref())) {
+            (true, _) => Look::Difference,
+            (false, true) => Look::Debug,
+            (false, false) => Look::Manifest,
+        };
+        let not_found = || text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n");
+        let Ok(module) = ModuleName::parse(name) else {
+            return Ok(not_found());
+        };
+        let values = match crate::serve::ask(&self.doors, Ask::ReleaseValues(module.clone())).await? {
+            Answer::ReleaseValues(values) => values,
+            Answer::NoSuchModule => return Ok(not_found()),
+            _ => return Err(Unanswered::Mixed),
+        };
+        let Some(renderer) = self.renderer.get() else {
+            return Ok(text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the operator is still starting\n",
+            ));
+        };
+        Ok(match renderer.look(module, values, look).await {
+            Ok(rendered) => text(StatusCode::OK, rendered),
+            Err(failure) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{failure}\n")),
+        })
+    }
+}
