@@ -91,7 +91,8 @@ fn main() -> anyhow::Result<()> {
     writeln!(io::stdout(), "\n{table}")?;
     if cli.save {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/results.md");
-        fs_err::write(&file, machine::report(&table, &plane)?)?;
+        let report = machine::report(&table, &plane)?;
+        fs_err::write(&file, machine::renewed(&fs_err::read_to_string(&file)?, &report))?;
         say(&format!("written to {}", file.display()));
     }
     Ok(())

@@ -24,6 +24,12 @@ pub(crate) fn report(table: &str, plane: &ControlPlane) -> anyhow::Result<String
     ))
 }
 
+/// The page with another head; the sections below it are written by the scripts, and stay.
+pub(crate) fn renewed(page: &str, head: &str) -> String {
+    let below = page.find("\n## ").map_or("", |at| &page[at..]);
+    format!("{head}{below}")
+}
+
 /// The value of `name : value` in a file of the kernel.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
