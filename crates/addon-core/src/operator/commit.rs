@@ -150,10 +150,10 @@ impl Operator {
             (Owner::Module(_), PatchFile::Values) => "dynamic module values update error",
             (Owner::Module(_), PatchFile::Config) => "kube module config values update error",
         };
-        self.of_hook(lane, Failure::of(Class::HookFailed, rejected).within(attempt))
+        self.of_doing(lane, Failure::of(Class::HookFailed, rejected).within(attempt))
     }
 
-    fn of_hook(&self, lane: &Lane, failure: Failure) -> Failure {
+    fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
         let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
             return failure;
         };
@@ -170,7 +170,7 @@ impl Operator {
             Owner::Global => "set kube config failed",
             Owner::Module(_) => "set kube module config failed",
         };
-        let failure = self.of_hook(lane, failure.within(attempt));
+        let failure = self.of_doing(lane, failure.within(attempt));
         self.hook_counts_as_failed(lane, failure);
     }
 
