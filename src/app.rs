@@ -38,7 +38,7 @@ use crate::meters::Meters;
 use crate::notices::Notices;
 use crate::process::Spawner;
 use crate::report::Report;
-use crate::serve::debug::render::Renderer;
+use crate::serve::debug::modules::Charts;
 use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
@@ -143,16 +143,7 @@ async fn build(
     let (doors, mail) = mailbox(parts.shutdown().clone());
     let meters = Arc::new(start::meters(settings));
     let (trouble, told_trouble) = watch::channel(None);
-    let watched = Arc::new(OnceLock::new());
-    let events = ConfigEvents::default();
-    let outside = Outside {
-        doors: doors.clone(),
-        meters: Arc::clone(&meters),
-        trouble: told_trouble,
-        monitors: Arc::clone(&watched),
-        renderer: Arc::default(),
-        events: events.clone(),
-    };
+    let outside = Outside::new(&doors, &meters, told_trouble);
     let socket = listen(settings, levels, parts, &outside).await?;
 
     let found = inventory::read(settings).await?;
@@ -164,30 +155,19 @@ async fn build(
         start::check_helm(&found).await;
         helm = Some(found);
         config_map.clone_from(&modules.config_map);
-        parts.spawn(
-            "the watch of the ConfigMap",
-            watch_config(
-                cluster.clone(),
-                config_map.clone(),
-                doors.clone(),
-                trouble,
-                events.clone(),
-            ),
-        );
+        let watched = watch_config(cluster.clone(), config_map.clone(), outside.clone(), trouble);
+        parts.spawn("the watch of the ConfigMap", watched);
     }
 
     let kinds = Kinds::new(cluster.clone());
     let replies = Replies::default();
     let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
     let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
-    watched.get_or_init(|| monitors.clone());
-    let patching = cluster
-        .limited(settings.kube.patch_limit)
-        .within(settings.kube.patch_timeout);
+    outside.monitors.get_or_init(|| monitors.clone());
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
-        patcher: Patcher::new(patching, kinds, jobs::hook::jq),
+        patcher: Patcher::new(cluster.patching(&settings.kube), kinds, jobs::hook::jq),
         meters: Arc::clone(&meters),
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
@@ -201,11 +181,10 @@ async fn build(
         relay: start::relay(settings),
         holds: jobs::release::Holds::default(),
     });
-    outside
-        .renderer
-        .get_or_init(|| rendering::renderer(&tools, parts.stopping()));
+    let charts = rendering::charts(&tools, found.versions, parts.stopping());
+    outside.charts.get_or_init(|| charts);
     let run = move |job, cancel| {
-        events.wanted(&job);
+        outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)
     };
     let operator = Operator::new(seed(), start::policy(settings, environment));
@@ -216,13 +195,27 @@ async fn build(
 }
 
 /// What is answered from outside, also before there is a cluster.
+#[derive(Clone)]
 struct Outside {
     doors: Loop,
     meters: Arc<Meters>,
     trouble: probe::Trouble,
     monitors: Arc<OnceLock<Monitors>>,
-    renderer: Arc<OnceLock<Renderer>>,
+    charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
+}
+
+impl Outside {
+    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble) -> Self {
+        Self {
+            doors: doors.clone(),
+            meters: Arc::clone(meters),
+            trouble,
+            monitors: Arc::default(),
+            charts: Arc::default(),
+            events: ConfigEvents::default(),
+        }
+    }
 }
 
 /// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
@@ -237,7 +230,7 @@ async fn listen(
         meters,
         trouble,
         monitors,
-        renderer,
+        charts,
         events,
     } = outside;
     let listener = start::bind(settings.listen, "probes and metrics").await?;
@@ -264,7 +257,7 @@ async fn listen(
         doors: doors.clone(),
         parameters: Arc::clone(&parameters),
         monitors: Arc::clone(monitors),
-        renderer: Arc::clone(renderer),
+        charts: Arc::clone(charts),
     });
     if let Some(address) = settings.debug_http {
         let listener = start::bind(address, "the debug routes").await?;
@@ -291,11 +284,11 @@ where
 }
 
 /// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
-async fn watch_config(cluster: Cluster, name: String, doors: Loop, trouble: Trouble, events: ConfigEvents) {
+async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
     let mut readings = std::pin::pin!(cluster.watch_config(&name, trouble));
     while let Some(read) = readings.next().await {
-        events.read(&name, &read);
-        if doors.configure(Event::ConfigChanged(read)).await.is_err() {
+        outside.events.read(&name, &read);
+        if outside.doors.configure(Event::ConfigChanged(read)).await.is_err() {
             return;
         }
     }

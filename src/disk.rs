@@ -76,6 +76,8 @@ pub struct FoundModule {
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
+    /// Of the chart, if it says one.
+    pub version: Option<String>,
     pub depends_on: Vec<ModuleName>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
@@ -244,7 +246,7 @@ fn read_module(
         None
     });
     let depends_on = description::read(&path.join(description::FILE), &mut faults);
-    let chart = chart::find(&path);
+    let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
         name,
         order,
@@ -253,6 +255,7 @@ fn read_module(
         hooks,
         enabled_script,
         chart,
+        version,
         depends_on,
         faults,
     }

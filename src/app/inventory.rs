@@ -1,5 +1,7 @@
 //! What lies on disk, as the core and the jobs each want to know it, or why that is no place to start from.
 
+use std::collections::BTreeMap;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::module::{Inventory, Module};
 use addon_core::name::ModuleName;
@@ -16,6 +18,8 @@ use crate::settings::{ModuleSettings, Settings, Work};
 pub(super) struct Read {
     pub(super) inventory: Inventory,
     pub(super) catalogue: Catalogue,
+    /// The versions of charts, by module.
+    pub(super) versions: BTreeMap<String, String>,
 }
 
 /// Reads the directories on a thread that may block.
@@ -37,9 +41,12 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         module.faults.iter().for_each(|fault| tell_broken(&module.name, fault));
     }
     let catalogue = Catalogue::of(&found);
+    let version_of = |module: &FoundModule| Some((module.name.to_string(), module.version.clone()?));
+    let versions = found.modules.iter().filter_map(version_of).collect();
     Ok(Read {
         inventory: inventory(found),
         catalogue,
+        versions,
     })
 }
 
@@ -108,6 +115,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         hooks,
         enabled_script,
         chart,
+        version: _,
         depends_on,
         faults,
     } = found;

@@ -1,5 +1,6 @@
-//! Renders charts for the debug socket with the tools of the jobs.
+//! What the debug socket shows of charts, with the tools of the jobs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -7,10 +8,19 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Verbosity;
 use crate::jobs::Tools;
 use crate::jobs::release::render::{self, Wanted};
+use crate::serve::debug::modules::Charts;
 use crate::serve::debug::render::{Look, Renderer};
 
+pub(super) fn charts(tools: &Arc<Tools>, versions: BTreeMap<String, String>, stopping: &CancellationToken) -> Charts {
+    Charts {
+        renderer: renderer(tools, stopping),
+        cluster: tools.cluster.clone(),
+        versions,
+    }
+}
+
 /// Whoever waits for a rendering is told that it ended early when everything stops.
-pub(super) fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
+fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
     let (tools, stopping) = (Arc::clone(tools), stopping.clone());
     Renderer::new(move |module, values, look| {
         let (tools, cancel) = (Arc::clone(&tools), stopping.child_token());

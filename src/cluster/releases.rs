@@ -97,6 +97,15 @@ impl Cluster {
         Ok(newest(revisions))
     }
 
+    /// Of every deployed release: its revision, and when helm wrote it, in seconds since 1970.
+    pub async fn deployed_releases(&self) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
+        let revisions = self.revisions("owner=helm,status=deployed").await?;
+        Ok(revisions
+            .into_iter()
+            .map(|Revision { release, newest, .. }| (release, (newest.revision, newest.written)))
+            .collect())
+    }
+
     async fn revisions(&self, selector: &str) -> Result<Vec<Revision>, RequestError> {
         let api = self.secrets();
         let mut params = ListParams::default()

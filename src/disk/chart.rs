@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use addon_core::digest::Digest;
+use addon_core::yaml;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};
 
@@ -47,6 +48,13 @@ pub(super) fn find(module: &Path) -> Option<Chart> {
     } else {
         None
     }
+}
+
+/// The version in a module's `Chart.yaml`, for people. What is wrong with the file, helm says.
+pub(super) fn version(module: &Path) -> Option<String> {
+    let text = fs_err::read_to_string(module.join("Chart.yaml")).ok()?;
+    let described = yaml::from_str_v2(&text).ok()?;
+    described["version"].as_str().map(str::to_owned)
 }
 
 /// Names and contents of all files that the chart consists of. Templates can read any of them, so none is left out that

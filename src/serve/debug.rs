@@ -3,6 +3,7 @@
 //! Paths, formats, codes and error texts are those of the original. Values are shown as they are: whoever may open the
 //! socket may read them.
 
+pub mod modules;
 pub mod render;
 mod route;
 mod snapshots;
@@ -22,7 +23,7 @@ use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::render::Renderer;
+use self::modules::Charts;
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
@@ -38,8 +39,8 @@ pub struct Debug {
     pub parameters: Arc<Parameters>,
     /// Where snapshots are read, once there is a cluster.
     pub monitors: Arc<OnceLock<Monitors>>,
-    /// Who renders charts, once there is a cluster.
-    pub renderer: Arc<OnceLock<Renderer>>,
+    /// What is known of charts and releases, once there is a cluster.
+    pub charts: Arc<OnceLock<Charts>>,
 }
 
 /// The routes of the debug socket.
@@ -63,6 +64,8 @@ struct Wishes {
     global: Option<String>,
     diff: Option<String>,
     debug: Option<String>,
+    format: Option<String>,
+    releases: Option<String>,
 }
 
 /// As Go reads a flag; anything else is no.
@@ -96,35 +99,22 @@ impl Debug {
                     queue_text::queues_text(&queues, show_empty)
                 })
             }
-            Route::ModuleList(format) => {
-                let modules = super::modules(&self.doors).await?;
-                let mut names: Vec<String> = modules
-                    .into_iter()
-                    .filter(|module| module.enabled)
-                    .map(|module| module.name)
-                    .collect();
-                names.sort_unstable();
-                document(format, &json!({ "enabledModules": names }))
-            }
-            Route::ModuleStatus(format) => document(format, &super::modules(&self.doors).await?),
+            Route::ModuleList(format) => self.module_list(format).await?,
+            Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
+            Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
+            Route::Graph => self.graph(wishes.format.as_deref()).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
                 let names = self.document(Ask::GlobalHooks).await?;
                 document(format, &json!({ "globalHooks": names.unwrap_or_else(|| json!([])) }))
             }
             Route::Global { section, format } => {
-                let value = self
-                    .document(section_of(section, None, false))
-                    .await?
-                    .unwrap_or_default();
-                document(
-                    format,
-                    &if section == Section::Patches {
-                        patches(value)
-                    } else {
-                        value
-                    },
-                )
+                let value = self.document(section_of(section, None, false)).await?;
+                let value = value.unwrap_or_default();
+                match section {
+                    Section::Patches => document(format, &patches(value)),
+                    Section::Values | Section::Config => document(format, &value),
+                }
             }
             Route::HookList(format) => {
                 let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();

@@ -71,13 +71,13 @@ impl Debug {
             Answer::NoSuchModule => return Ok(not_found()),
             _ => return Err(Unanswered::Mixed),
         };
-        let Some(renderer) = self.renderer.get() else {
+        let Some(charts) = self.charts.get() else {
             return Ok(text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the operator is still starting\n",
             ));
         };
-        Ok(match renderer.look(module, values, look).await {
+        Ok(match charts.renderer.look(module, values, look).await {
             Ok(rendered) => text(StatusCode::OK, rendered),
             Err(failure) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{failure}\n")),
         })

@@ -26,6 +26,10 @@ pub(super) enum Route<'a> {
     QueueList(Format),
     ModuleList(Format),
     ModuleStatus(Format),
+    /// What is watched of the modules' releases.
+    ModuleMonitors(Format),
+    /// Has a form of its own.
+    Graph,
     Module {
         name: &'a str,
         section: Section,
@@ -55,7 +59,7 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 18] = [
+pub(super) const PATTERNS: [&str; 20] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "POST /config/set",
@@ -63,10 +67,12 @@ pub(super) const PATTERNS: [&str; 18] = [
     "GET /global/list.{format:(json|yaml)}",
     "GET /global/{type:(config|values|patches)}.{format:(json|yaml)}",
     "GET /global/snapshots.{format:(json|yaml)}",
+    "GET /graph?format=text",
     "GET /hook/list.{format:(json|yaml|text)}",
     "GET /hook/{name}/snapshots.{format:(json|yaml|text)}",
     "GET /module/list.{format:(json|yaml|text)}",
-    "GET /module/status.{format:(json|yaml)}",
+    "GET /module/resource-monitor.{format:(json|yaml)}",
+    "GET /module/status.{format:(json|yaml)}?releases=true",
     "GET /module/{name}/patches.{format:(json|yaml)}",
     "GET /module/{name}/render?debug=true&diff=true",
     "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
@@ -80,6 +86,9 @@ impl<'a> Route<'a> {
     /// `None`: there is no such page.
     pub(super) fn parse(path: &'a str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
+        if path == "graph" {
+            return Some(Self::Graph);
+        }
         if let Some(name) = path
             .strip_prefix("module/")
             .and_then(|rest| rest.strip_suffix("/render"))
@@ -111,6 +120,7 @@ impl<'a> Route<'a> {
             // What follows has no text form.
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),
+            ["module", "resource-monitor"] => Self::ModuleMonitors(format),
             ["module", name, "snapshots"] => Self::ModuleSnapshots { name, format },
             ["global", "snapshots"] => Self::GlobalSnapshots(format),
             ["module", name, section] => Self::Module {
@@ -151,6 +161,8 @@ mod tests {
             ("/queue/list.yaml", Route::QueueList(Format::Yaml)),
             ("/module/list.text", Route::ModuleList(Format::Text)),
             ("/module/status.json", Route::ModuleStatus(Format::Json)),
+            ("/module/resource-monitor.yaml", Route::ModuleMonitors(Format::Yaml)),
+            ("/graph", Route::Graph),
             ("/config/list.json", Route::ConfigList(Format::Json)),
             ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
             ("/global/snapshots.json", Route::GlobalSnapshots(Format::Json)),

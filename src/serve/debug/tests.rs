@@ -43,7 +43,7 @@ async fn ask(request: &str) -> (u16, String, String) {
             doors,
             parameters,
             monitors: Arc::default(),
-            renderer: Arc::default(),
+            charts: Arc::default(),
         }),
         request,
     )
@@ -82,6 +82,14 @@ async fn every_path_has_its_form() {
             "{\"enabledModules\":[\"one\",\"two\"]}\n",
         ),
         ("/module/list.yaml", 200, yaml, "enabledModules:\n"),
+        (
+            "/module/resource-monitor.json",
+            200,
+            json,
+            "{\"one\":\"No monitor\",\"two\":\"No monitor\"}\n",
+        ),
+        ("/graph?format=svg", 400, text, "the graph has one form: text\n"),
+        ("/module/one/render", 500, text, "module not found\n"),
         ("/module/one/values.json", 200, json, "{\"size\":1}\n"),
         (
             "/module/one/values.json?global=true",
@@ -133,7 +141,8 @@ async fn all_that_is_known_of_the_modules_is_one_document() {
     assert_eq!(
         modules[2],
         json!({"name": "off", "order": 10, "enabled": false, "enabled_by": "Static", "state": "Ready",
-               "waits_for": "", "error": null, "failures": 0})
+               "waits_for": "", "error": null, "failures": 0, "depends_on": [], "failing": [], "version": null,
+               "release": null})
     );
 }
 

@@ -125,6 +125,27 @@ pub struct ModuleReport {
     pub error: Option<String>,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// The modules that it needs.
+    pub depends_on: Vec<String>,
+    /// What of it failed and is tried again, in whichever queue.
+    pub failing: Vec<FailingTask>,
+}
+
+/// A task that failed and is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailingTask {
+    /// Where it stands.
+    pub queue: String,
+    /// `ModuleRun`, `ModuleHookRun`, …
+    pub task: &'static str,
+    /// Its hook; empty if it is none.
+    pub hook: String,
+    /// Failed attempts in a row.
+    pub failures: u32,
+    /// Why the last one failed.
+    pub error: String,
+    /// Seconds to the next attempt; nothing while one runs or waits for something else.
+    pub retry_in: Option<u64>,
 }
 
 /// Why the operator wants to be woken.

@@ -1,0 +1,170 @@
+//! What is told of all modules at once: which run, where each stands, which needs which.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use addon_core::operator::query::ModuleReport;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::render::Renderer;
+use super::route::Format;
+use super::{Debug, Unanswered, document, text};
+use crate::cluster::Cluster;
+use crate::serve;
+
+/// How long the API server may take to tell of releases: without them the rest is shown all the same.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is known of charts and releases.
+#[derive(Debug)]
+pub struct Charts {
+    /// Renders them.
+    pub renderer: Renderer,
+    /// Knows the releases.
+    pub cluster: Cluster,
+    /// The versions of charts, by module.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// A module with what is known of its chart.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    report: ModuleReport,
+    version: Option<String>,
+    release: Option<Release>,
+}
+
+/// A release as the cluster has it.
+#[derive(Debug, Clone, Serialize)]
+struct Release {
+    revision: u32,
+    /// Seconds since 1970.
+    deployed: u64,
+}
+
+impl Debug {
+    pub(super) async fn module_list(&self, format: Format) -> Result<Response, Unanswered> {
+        let mut names = self.enabled().await?;
+        names.sort_unstable();
+        Ok(document(format, &json!({ "enabledModules": names })))
+    }
+
+    /// All modules; with their releases if somebody wants to know and the API server answers in time.
+    pub(super) async fn module_status(&self, format: Format, with_releases: bool) -> Result<Response, Unanswered> {
+        let reports = serve::modules(&self.doors).await?;
+        let charts = self.charts.get();
+        let releases = match charts {
+            Some(charts) if with_releases => timeout(PATIENCE, charts.cluster.deployed_releases()).await.ok(),
+            Some(_) | None => None,
+        };
+        let releases = releases.and_then(Result::ok).unwrap_or_default();
+        let shown = reports.into_iter().map(|report| Shown {
+            version: charts.and_then(|charts| charts.versions.get(&report.name)).cloned(),
+            release: releases
+                .get(&report.name)
+                .map(|&(revision, deployed)| Release { revision, deployed }),
+            report,
+        });
+        Ok(document(format, &shown.collect::<Vec<_>>()))
+    }
+
+    /// Nothing is watched of releases between two runs of their modules.
+    pub(super) async fn resource_monitors(&self, format: Format) -> Result<Response, Unanswered> {
+        let names = self.enabled().await?.into_iter();
+        let monitors: Map<String, Value> = names.map(|name| (name, json!("No monitor"))).collect();
+        Ok(document(format, &monitors))
+    }
+
+    /// Which module comes after which, in the language of Graphviz.
+    pub(super) async fn graph(&self, format: Option<&str>) -> Result<Response, Unanswered> {
+        if format.is_some_and(|format| format != "text") {
+            return Ok(text(StatusCode::BAD_REQUEST, "the graph has one form: text\n"));
+        }
+        let graph = graph(&serve::modules(&self.doors).await?);
+        Ok(([(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")], graph).into_response())
+    }
+
+    async fn enabled(&self) -> Result<Vec<String>, Unanswered> {
+        let modules = serve::modules(&self.doors).await?;
+        Ok(modules
+            .into_iter()
+            .filter(|module| module.enabled)
+            .map(|module| module.name)
+            .collect())
+    }
+}
+
+/// Order numbers lead to their modules and these to the next number; an arrow with dashes leads from what is needed to
+/// what needs it. Modules that are off are grey.
+fn graph(modules: &[ModuleReport]) -> String {
+    let mut text = "digraph modules {\n".to_owned();
+    let mut groups: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for module in modules {
+        groups.entry(module.order).or_default().push(&module.name);
+    }
+    for order in groups.keys() {
+        let _ = writeln!(text, "  \"{order}\" [shape=circle];");
+    }
+    for module in modules {
+        let colour = if module.enabled { "black" } else { "grey" };
+        let _ = writeln!(text, "  {:?} [shape=box, color={colour}];", module.name);
+    }
+    let mut before: &[&str] = &[];
+    for (order, names) in &groups {
+        for name in before {
+            let _ = writeln!(text, "  {name:?} -> \"{order}\";");
+        }
+        for name in names {
+            let _ = writeln!(text, "  \"{order}\" -> {name:?};");
+        }
+        before = names;
+    }
+    for module in modules {
+        for needed in &module.depends_on {
+            let _ = writeln!(text, "  {needed:?} -> {:?} [style=dashed];", module.name);
+        }
+    }
+    text + "}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::stage;
+    use super::*;
+
+    #[test]
+    fn the_graph_goes_through_order_numbers_and_needs() {
+        let module = |name: &str, order, enabled, needs: &[&str]| ModuleReport {
+            order,
+            depends_on: needs.iter().map(|&name| name.to_owned()).collect(),
+            ..stage::module(name, enabled)
+        };
+        let modules = [
+            module("a", 10, true, &[]),
+            module("b", 10, false, &[]),
+            module("c", 20, true, &["a"]),
+        ];
+        let expected = "\
+digraph modules {
+  \"10\" [shape=circle];
+  \"20\" [shape=circle];
+  \"a\" [shape=box, color=black];
+  \"b\" [shape=box, color=grey];
+  \"c\" [shape=box, color=black];
+  \"10\" -> \"a\";
+  \"10\" -> \"b\";
+  \"a\" -> \"20\";
+  \"b\" -> \"20\";
+  \"20\" -> \"c\";
+  \"a\" -> \"c\" [style=dashed];
+}
+";
+        assert_eq!(graph(&modules), expected);
+    }
+}
