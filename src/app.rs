@@ -163,13 +163,10 @@ async fn build(
     let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
     let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
     watched.get_or_init(|| monitors.clone());
-    let patching = cluster
-        .limited(settings.kube.patch_limit)
-        .within(settings.kube.patch_timeout);
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
-        patcher: Patcher::new(patching, kinds, jobs::hook::jq),
+        patcher: Patcher::new(cluster.patching(&settings.kube), kinds, jobs::hook::jq),
         meters: Arc::clone(&meters),
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
