@@ -31,7 +31,7 @@ use tokio::sync::Mutex;
 
 use crate::meters::Meters;
 use crate::meters::requests::Requests;
-use crate::settings::RateLimit;
+use crate::settings::{KubeSettings, RateLimit};
 
 use apis::Apis;
 use error::{Attempt, RequestError};
@@ -109,6 +109,12 @@ impl Cluster {
             None => self.open.clone(),
         };
         Self { client, ..self.clone() }
+    }
+
+    /// The same cluster as object patches are to reach it.
+    #[must_use]
+    pub fn patching(&self, kube: &KubeSettings) -> Self {
+        self.limited(kube.patch_limit).within(kube.patch_timeout)
     }
 
     /// The same cluster, whose answers are waited for so long.

@@ -80,7 +80,8 @@ impl Tools {
 
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
 pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
-    let tools = &*tools;
+    let shared = tools;
+    let tools = &*shared;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
         Job::PublishWebhooks(routes) => {
@@ -94,7 +95,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
         }
         Job::RunHook(run) => {
-            let ran = Box::pin(hook::run(tools, &run, &cancel)).await?;
+            let ran = Box::pin(hook::run(&shared, run, &cancel)).await?;
             Ok(Done::HookRan {
                 output: ran.output,
                 usage: ran.usage,
@@ -106,7 +107,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             module,
             values,
             config_values,
-        } => enabled::run(tools, &module, &values, &config_values, &cancel)
+        } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
         Job::SyncRelease { module, values } => Box::pin(release::sync(tools, &module, &values, &cancel))
@@ -137,6 +138,18 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result
     tokio::select! {
         outcome = work => outcome,
         () = cancel.cancelled() => Err(Failure::new(Class::Cancelled, "the job was cancelled")),
+    }
+}
+
+/// Does what may take its time with files, or with the texts in them, where it holds up nobody.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and we with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
@@ -13,14 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
-use super::{Tools, not_ended, tail};
+use super::tmp::{TmpDir, TmpFile};
+use super::{Tools, aside, not_ended, tail};
 use crate::process::{Output, Spawn};
 
 pub(super) async fn run(
-    tools: &Tools,
+    tools: &Arc<Tools>,
     module: &ModuleName,
-    values: &Value,
-    config_values: &HookDocument,
+    values: Arc<Value>,
+    config_values: HookDocument,
     cancel: &CancellationToken,
 ) -> Result<ScriptAnswer, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
@@ -38,23 +40,22 @@ pub(super) async fn run(
 }
 
 async fn ask(
-    tools: &Tools,
+    tools: &Arc<Tools>,
     module: &ModuleName,
     script: &Path,
-    (values, config_values): (&Value, &HookDocument),
+    documents: (Arc<Value>, HookDocument),
     cancel: &CancellationToken,
 ) -> Result<ScriptAnswer, Failure> {
-    let file = |suffix: &str, content: &[u8]| {
-        tools
-            .tmp
-            .file(&format!("{module}."), suffix, content)
-            .map_err(|error| no_files(&error))
+    let prepared = {
+        let (tools, module) = (Arc::clone(tools), module.clone());
+        aside(move || prepare(&tools.tmp, &module, &documents)).await
     };
-    let values = file(".module-values.json", &json(values))?;
-    let config_values = file(".module-config-values.json", &json(config_values))?;
-    let result = file(".module-enabled-result", b"")?;
-    let reason = file(".module-enabled-reason", b"")?;
-
+    let Files {
+        values,
+        config_values,
+        result,
+        reason,
+    } = prepared.map_err(|error| no_files(&error))?;
     let mut env = tools.environment.clone();
     for (name, file) in [
         ("VALUES_PATH", &values),
@@ -90,6 +91,28 @@ async fn ask(
         enabled,
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
         usage: usage(finished.usage),
+    })
+}
+
+/// What the script reads, and where it answers.
+struct Files {
+    values: TmpFile,
+    config_values: TmpFile,
+    result: TmpFile,
+    reason: TmpFile,
+}
+
+fn prepare(
+    tmp: &TmpDir,
+    module: &ModuleName,
+    (values, config_values): &(Arc<Value>, HookDocument),
+) -> io::Result<Files> {
+    let file = |suffix: &str, content: &[u8]| tmp.file(&format!("{module}."), suffix, content);
+    Ok(Files {
+        values: file(".module-values.json", &json(values))?,
+        config_values: file(".module-config-values.json", &json(config_values))?,
+        result: file(".module-enabled-result", b"")?,
+        reason: file(".module-enabled-reason", b"")?,
     })
 }
 

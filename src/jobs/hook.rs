@@ -6,6 +6,7 @@ pub mod relay;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -23,7 +24,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalogue;
-use super::{Tools, not_ended, tail};
+use super::{Tools, aside, not_ended, tail};
 use crate::cluster::monitor::Reading;
 use crate::process::{self, Finished, Output, ProcessError, Spawn};
 use crate::report::Chain;
@@ -102,35 +103,17 @@ pub(super) struct Ran {
 }
 
 /// Runs one hook; what it wrote counts only if it ended with 0.
-pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
-    let HookRun {
-        hook,
-        version,
-        contexts,
-        values,
-        config_values,
-        deadline,
-        labels,
-        snapshots,
-    } = run;
+pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
-    let mut spawn = command(tools, &catalogue, hook, *deadline)?;
-    let documents = match tools.hooks_dir {
-        Some(_) => None,
-        None => Some(Documents {
-            values: json(values),
-            config_values: json(config_values),
-            is_asked: contexts
-                .iter()
-                .any(|context| matches!(context, BindingContext::Review { .. })),
-        }),
+    let mut spawn = command(tools, &catalogue, &run.hook, run.deadline)?;
+    let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay);
+    let (hook, labels) = (run.hook.clone(), run.labels.clone());
+    let prepared = {
+        let tools = Arc::clone(tools);
+        aside(move || prepare(&tools, &run)).await
     };
-    let no_files = |error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}"));
-    let files = Files::create(&tools.tmp, hook, documents).map_err(no_files)?;
-    let (shown, read) = look(tools, hook, snapshots);
-    files.tell(contexts, *version, &shown).map_err(no_files)?;
-    drop(shown);
-    let lines = Labels::of_hook(hook, labels, tools.relay);
+    let (files, read) =
+        prepared.map_err(|error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}")))?;
     if tools.hooks_dir.is_some() {
         // A hook that stands alone finds its neighbours beside it.
         spawn.cwd = spawn.program.parent().map(Into::into);
@@ -142,11 +125,11 @@ pub(super) async fn run(tools: &Tools, run: &HookRun, cancel: &CancellationToken
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| cut_short(&error, labels))?;
+        .map_err(|error| cut_short(&error, &labels))?;
     if !finished.exit.is_success() {
-        return Err(ended_badly(tools, &finished, &files, cancel).await);
+        return Err(ended_badly(tools, &finished, files, cancel).await);
     }
-    let (output, response) = take_over(tools, hook, &files, cancel).await?;
+    let (output, response) = take_over(tools, &hook, files, cancel).await?;
     Ok(Ran {
         output,
         usage: usage(finished.usage),
@@ -183,11 +166,30 @@ impl fmt::Display for Bound<'_> {
     }
 }
 
+/// Writes the files of a run. Snapshots are read last, right before the process starts.
+fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorId, u64>)> {
+    let documents = match tools.hooks_dir {
+        Some(_) => None,
+        None => Some(Documents {
+            values: json(&run.values),
+            config_values: json(&run.config_values),
+            is_asked: run
+                .contexts
+                .iter()
+                .any(|context| matches!(context, BindingContext::Review { .. })),
+        }),
+    };
+    let files = Files::create(&tools.tmp, &run.hook, documents)?;
+    let (shown, read) = look(tools, &run.hook, &run.snapshots);
+    files.tell(&run.contexts, run.version, &shown)?;
+    Ok((files, read))
+}
+
 /// Does what a hook that ended well asked for, but for what the loop has to decide.
 async fn take_over(
     tools: &Tools,
     hook: &HookId,
-    files: &Files,
+    files: Files,
     cancel: &CancellationToken,
 ) -> Result<(HookOutput, HookResponse), Failure> {
     let Wrote {
@@ -195,7 +197,7 @@ async fn take_over(
         metrics,
         response,
         objects,
-    } = files.written()?;
+    } = aside(move || files.written()).await?;
     // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
     if tools.hooks_dir.is_some() {
         tools.patcher.apply(&objects, cancel).await?;
@@ -228,7 +230,7 @@ fn look(
 }
 
 /// Why the hook failed. Its patches that count all the same are carried out.
-async fn ended_badly(tools: &Tools, finished: &Finished, files: &Files, cancel: &CancellationToken) -> Failure {
+async fn ended_badly(tools: &Tools, finished: &Finished, files: Files, cancel: &CancellationToken) -> Failure {
     let complaint = finished.complaint();
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint),
@@ -236,7 +238,8 @@ async fn ended_badly(tools: &Tools, finished: &Finished, files: &Files, cancel: 
         LabelSet::HooksAlone => complaint,
     };
     let failure = Failure::new(Class::HookFailed, report);
-    match tools.patcher.apply(&files.tolerated(), cancel).await {
+    let tolerated = aside(move || files.tolerated()).await;
+    match tools.patcher.apply(&tolerated, cancel).await {
         Ok(()) => failure,
         Err(also) => Failure {
             report: format!("{}; {}", failure.report, also.report),
