@@ -105,14 +105,7 @@ impl World {
             Job::SyncRelease { module, values } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
-            Job::DeleteRelease { release } => {
-                self.fault(&format!("delete/{release}"), Class::Unavailable)?;
-                if self.releases.get(release).is_some_and(|release| !release.ours) {
-                    return Err(Failure::new(Class::Refused, "the release is not ours"));
-                }
-                self.releases.remove(release);
-                Ok(Done::ReleaseDeleted)
-            }
+            Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
                 key,
                 text,
@@ -127,6 +120,15 @@ impl World {
                 }))
             }
         }
+    }
+
+    fn delete(&mut self, release: &str) -> Result<Done, Failure> {
+        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
+        if self.releases.get(release).is_some_and(|release| !release.ours) {
+            return Err(Failure::new(Class::Refused, "the release is not ours"));
+        }
+        self.releases.remove(release);
+        Ok(Done::ReleaseDeleted)
     }
 
     fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
