@@ -208,6 +208,8 @@ impl Operator {
                 break;
             }
         }
+        // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
+        self.advance_reviews();
     }
 
     /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.

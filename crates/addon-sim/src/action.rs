@@ -35,7 +35,7 @@ pub enum Action {
     /// Work of this name fails from now on this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
-        /// `load-state`, `save-state` or `save-config`.
+        /// `load-state`, `save-state`, `save-config` or `webhooks`.
         what: String,
         /// How often.
         times: u32,
@@ -77,6 +77,15 @@ pub enum Action {
         name: String,
         /// It goes.
         gone: bool,
+    },
+    /// The API server asks whom it was told to ask, or was told before that.
+    Ask {
+        /// Which of them, counted around.
+        which: u64,
+        /// So many requests at once.
+        times: u64,
+        /// Seconds that it waits for an answer.
+        within: u64,
     },
     /// The process is killed and started again.
     Kill,

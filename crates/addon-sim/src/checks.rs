@@ -9,11 +9,13 @@ mod limit;
 mod monitors;
 mod order;
 mod removal;
+mod reviews;
 mod values;
+
+use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
-use addon_core::operator::query::Waiting;
 
 pub use end::check_end;
 
@@ -91,6 +93,7 @@ pub struct Checks {
     monitored: monitors::Monitored,
     order: order::Order,
     removal: removal::Removals,
+    reviews: reviews::Reviews,
 }
 
 impl Checks {
@@ -125,15 +128,20 @@ impl Checks {
     /// Everything that must hold of one step.
     pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
+        self.reviews.event(step);
         self.echo_causes_nothing(step)?;
         values::check(step, std::mem::take(&mut self.trespassed))?;
         self.globals.note(step);
         self.monitored.event(step);
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
-            self.backoff.effect(step, effect)?;
-            self.order.effect(step, effect)?;
-            self.monitored.effect(step, effect)?;
+            self.reviews.effect(step, effect)?;
+            // A review stands in no line, and is no step of anything.
+            if !reviews::is_of_review(effect) {
+                self.backoff.effect(step, effect)?;
+                self.order.effect(step, effect)?;
+                self.monitored.effect(step, effect)?;
+            }
             self.limits.effect(step, effect)?;
             self.removal.effect(step, effect)?;
             if let Effect::Tell(
@@ -151,12 +159,14 @@ impl Checks {
         }
         self.order.event(step);
         self.monitored.over(step);
+        self.reviews.over(step, &starts)?;
         self.jobs.check(step, &starts)
     }
 
     /// Everything that must hold once nothing is left to do.
-    pub fn at_rest(&self, life: &Life) -> Result<(), Violation> {
-        self.monitored.at_rest(life)
+    pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
+        self.monitored.at_rest(life)?;
+        self.reviews.at_rest(world, seen, stuck)
     }
 
     /// M6: our own writes, and news that are none, set off nothing.
@@ -194,7 +204,7 @@ impl Checks {
             seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
         let awaited = match seen.timeout {
             None => false,
-            Some((_, Waiting::Schedule { .. })) => hidden,
+            Some(_) if seen.is_looked_after() => hidden,
             Some(_) => true,
         };
         if !life.running.is_empty() || !no_future || awaited {

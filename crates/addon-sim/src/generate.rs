@@ -1,6 +1,7 @@
 //! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
 
 mod history;
+mod reviews;
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,11 @@ const KINDS: [&str; 3] = ["Pod", "Node", "Job"];
 pub fn case(seed: u64, actions: usize) -> Case {
     let mut dice = Dice::new(seed);
     let mut setup = setup(&mut dice);
-    let actions = history::actions(&mut dice, &setup, actions);
+    let mut actions = history::actions(&mut dice, &setup, actions);
     if dice.chance(12) {
         alone(&mut setup);
     }
+    reviews::add(&mut Dice::named(seed, "reviews", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -52,6 +54,7 @@ fn setup(dice: &mut Dice) -> Setup {
         alone: false,
         strict: dice.chance(12),
         hook_slots: dice.count(1, 4),
+        review_slots: 2,
         helm_slots: dice.count(1, 3),
         ignore: dice.chance(30).then(|| "the-operator".to_owned()),
         global: values(dice),

@@ -28,6 +28,8 @@ pub struct Running {
     pub job: Job,
     /// It was asked to end early.
     pub cancelled: bool,
+    /// It takes longer than it may.
+    pub late: bool,
     /// Up to where it read the snapshots that it wants, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
     /// What came of it, if the world has seen it already and only the operator has not.
@@ -75,6 +77,20 @@ pub struct Seen {
     pub timeout: Option<(u64, Waiting)>,
 }
 
+impl Seen {
+    /// It waits for nothing but the next time of a schedule, or of looking after its webhooks.
+    pub fn is_looked_after(&self) -> bool {
+        let publishes = |step: &str| step == "publish the webhooks";
+        match &self.timeout {
+            Some((_, Waiting::Schedule { .. })) => true,
+            Some((_, Waiting::Step(step))) if publishes(step) => {
+                !self.status.waiting.iter().any(|line| line.starts_with(step.as_str()))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The same moment on the clock of a life.
 pub fn moment(clock: u64, born: u64) -> Now {
     let micros = i64::try_from(clock).unwrap_or(i64::MAX);
@@ -92,6 +108,7 @@ impl Life {
             mode: if setup.alone { Mode::Hooks } else { Mode::Addons },
             strict_order: setup.strict,
             hook_slots: setup.hook_slots.max(1),
+            review_slots: setup.review_slots.max(1),
             helm_slots: setup.helm_slots.max(1),
             ignore_release: setup.ignore.clone(),
             ..Policy::default()

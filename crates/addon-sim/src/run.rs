@@ -67,6 +67,7 @@ enum Due {
     Reads(JobId),
     Change(MonitorId),
     Ends(JobId),
+    Asks { which: u64, within: u64 },
     Stop,
 }
 
@@ -83,6 +84,8 @@ struct Run<'a> {
     last_read: Option<addon_core::operator::event::ConfigRead>,
     checks: Checks,
     steps: u64,
+    /// Questions of the API server so far.
+    asked: u64,
     idle_timers: u32,
     log: Option<Vec<Entry>>,
 }
@@ -129,6 +132,7 @@ impl<'a> Run<'a> {
             last_read: None,
             checks: Checks::default(),
             steps: 0,
+            asked: 0,
             idle_timers: 0,
             log: record.then(Vec::new),
         };
@@ -205,6 +209,12 @@ impl<'a> Run<'a> {
                 self.plan(0, Due::Inventory(misreading.clone()));
             }
             Action::Object { kind, name, .. } => self.spread_change(kind, name),
+            Action::Ask { which, times, within } => {
+                for nth in 0..*times {
+                    let (which, within) = (which + nth, *within);
+                    self.plan(nth * 2, Due::Asks { which, within });
+                }
+            }
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             _ => {}
@@ -319,7 +329,13 @@ impl<'a> Run<'a> {
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::StartJob(id, job) => {
-                let millis = self.world.duration(&job, self.life.number);
+                let mut millis = self.world.duration(&job, self.life.number);
+                let mut late = false;
+                if let Job::RunHook(run) = &job {
+                    let most = u64::try_from(run.deadline.as_millis()).unwrap_or(u64::MAX);
+                    late = millis > most;
+                    millis = millis.min(most);
+                }
                 match &job {
                     Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
                         self.plan(millis / 2, Due::Writes(id));
@@ -335,6 +351,7 @@ impl<'a> Run<'a> {
                     Running {
                         job,
                         cancelled: false,
+                        late,
                         read: None,
                         result: None,
                     },
@@ -347,7 +364,6 @@ impl<'a> Run<'a> {
                     self.plan(50, Due::Ends(id));
                 }
             }
-            // Nobody asks here.
             Effect::Tell(_) | Effect::Reply(..) => {}
             Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
             Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,

@@ -19,6 +19,8 @@ pub struct Setup {
     pub strict: bool,
     /// Hooks at a time.
     pub hook_slots: usize,
+    /// Hooks at a time for the API server alone.
+    pub review_slots: usize,
     /// helm jobs at a time.
     pub helm_slots: usize,
     /// `HELM_IGNORE_RELEASE`.
@@ -88,6 +90,8 @@ pub struct HookSpec {
     pub schedules: Vec<Schedule>,
     /// Objects that it watches.
     pub watches: Vec<Watch>,
+    /// What it answers the API server.
+    pub webhooks: Vec<Webhook>,
     /// Seconds in which it earns a run, and how many it can save up.
     pub limit: Option<(u64, u64)>,
     /// What it does in every run.
@@ -135,6 +139,48 @@ impl Watch {
     pub fn is_awaited(&self) -> bool {
         self.queue.is_none() || !self.unawaited
     }
+}
+
+/// One kind of questions of the API server that a hook answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// What is asked.
+    pub asks: Asks,
+    /// A word that makes its name, which it may share with others.
+    pub subject: String,
+    /// Its runs are ended after so many seconds.
+    #[serde(default)]
+    pub timeout: Option<u64>,
+    /// It writes values too, which it may not.
+    #[serde(default)]
+    pub meddles: bool,
+}
+
+/// What the API server asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Asks {
+    /// Whether a request is allowed.
+    Validating,
+    /// What to change in it, too.
+    Mutating,
+    /// Objects of this version in that one.
+    Converting(u8, u8),
+}
+
+impl Asks {
+    /// The key of such bindings.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Validating => "kubernetesValidating",
+            Self::Mutating => "kubernetesMutating",
+            Self::Converting(..) => "kubernetesCustomResourceConversion",
+        }
+    }
+}
+
+/// The version of simulated objects that has this number.
+pub fn version_text(version: u8) -> String {
+    format!("example.com/v{version}")
 }
 
 /// One thing that a hook does.
@@ -229,6 +275,12 @@ impl HookSpec {
             let watches = self.watches.iter().enumerate();
             config["kubernetes"] = watches.map(|(index, watch)| binding_of(index, watch)).collect();
         }
+        for webhook in &self.webhooks {
+            let list = config[webhook.asks.key()].take();
+            let mut list = list.as_array().cloned().unwrap_or_default();
+            list.push(webhook.binding());
+            config[webhook.asks.key()] = Value::from(list);
+        }
         if let Some((seconds, burst)) = self.limit {
             config["settings"] = json!({"executionMinInterval": format!("{seconds}s"), "executionBurst": burst});
         }
@@ -250,6 +302,34 @@ fn binding_of(index: usize, watch: &Watch) -> Value {
         }
     }
     binding
+}
+
+impl Webhook {
+    /// The name by which a cluster knows it, or that of the resource definition.
+    pub fn name(&self) -> String {
+        match self.asks {
+            Asks::Validating | Asks::Mutating => format!("{}.check.example.com", self.subject),
+            Asks::Converting(..) => format!("{}s.example.com", self.subject),
+        }
+    }
+
+    fn binding(&self) -> Value {
+        let mut binding = match self.asks {
+            Asks::Validating | Asks::Mutating => json!({
+                "name": self.name(),
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            }),
+            Asks::Converting(from, to) => json!({
+                "name": self.subject,
+                "crdName": self.name(),
+                "conversions": [{"fromVersion": version_text(from), "toVersion": version_text(to)}],
+            }),
+        };
+        if let Some(seconds) = self.timeout {
+            binding["timeout"] = json!(format!("{seconds}s"));
+        }
+        binding
+    }
 }
 
 impl ModuleSpec {

@@ -128,7 +128,7 @@ fn is_sound(hook: &HookSpec) -> bool {
             } | Deed::Flag { .. }
         )
     };
-    let bound = !hook.stages.is_empty() || !hook.schedules.is_empty();
+    let bound = !hook.stages.is_empty() || !hook.schedules.is_empty() || !hook.webhooks.is_empty();
     bound && (hook.follows() || hook.does.iter().all(fixed))
 }
 
@@ -152,6 +152,11 @@ fn fewer_deeds(hook: &HookSpec, propose: &mut dyn FnMut(HookSpec)) {
     for index in 0..hook.schedules.len() {
         let mut less = hook.clone();
         less.schedules.remove(index);
+        propose(less);
+    }
+    for index in 0..hook.webhooks.len() {
+        let mut less = hook.clone();
+        less.webhooks.remove(index);
         propose(less);
     }
     propose(HookSpec {

@@ -5,6 +5,7 @@
 mod cluster;
 mod hooks;
 mod jobs;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 pub use cluster::{ConfigMap, Release, Status};
 pub use jobs::{document, job_name, owner_name};
+pub use webhooks::{Question, Webhooks, asked_of, review_of};
 
 use crate::action::{Action, Misreading};
 use crate::dice::Dice;
@@ -37,6 +39,8 @@ pub struct World {
     pub releases: BTreeMap<String, Release>,
     /// Objects that hooks may watch, by kind.
     pub objects: BTreeMap<String, Objects>,
+    /// Whom the API server asks.
+    pub webhooks: Webhooks,
     /// The version of the object that changed last.
     version: u64,
     /// The state Secret, if it exists.
@@ -67,6 +71,7 @@ impl World {
             setup: setup.clone(),
             removed: BTreeMap::new(),
             objects: BTreeMap::new(),
+            webhooks: Webhooks::default(),
             version: 0,
             secret: None,
             misread: None,
@@ -148,6 +153,7 @@ impl World {
             }
             Action::WatchDelay(_)
             | Action::Coalesce
+            | Action::Ask { .. }
             | Action::Redeliver
             | Action::Reread(_)
             | Action::Kill

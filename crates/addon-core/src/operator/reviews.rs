@@ -211,6 +211,7 @@ impl Operator {
         };
         match open.review.resume(ended) {
             Progress::Answered(reply) => self.reply(id, reply),
+            Progress::Run(_) if self.stopping.is_some() => self.reply(id, Reply::NoAnswer(NoAnswer::Stopping)),
             Progress::Run(run) => {
                 open.run = run;
                 open.job = None;

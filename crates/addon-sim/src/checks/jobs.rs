@@ -6,7 +6,7 @@ use addon_core::name::Owner;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 
 use super::{Step, Violation, ensure};
-use crate::world::{job_name, owner_name};
+use crate::world::{asked_of, job_name, owner_name};
 
 /// Job names that were used.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub(super) struct Jobs {
 /// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
 pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
+        Job::RunHook(run) if asked_of(run).is_some() => None,
         Job::RunHook(HookRun { hook, labels, .. }) => Some(lane_of(&hook.owner, &labels.queue)),
         Job::StartMonitors { hook, .. } => Some(format!("main of {}", owner_name(&hook.owner))),
         Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => {
@@ -76,11 +77,9 @@ impl Jobs {
             .collect();
         at_most_one(&running, "Q1", lane)?;
         at_most_one(&running, "M4", alone)?;
-        let hooks = running.iter().filter(|job| {
-            matches!(
-                job,
-                Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)
-            )
+        let hooks = running.iter().filter(|job| match job {
+            Job::RunHook(run) => asked_of(run).is_none(),
+            job => matches!(job, Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)),
         });
         let helms = running
             .iter()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Step, Violation, ensure};
 use crate::setup::key_of;
-use crate::world::{document, job_name, owner_name};
+use crate::world::{asked_of, document, job_name, owner_name};
 
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
 /// nothing but what its config patch says.
@@ -16,10 +16,11 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     let Event::JobFinished(_, Ok(Done::HookRan { output, .. })) = step.event else {
         return Ok(());
     };
-    let Some(Job::RunHook(HookRun { hook, .. })) = step.ended else {
+    let Some(Job::RunHook(run @ HookRun { hook, .. })) = step.ended else {
         return Ok(());
     };
     let owner = owner_name(&hook.owner);
+    let is_asked = asked_of(run).is_some();
     let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
     let saved = step.effects.iter().find(saves);
     ensure(
@@ -37,7 +38,7 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
             .is_some_and(|module| module.state == "Deleting");
         let forgotten =
             after == Some(&Value::Null) && (given_up || step.effects.iter().any(|effect| is_removal_of(whose, effect)));
-        if (*whose == owner && !trespassed) || forgotten {
+        if (*whose == owner && !trespassed && !is_asked) || forgotten {
             continue;
         }
         let name = if trespassed { "V3" } else { "V5" };
@@ -82,6 +83,7 @@ impl Globals {
         let (owner, given, in_run) = match job {
             Job::RunHook(run) => {
                 let in_run = run.hook.owner.module().is_some() && run.labels.binding != "schedule";
+                let in_run = in_run && asked_of(run).is_none();
                 (owner_name(&run.hook.owner), document(&run.values), in_run)
             }
             Job::SyncRelease { module, values } => (module.to_string(), document(values), true),

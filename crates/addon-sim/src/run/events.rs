@@ -1,14 +1,16 @@
 //! What the future brings, turned into events.
 
+use std::time::Duration;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::{Job, JobId};
-use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Saved};
 
 use super::{Due, Run};
 use crate::action::Misreading;
 use crate::checks::Violation;
 use crate::setup::{Deed, HookSpec};
-use crate::world::{document, owner_name};
+use crate::world::{asked_of, document, owner_name};
 
 impl Run<'_> {
     pub(super) fn happen(&mut self, due: Due) -> Result<(), Violation> {
@@ -41,6 +43,7 @@ impl Run<'_> {
                 None => Ok(()),
             },
             Due::Ends(id) => self.job_ends(id),
+            Due::Asks { which, within } => self.ask(which, within),
             Due::Stop => {
                 self.life.stopping.get_or_insert(self.clock);
                 self.tell(&Event::ShutdownRequested, None)
@@ -100,6 +103,17 @@ impl Run<'_> {
         }
     }
 
+    fn ask(&mut self, which: u64, within: u64) -> Result<(), Violation> {
+        self.asked += 1;
+        let question = self.world.webhooks.question(which);
+        let asked = Asked {
+            path: question.path(),
+            request: question.request(self.asked, &mut self.world.dice("review")),
+            within: Duration::from_secs(within),
+        };
+        self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)
+    }
+
     fn job_ends(&mut self, id: JobId) -> Result<(), Violation> {
         self.read_snapshots(id);
         let Some(running) = self.life.running.remove(&id) else {
@@ -107,7 +121,7 @@ impl Run<'_> {
         };
         let job = running.job;
         let trespasses = match &job {
-            Job::RunHook(run) => self
+            Job::RunHook(run) if asked_of(run).is_none() => self
                 .world
                 .will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
             _ => false,
@@ -117,6 +131,10 @@ impl Run<'_> {
             None if running.cancelled => {
                 self.world.cut_off(&job);
                 Err(Failure::new(Class::Cancelled, "it was asked to end"))
+            }
+            None if running.late => {
+                self.world.cut_off(&job);
+                Err(Failure::new(Class::TimedOut, "it took too long"))
             }
             None => self.world.finish(&job),
         };
@@ -152,7 +170,9 @@ impl Run<'_> {
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
                 told.read(read, self.world.config.made_by_us);
             }
-            (Job::RunHook(run), Done::HookRan { .. }) if !trespasses && run.hook.owner.module().is_none() => {
+            (Job::RunHook(run), Done::HookRan { .. })
+                if !trespasses && run.hook.owner.module().is_none() && asked_of(run).is_none() =>
+            {
                 let values = document(&run.values);
                 let specs = self.world.hooks("global");
                 if let Some(spec) = specs.iter().find(|spec| spec.name == run.hook.name.as_str()) {

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::operator::query::Waiting;
-
 use super::{MOST_STEPS, Run};
 use crate::action::Action;
 use crate::checks::{Violation, check_end};
@@ -148,7 +146,7 @@ impl Run<'_> {
     }
 
     fn is_quiet(&self) -> bool {
-        let waits = !matches!(self.seen.timeout, None | Some((_, Waiting::Schedule { .. })));
+        let waits = self.seen.timeout.is_some() && !self.seen.is_looked_after();
         self.life.running.is_empty() && self.future.is_empty() && !waits && self.life.stopping.is_none()
     }
 
@@ -160,7 +158,7 @@ impl Run<'_> {
             // What holds up the others holds up what they have to be told too.
             return Ok(());
         }
-        self.checks.at_rest(&self.life)
+        self.checks.at_rest(&self.world, &self.life, &self.seen, &end.stuck)
     }
 }
 

@@ -10,7 +10,7 @@ use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncA
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Release, Status, World};
+use super::{Release, Status, World, asked_of};
 
 /// `global`, or the name of a module.
 pub fn owner_name(owner: &Owner) -> String {
@@ -90,25 +90,22 @@ impl World {
                 self.fault(&job_name(job), Class::Unavailable)?;
                 Ok(Done::MonitorsStarted)
             }
-            Job::PublishWebhooks(_) => {
+            Job::PublishWebhooks(routes) => {
                 self.fault(&job_name(job), Class::Unavailable)?;
+                self.webhooks.publish(routes);
                 Ok(Done::WebhooksPublished)
             }
-            Job::RunHook(run) => self.finish_hook(run),
+            Job::RunHook(run) => match asked_of(run) {
+                Some((ask, review)) => self.finish_review(run, ask, &review),
+                None => self.finish_hook(run),
+            },
             Job::RunEnabledScript { module, values, .. } => self
                 .run_script(module.as_str(), &document(values))
                 .map(Done::ScriptAnswered),
             Job::SyncRelease { module, values } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
-            Job::DeleteRelease { release } => {
-                self.fault(&format!("delete/{release}"), Class::Unavailable)?;
-                if self.releases.get(release).is_some_and(|release| !release.ours) {
-                    return Err(Failure::new(Class::Refused, "the release is not ours"));
-                }
-                self.releases.remove(release);
-                Ok(Done::ReleaseDeleted)
-            }
+            Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
                 key,
                 text,
@@ -123,6 +120,15 @@ impl World {
                 }))
             }
         }
+    }
+
+    fn delete(&mut self, release: &str) -> Result<Done, Failure> {
+        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
+        if self.releases.get(release).is_some_and(|release| !release.ours) {
+            return Err(Failure::new(Class::Refused, "the release is not ours"));
+        }
+        self.releases.remove(release);
+        Ok(Done::ReleaseDeleted)
     }
 
     fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
@@ -174,6 +180,7 @@ impl World {
             } if dice.chance(50) => {
                 self.config.write(key, text, base.as_ref(), *create);
             }
+            Job::PublishWebhooks(routes) if dice.chance(50) => self.webhooks.publish(routes),
             Job::SaveState { last_good } if dice.chance(50) => {
                 self.secret = Some(SavedState {
                     last_good: last_good.clone(),

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::review::reply::NoAnswer;
-use crate::review::request::{AdmissionRequest, ReviewRequest};
-use crate::review::response::AdmissionResponse;
+use crate::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
+use crate::review::response::{AdmissionResponse, ConversionResponse};
 
 const VALIDATING: &str = "kubernetesValidating:\n- name: check.example.com\n  rules:\n  - {apiGroups: [''], \
                           apiVersions: [v1], operations: [CREATE], resources: [pods], scope: '*'}";
@@ -163,6 +163,51 @@ fn a_shutdown_leaves_nobody_without_an_answer() {
     assert_eq!(world.replies.len(), 2);
     world.close("a.sh kubernetesValidating");
     assert_eq!(world.replies.len(), 4);
+}
+
+#[test]
+fn nor_in_the_midst_of_a_conversion() {
+    let config = "kubernetesCustomResourceConversion:\n- name: c\n  crdName: things.example.com\n  conversions:\n  \
+                  - {fromVersion: v1, toVersion: v2}\n  - {fromVersion: v2, toVersion: v3}";
+    let words = "a.sh kubernetesCustomResourceConversion";
+    let mut world = World::alone().hook("", "a.sh", config);
+    let object = |version: &str| json!({"apiVersion": version, "kind": "Thing", "metadata": {"name": "a"}});
+    let converted = ConversionResponse {
+        objects: vec![object("v2")],
+        failed: String::new(),
+    };
+    let response = HookResponse {
+        admission: None,
+        conversion: Some(converted),
+    };
+    world.responses.insert(words.to_owned(), response);
+    let inventory = world.inventory.clone();
+    world.handle(Event::InventoryChanged(inventory));
+    world.open.insert(words.to_owned());
+    let body = json!({"request": {"uid": "u", "desiredAPIVersion": "v3", "objects": [object("v1")]}});
+    let asked = Asked {
+        path: "/things.example.com".to_owned(),
+        request: ReviewRequest::Conversion(ConversionRequest::parse(body.to_string().as_bytes()).unwrap()),
+        within: Duration::from_secs(10),
+    };
+    world.handle(Event::ReviewRequested(ReviewId(1), asked));
+    world.handle(Event::ShutdownRequested);
+    assert_eq!((world.pending.len(), world.replies.len()), (1, 0));
+    world.take_log();
+    world.close(words);
+    assert_eq!(verdict(&world), json!("the operator is shutting down"));
+    assert_eq!(world.take_log(), [words, "exit"], "its second step is not begun");
+}
+
+#[test]
+fn who_comes_to_answer_without_a_job_is_published_at_once() {
+    let silent = Module {
+        has_chart: false,
+        ..module(10, "one")
+    };
+    let mut world = World::new(vec![silent]).hook("one", "a.sh", VALIDATING).start();
+    assert_eq!(world.state("one"), "Ready");
+    assert_eq!(world.take_log(), ["publish"]);
 }
 
 #[test]

@@ -1,0 +1,288 @@
+//! What the API server asks: A1 to A5.
+//!
+//! A question is known by its number, which the request carries as its uid, and so does every run for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use addon_core::failure::Class;
+use addon_core::name::HookId;
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::operator::event::{Done, Event, ReviewId};
+use addon_core::review::reply::{NoAnswer, Reply};
+use addon_core::review::routes::Routes;
+use serde_json::Value;
+
+use super::{Step, Violation, ensure};
+use crate::life::Seen;
+use crate::setup::{Asks, HookSpec, Webhook};
+use crate::world::{World, owner_name, review_of};
+
+/// The questions that nobody has answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Reviews {
+    open: BTreeMap<u64, Open>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct Open {
+    /// Nobody waits for an answer after that, in microseconds of the world.
+    until: u64,
+    /// The modules that were switched on when it was asked.
+    enabled: BTreeSet<String>,
+    /// Hooks that have run for it, as they name themselves.
+    ran: Vec<String>,
+    /// A hook runs for it.
+    running: bool,
+    /// The last run took longer than it may.
+    timed_out: bool,
+}
+
+/// The effect is about a run that the API server asked for.
+pub(super) fn is_of_review(effect: &Effect) -> bool {
+    match effect {
+        Effect::StartJob(_, job) => review_of(job).is_some(),
+        Effect::Tell(
+            Notice::HookStarted { labels, .. }
+            | Notice::HookSucceeded { labels, .. }
+            | Notice::HookFailed { labels, .. },
+        ) => [Asks::Validating, Asks::Mutating, Asks::Converting(1, 2)]
+            .iter()
+            .any(|asks| asks.key() == labels.binding),
+        _ => false,
+    }
+}
+
+fn is_enabled(seen: &Seen, hook: &HookId) -> bool {
+    let Some(module) = hook.owner.module() else { return true };
+    seen.modules.get(module.as_str()).is_some_and(|module| module.enabled)
+}
+
+impl Reviews {
+    /// What is learnt from the event, before its effects.
+    pub(super) fn event(&mut self, step: &Step<'_>) {
+        match step.event {
+            Event::ReviewRequested(ReviewId(number), asked) => {
+                let enabled = step.before.modules.values().filter(|module| module.enabled);
+                let within = u64::try_from(asked.within.as_micros()).unwrap_or(u64::MAX);
+                let open = Open {
+                    until: step.clock + within,
+                    enabled: enabled.map(|module| module.name.clone()).collect(),
+                    ran: Vec::new(),
+                    running: false,
+                    timed_out: false,
+                };
+                self.open.insert(*number, open);
+            }
+            Event::JobFinished(_, result) => {
+                let number = step.ended.and_then(review_of);
+                let Some(open) = number.and_then(|number| self.open.get_mut(&number)) else {
+                    return;
+                };
+                open.running = false;
+                let late = |class| matches!(class, Class::TimedOut | Class::Cancelled);
+                open.timed_out = result.as_ref().is_err_and(|failure| late(failure.class));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(_, job @ Job::RunHook(run)) => match review_of(job) {
+                Some(number) => self.run(step, number, run),
+                None => Ok(()),
+            },
+            Effect::StartJob(_, Job::PublishWebhooks(routes)) => published_live(step, routes),
+            Effect::Reply(ReviewId(number), reply) => {
+                let Some(open) = self.open.remove(number) else {
+                    let text = format!("review {number} is answered, and nobody waits for that: {reply:?}");
+                    return Err(Violation::new("A1", text));
+                };
+                open.reply(step, *number, reply)
+            }
+            Effect::Exit => ensure(self.open.is_empty(), "A1", || {
+                format!("it ends and leaves without an answer {:?}", self.open.keys())
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A2, A3: a hook is started for a question that is open, if it was there when it was asked, and ends in time.
+    fn run(&mut self, step: &Step<'_>, number: u64, run: &HookRun) -> Result<(), Violation> {
+        let hook = &run.hook;
+        let Some(open) = self.open.get_mut(&number) else {
+            let text = format!("{hook} runs for review {number}, for which nobody waits");
+            return Err(Violation::new("A1", text));
+        };
+        ensure(!open.running, "A1", || format!("two hooks run for review {number}"))?;
+        let owner = owner_name(&hook.owner);
+        let asked = hook.owner.module().is_none() || open.enabled.contains(&owner);
+        ensure(asked && is_enabled(step.after, hook), "A2", || {
+            format!("{hook} runs for review {number}, but its module was switched off when that was asked, or is now")
+        })?;
+        let left = open.until.saturating_sub(step.clock);
+        let deadline = u64::try_from(run.deadline.as_micros()).unwrap_or(u64::MAX);
+        let own = timeout_of(step.world, run).map_or(u64::MAX, |seconds| seconds * 1_000_000);
+        ensure(deadline > 0 && deadline <= left.min(own), "A3", || {
+            format!(
+                "{hook} may run for {deadline} µs, but its answer is awaited for {left} µs, and it may take {own} µs"
+            )
+        })?;
+        open.running = true;
+        open.ran.push(format!("{owner}/{}", hook.name));
+        Ok(())
+    }
+
+    /// A step is over: whoever has waited long enough has an answer, and nobody waits for a slot that is free.
+    pub(super) fn over(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+        let late = self.open.iter().find(|(_, open)| open.until < step.clock);
+        ensure(late.is_none(), "A1", || {
+            format!("nobody has answered in time, although the operator was awake: {late:?}")
+        })?;
+        let reviews = step.life.running.values().map(|running| &running.job);
+        let running = reviews
+            .chain(starts.iter().copied())
+            .filter(|job| review_of(job).is_some())
+            .count();
+        let slots = step.world.setup.review_slots.max(1);
+        ensure(running <= slots, "S1", || {
+            format!("{running} hooks run for the API server")
+        })?;
+        let waits = self.open.iter().find(|(_, open)| !open.running);
+        let limited = hooks(step.world).any(|(_, hook)| hook.limit.is_some() && !hook.webhooks.is_empty());
+        ensure(running == slots || waits.is_none() || limited, "A3", || {
+            format!("{running} hooks run for the API server, there are {slots} slots, and still {waits:?} waits")
+        })
+    }
+
+    /// A4: at rest the API server asks whom it should, and nobody waits for an answer.
+    pub(super) fn at_rest(&self, world: &World, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
+        ensure(self.open.is_empty(), "A1", || {
+            format!("at rest nobody has answered {:?}", self.open)
+        })?;
+        let published = &world.webhooks.published;
+        let may = |owner: &str| runs(seen, owner) || stuck.contains(owner);
+        for (path, route) in published.admissions() {
+            ensure(may(&owner_name(&route.hook.owner)), "A4", || {
+                format!("at rest the API server asks {} at {path}", route.hook)
+            })?;
+        }
+        let converted: BTreeSet<&str> = published.conversions().collect();
+        let wanted: Vec<_> = webhooks(world).filter(|(owner, _)| runs(seen, owner)).collect();
+        for name in &converted {
+            let converts = |(owner, webhook): (String, &Webhook)| {
+                may(&owner) && matches!(webhook.asks, Asks::Converting(..)) && webhook.name() == *name
+            };
+            ensure(webhooks(world).any(converts), "A4", || {
+                format!("at rest the API server asks for conversions of {name}, which nobody wants")
+            })?;
+        }
+        for (owner, webhook) in wanted {
+            let name = webhook.name();
+            let asked = match webhook.asks {
+                Asks::Converting(..) => converted.contains(name.as_str()),
+                Asks::Validating | Asks::Mutating => published
+                    .admissions()
+                    .any(|(_, route)| route.binding.name.as_str() == name && route.kind.key() == webhook.asks.key()),
+            };
+            ensure(asked, "A4", || {
+                format!("at rest the API server does not ask {name} of {owner}")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    /// A2: what is answered was said by a hook that ran for it, or nobody could answer, and why is true.
+    fn reply(&self, step: &Step<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
+        let good = match reply {
+            Reply::NoAnswer(NoAnswer::Late(_)) => self.timed_out || self.until <= step.clock,
+            Reply::NoAnswer(NoAnswer::NotStarted(hook)) => !self.running && !is_up(step, hook),
+            Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,
+            Reply::NoAnswer(NoAnswer::Stopping) => step.life.stopping.is_some(),
+            Reply::Review(review) => {
+                let review = review.to_value();
+                let response = &review["response"];
+                response["uid"] == number.to_string().as_str() && self.is_said(step, number, response)
+            }
+        };
+        ensure(good, "A2", || {
+            format!("review {number} is answered with {reply:?}: {self:?}")
+        })
+    }
+
+    /// What the hook said that has just ended well is passed on, and nobody else says yes.
+    fn is_said(&self, step: &Step<'_>, number: u64, response: &Value) -> bool {
+        let ended = step.ended.and_then(review_of) == Some(number);
+        let said = |event: &Event| matches!(event, Event::JobFinished(_, Ok(Done::HookRan { output, .. })) if output.is_empty());
+        let ended_well = ended && said(step.event);
+        if let Some(allowed) = response["allowed"].as_bool() {
+            let by = response["warnings"][0].as_str();
+            return allowed == ended_well && (!allowed || by == self.ran.last().map(String::as_str));
+        }
+        let Some(objects) = response["convertedObjects"].as_array() else {
+            return true;
+        };
+        let by = objects.iter().filter_map(|object| object["by"].as_array());
+        let mut by = by.flatten().filter_map(Value::as_str);
+        let known = by.all(|by| self.ran.iter().any(|ran| ran == by));
+        objects.len() == 2 && known && (ended_well || self.ran.is_empty())
+    }
+}
+
+/// The hook's module has come so far that it answers, and had before this step.
+fn is_up(step: &Step<'_>, hook: &HookId) -> bool {
+    let owner = owner_name(&hook.owner);
+    [step.before, step.after].iter().all(|seen| runs(seen, &owner))
+}
+
+/// All hooks of the owner are there for the API server.
+fn runs(seen: &Seen, owner: &str) -> bool {
+    let module = seen.modules.get(owner);
+    owner == "global" || module.is_some_and(|module| module.enabled && module.state == "Ready")
+}
+
+/// A4: nobody is to be asked whose module is switched off.
+fn published_live(step: &Step<'_>, routes: &Arc<Routes>) -> Result<(), Violation> {
+    let off = routes
+        .admissions()
+        .map(|(_, route)| &route.hook)
+        .find(|hook| !is_enabled(step.after, hook));
+    ensure(off.is_none(), "A4", || {
+        format!("the API server is told to ask {off:?}, whose module is switched off")
+    })
+}
+
+fn hooks(world: &World) -> impl Iterator<Item = (String, &HookSpec)> {
+    let setup = &world.setup;
+    let global = setup.global_hooks.iter().map(|hook| ("global".to_owned(), hook));
+    let of_modules = setup.modules.iter().flat_map(|module| {
+        let hooks = module.hooks.iter();
+        hooks.map(|hook| (module.name.clone(), hook))
+    });
+    global.chain(of_modules)
+}
+
+fn webhooks(world: &World) -> impl Iterator<Item = (String, &Webhook)> {
+    hooks(world).flat_map(|(owner, hook)| hook.webhooks.iter().map(move |webhook| (owner.clone(), webhook)))
+}
+
+/// The timeout of the binding that a run is for, in seconds.
+fn timeout_of(world: &World, run: &HookRun) -> Option<u64> {
+    let owner = owner_name(&run.hook.owner);
+    let spec = world
+        .hooks(&owner)
+        .iter()
+        .find(|spec| spec.name == run.hook.name.as_str())?;
+    let is_asked = |webhook: &&Webhook| {
+        let of_name = match webhook.asks {
+            Asks::Converting(..) => webhook.subject == run.labels.binding_name,
+            Asks::Validating | Asks::Mutating => webhook.name() == run.labels.binding_name,
+        };
+        of_name && webhook.asks.key() == run.labels.binding
+    };
+    spec.webhooks.iter().find(is_asked)?.timeout
+}

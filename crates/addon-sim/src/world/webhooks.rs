@@ -1,0 +1,176 @@
+//! The API server's side of reviews: whom it was told to ask, what it asks, and how hooks answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::context::{Ask, BindingContext};
+use addon_core::hook::output::{HookOutput, Written};
+use addon_core::operator::effect::{HookRun, Job};
+use addon_core::operator::event::{Done, Usage};
+use addon_core::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
+use addon_core::review::response::{AdmissionResponse, ConversionResponse, HookResponse};
+use addon_core::review::routes::Routes;
+use serde_json::{Value, json};
+
+use super::{World, owner_name};
+use crate::dice::Dice;
+use crate::setup::version_text;
+
+/// What stands in the cluster, and what stood there before.
+#[derive(Debug, Clone, Default)]
+pub struct Webhooks {
+    /// What stands there.
+    pub published: Arc<Routes>,
+    before: Arc<Routes>,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// To admit something, at this path.
+    Admission(String),
+    /// To convert objects of this definition.
+    Conversion(String),
+}
+
+impl Webhooks {
+    /// The operator says whom to ask from now on.
+    pub(super) fn publish(&mut self, routes: &Arc<Routes>) {
+        if *self.published != **routes {
+            self.before = std::mem::replace(&mut self.published, Arc::clone(routes));
+        }
+    }
+
+    /// Everything that an API server may ask that has heard of the news, or has not yet.
+    fn questions(&self) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for routes in [&self.published, &self.before] {
+            questions.extend(routes.admissions().map(|(path, _)| Question::Admission(path)));
+            let definitions = routes.conversions().map(str::to_owned);
+            questions.extend(definitions.map(Question::Conversion));
+        }
+        questions.sort();
+        questions.dedup();
+        questions
+    }
+
+    /// One of them; whoever knows of none may still ask somebody.
+    pub fn question(&self, which: u64) -> Question {
+        let questions = self.questions();
+        let index = usize::try_from(which % (questions.len() as u64).max(1)).unwrap_or_default();
+        let nobody = Question::Admission("/hooks/nobody".to_owned());
+        questions.into_iter().nth(index).unwrap_or(nobody)
+    }
+}
+
+impl Question {
+    /// The path of the request.
+    pub fn path(&self) -> String {
+        match self {
+            Self::Admission(path) => path.clone(),
+            Self::Conversion(definition) => format!("/{definition}"),
+        }
+    }
+
+    /// The request, known again by this number.
+    pub fn request(&self, number: u64, dice: &mut Dice) -> ReviewRequest {
+        let review = |request: Value| json!({"apiVersion": "v1", "kind": "Review", "request": request}).to_string();
+        match self {
+            Self::Admission(_) => {
+                let body = review(json!({"uid": number.to_string()}));
+                let request = AdmissionRequest::parse(body.as_bytes());
+                ReviewRequest::Admission(request.expect("simulated requests are sound"))
+            }
+            Self::Conversion(_) => {
+                let mut version = || version_text(u8::try_from(dice.between(1, 4)).unwrap_or(1));
+                let desired = version();
+                let objects: Vec<Value> = ["a", "b"].map(|name| object(name, &version())).into();
+                let body = review(json!({
+                    "uid": number.to_string(), "desiredAPIVersion": desired, "objects": objects,
+                }));
+                let request = ConversionRequest::parse(body.as_bytes());
+                ReviewRequest::Conversion(request.expect("simulated requests are sound"))
+            }
+        }
+    }
+}
+
+fn object(name: &str, version: &str) -> Value {
+    json!({"apiVersion": version, "kind": "Thing", "metadata": {"name": name, "uid": name}, "by": []})
+}
+
+/// What a run is asked by the API server, if it is.
+pub fn asked_of(run: &HookRun) -> Option<(Ask, Value)> {
+    run.contexts.iter().find_map(|context| match context {
+        BindingContext::Review { ask, review, .. } => Some((ask.clone(), review.to_value())),
+        _ => None,
+    })
+}
+
+/// The number of the review that a job is a run for.
+pub fn review_of(job: &Job) -> Option<u64> {
+    match job {
+        Job::RunHook(run) => {
+            let (_, review) = asked_of(run)?;
+            review["request"]["uid"].as_str()?.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+impl World {
+    /// A hook answers, and says who it is.
+    pub(super) fn finish_review(&mut self, run: &HookRun, ask: Ask, review: &Value) -> Result<Done, Failure> {
+        let (owner, hook) = (owner_name(&run.hook.owner), run.hook.name.as_str());
+        let name = format!("{owner}/{hook}");
+        self.fault(&format!("hook/{name}"), Class::HookFailed)?;
+        let Some(spec) = self.hooks(&owner).iter().find(|spec| spec.name == hook) else {
+            return Err(Failure::new(Class::HookFailed, "no such file"));
+        };
+        let meddles = (spec.webhooks.iter()).any(|webhook| webhook.asks.key() == run.labels.binding && webhook.meddles);
+        let response = match ask {
+            Ask::Validating | Ask::Mutating => HookResponse {
+                admission: Some(AdmissionResponse {
+                    allowed: true,
+                    warnings: vec![name],
+                    ..AdmissionResponse::default()
+                }),
+                conversion: None,
+            },
+            Ask::Conversion { from, to } => HookResponse {
+                admission: None,
+                conversion: Some(ConversionResponse {
+                    objects: converted(review, &from, &to, &name),
+                    failed: String::new(),
+                }),
+            },
+        };
+        let patch = json!([{"op": "add", "path": "/global/meddled", "value": 1}]).to_string();
+        let written = Written {
+            values_patch: if meddles { &patch } else { "" },
+            config_patch: "",
+        };
+        let output = HookOutput::parse(written);
+        Ok(Done::HookRan {
+            output: output.map_err(|error| Failure::new(Class::HookFailed, error.to_string()))?,
+            usage: Usage::default(),
+            response: Box::new(response),
+            read: BTreeMap::new(),
+        })
+    }
+}
+
+fn converted(review: &Value, from: &str, to: &str, by: &str) -> Vec<Value> {
+    let objects = review["request"]["objects"].as_array().cloned().unwrap_or_default();
+    let convert = |mut object: Value| {
+        if object["apiVersion"] == from {
+            object["apiVersion"] = json!(to);
+            if let Some(hooks) = object["by"].as_array_mut() {
+                hooks.push(json!(by));
+            }
+        }
+        object
+    };
+    objects.into_iter().map(convert).collect()
+}
