@@ -63,6 +63,8 @@ class Cluster:
         try:
             yield name
         finally:
+            # The server may have closed a connection over which nothing went while something was measured.
+            self.connection.close()
             self.ask("DELETE", path)
             # What its end sets off must not fall into the next measurement.
             wait_for("a namespace to be gone", lambda: self.ask("GET", path) == 404, 300)
