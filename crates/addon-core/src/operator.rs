@@ -208,6 +208,8 @@ impl Operator {
                 break;
             }
         }
+        // Modules that have just started, or ended, want to be asked something else now.
+        self.take_routes();
     }
 
     /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.

@@ -78,7 +78,8 @@ impl Operator {
         }
     }
 
-    fn take_routes(&mut self) {
+    /// Has the API server told what hooks want to be asked, as soon as that has changed.
+    pub(super) fn take_routes(&mut self) {
         if !self.startup.begun {
             return;
         }

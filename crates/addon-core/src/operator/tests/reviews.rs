@@ -152,3 +152,13 @@ fn objects_that_hooks_convert_are_listed_once_the_api_server_knows_whom_to_ask()
         ["publish", "a.sh watch", "a.sh kubernetes [things all]"]
     );
 }
+
+#[test]
+fn what_a_module_wants_to_be_asked_is_published_as_soon_as_it_has_started() {
+    let mut one = module(10, "one");
+    one.has_chart = false;
+    let world = World::new(vec![one]).hook("one", "a.sh", VALIDATING);
+    let mut world = allowing(world, "one/a.sh kubernetesValidating").start();
+    let log = world.take_log();
+    assert_eq!(log.iter().filter(|line| *line == "publish").count(), 1, "{log:?}");
+}
