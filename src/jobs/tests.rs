@@ -102,6 +102,7 @@ async fn tools(dir: &Path) -> Arc<Tools> {
         configuration: "none".to_owned(),
         owner: None,
         secret: "none".to_owned(),
+        published: watch::Sender::new(false),
         admission: side(),
         conversion: side(),
     };

@@ -226,6 +226,7 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
         configuration: "none".to_owned(),
         owner: None,
         secret: "none".to_owned(),
+        published: watch::Sender::new(false),
         admission: side(),
         conversion: side(),
     };
