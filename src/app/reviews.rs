@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use addon_core::operator::event::{Asked as Question, Event, ReviewId};
 use addon_core::review::reply::{NoAnswer, Reply};
+use tokio::sync::watch;
 use tracing::error;
 
 use super::parts::Parts;
@@ -12,6 +13,7 @@ use crate::certificates::files::Files;
 use crate::certificates::tls::Tls;
 use crate::cluster::Cluster;
 use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
+use crate::cluster::webhooks::touched;
 use crate::mailbox::replies::Replies;
 use crate::serve::Loop;
 use crate::serve::webhook::{self, Asked, Listener, Reviews};
@@ -46,11 +48,25 @@ pub(super) fn start(
         &desk,
         parts,
     )?;
+    let published = watch::Sender::new(false);
+    let watching = {
+        let (cluster, name, doors) = (cluster.clone(), settings.configuration.clone(), doors.clone());
+        let published = published.subscribe();
+        async move {
+            let tell = || async {
+                // A loop that has ended looks after nothing.
+                let _ = doors.configure(Event::WebhooksTouched).await;
+            };
+            touched::follow(&cluster, &name, published, tell).await;
+        }
+    };
+    parts.spawn("the watch of the webhook configurations", watching);
     Ok(Webhooks {
         cluster: cluster.clone(),
         configuration: settings.configuration.clone(),
         owner: settings.owner.clone(),
         secret: settings.secret.clone(),
+        published,
         admission,
         conversion,
     })

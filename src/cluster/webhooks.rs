@@ -6,6 +6,7 @@
 
 pub mod ensure;
 pub mod kept;
+pub mod touched;
 
 use std::collections::BTreeSet;
 use std::fmt;

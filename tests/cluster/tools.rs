@@ -97,6 +97,7 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
         configuration: "none".to_owned(),
         owner: None,
         secret: "none".to_owned(),
+        published: watch::Sender::new(false),
         admission: side(),
         conversion: side(),
     }

@@ -136,6 +136,7 @@ impl Operator {
             Event::JobFinished(id, result) => self.job_finished(id, result),
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
+            Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
         }

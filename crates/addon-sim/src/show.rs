@@ -40,6 +40,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
             )
         }
         Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
+        Event::WebhooksTouched => "webhooks touched".to_owned(),
         Event::TimerFired => "timer".to_owned(),
         Event::ShutdownRequested => "asked to stop".to_owned(),
     }

@@ -14,6 +14,7 @@ use addon_core::review::routes::{AdmissionKind, Routes};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use rustls::pki_types::CertificateDer;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Change, Wanted};
@@ -97,6 +98,8 @@ pub struct Webhooks {
     pub owner: Option<String>,
     /// Keeps certificates of our own.
     pub secret: String,
+    /// Whether the configurations stand in the cluster because of us.
+    pub published: watch::Sender<bool>,
     /// Answers for admission.
     pub admission: Side,
     /// Answers for conversion.
@@ -122,9 +125,9 @@ impl Webhooks {
         now: Timestamp,
         changes: &mut Vec<Change>,
     ) -> Result<(), Failure> {
-        const KINDS: [AdmissionKind; 2] = [AdmissionKind::Validating, AdmissionKind::Mutating];
         if routes.admissions().next().is_none() {
-            for kind in KINDS {
+            self.published.send_replace(false);
+            for kind in AdmissionKind::ALL {
                 self.publish(kind, &[], None, changes).await?;
             }
             return Ok(());
@@ -135,10 +138,11 @@ impl Webhooks {
         };
         let ready = Box::pin(self.ready(&self.admission, now)).await?;
         let mut refused = None;
-        for kind in KINDS {
+        for kind in AdmissionKind::ALL {
             let webhooks = registration::webhooks(routes, kind, &ready.address);
             refused = refused.or(self.publish(kind, &webhooks, owner.as_ref(), changes).await?);
         }
+        self.published.send_replace(true);
         self.swap(&self.admission, &ready).await?;
         refused.map_or(Ok(()), Err)
     }

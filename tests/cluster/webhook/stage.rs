@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use testbed::plane::User;
 use testbed::wait::wait_until;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +66,7 @@ impl Stage {
             configuration: world.namespace.name().to_owned(),
             owner: None,
             secret: SECRET.to_owned(),
+            published: watch::Sender::new(false),
             admission: side("admission", Reviews::Admission),
             conversion: side("conversion", Reviews::Conversion),
         };

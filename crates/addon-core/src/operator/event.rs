@@ -26,6 +26,8 @@ pub enum Event {
     ObjectChanged(ObjectChange),
     /// The API server asks our hooks something.
     ReviewRequested(ReviewId, Asked),
+    /// What was published for webhooks was changed, by somebody else or by ourselves.
+    WebhooksTouched,
     /// The time that `poll_timeout` named has come.
     TimerFired,
     /// The process was asked to stop.

@@ -78,6 +78,7 @@ impl Operator {
         }
     }
 
+    /// Has the API server told what hooks want to be asked, as soon as that has changed.
     fn take_routes(&mut self) {
         if !self.startup.begun {
             return;

@@ -31,6 +31,9 @@ pub enum AdmissionKind {
 }
 
 impl AdmissionKind {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Validating, Self::Mutating];
+
     pub(super) fn ask(self) -> Ask {
         match self {
             Self::Validating => Ask::Validating,

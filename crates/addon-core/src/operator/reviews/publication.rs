@@ -14,6 +14,9 @@ use crate::time::{Backoff, Tick};
 /// How often what was published is compared with what should be: somebody else may have changed it, and certificates
 /// grow old.
 const ROUND: Duration = Duration::from_mins(1);
+/// How soon it is compared after somebody has touched it. Our own writes touch it, too, and somebody who insists on
+/// something else must not keep us busy.
+const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 
 /// How far the last word of the hooks has come.
@@ -34,6 +37,8 @@ enum State {
         failures: u32,
         error: Option<String>,
         stale: bool,
+        /// Somebody has changed it since this began.
+        touched: bool,
     },
     Backoff {
         until: Tick,
@@ -52,6 +57,15 @@ impl Publication {
         match &mut self.state {
             State::Running { stale, .. } => *stale = true,
             State::Due | State::Backoff { .. } | State::Published { .. } => self.state = State::Due,
+        }
+    }
+
+    /// Somebody has changed what stands in the cluster.
+    pub(in crate::operator) fn is_touched(&mut self, now: Tick) {
+        match &mut self.state {
+            State::Running { touched, .. } => *touched = true,
+            State::Published { again: Some(again) } => *again = (*again).min(now + SOON),
+            State::Due | State::Backoff { .. } | State::Published { again: None } => {}
         }
     }
 
@@ -81,13 +95,20 @@ impl Operator {
             failures,
             error,
             stale: false,
+            touched: false,
         };
         let routes = Arc::clone(&self.reviews.routes);
         self.start_job(Job::PublishWebhooks(routes), Purpose::Webhooks);
     }
 
     pub(in crate::operator) fn published(&mut self, result: Result<Done, Failure>) {
-        let State::Running { failures, error, stale } = std::mem::take(&mut self.reviews.publication.state) else {
+        let State::Running {
+            failures,
+            error,
+            stale,
+            touched,
+        } = std::mem::take(&mut self.reviews.publication.state)
+        else {
             return;
         };
         self.reviews.publication.attempted = true;
@@ -106,7 +127,8 @@ impl Operator {
             return;
         }
         let Some(failure) = failure else {
-            let again = (!nothing).then(|| self.now.tick + ROUND);
+            let pause = if touched { SOON } else { ROUND };
+            let again = (!nothing).then(|| self.now.tick + pause);
             self.reviews.publication.state = State::Published { again };
             return;
         };

@@ -222,3 +222,47 @@ fn objects_that_hooks_convert_are_listed_once_the_api_server_knows_whom_to_ask()
         ["publish", "a.sh watch", "a.sh kubernetes [things all]"]
     );
 }
+
+#[test]
+fn what_somebody_touches_is_looked_after_soon_and_not_all_the_time() {
+    let mut world = alone(VALIDATING);
+    let due = |world: &World| world.operator.poll_timeout().unwrap().0;
+    let waits = |world: &World| (due(world) - world.tick).as_secs();
+    assert!(waits(&world) >= 59);
+    world.handle(Event::WebhooksTouched);
+    let soon = due(&world);
+    assert!(waits(&world) <= 2);
+    // Whoever goes on touching it does not put it off, nor has it done more often.
+    world.handle(Event::WebhooksTouched);
+    assert_eq!((due(&world), world.take_log()), (soon, Vec::new()));
+    world.tick = soon;
+    world.open.insert("publish".to_owned());
+    world.handle(Event::TimerFired);
+    assert_eq!(world.pending.len(), 1);
+    world.handle(Event::WebhooksTouched);
+    world.close("publish");
+    assert_eq!(world.take_log(), ["publish"]);
+    assert!(waits(&world) <= 2, "it was touched while it was being compared");
+    world.tick = due(&world);
+    world.handle(Event::TimerFired);
+    assert_eq!(world.take_log(), ["publish"]);
+    assert!(waits(&world) >= 59);
+}
+
+#[test]
+fn nobody_looks_after_webhooks_that_nobody_wants() {
+    let mut world = alone("onStartup: 1");
+    world.handle(Event::WebhooksTouched);
+    assert_eq!(world.operator.poll_timeout().map(|(_, waiting)| waiting), None);
+    assert_eq!(world.take_log(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_a_module_wants_to_be_asked_is_published_as_soon_as_it_has_started() {
+    let mut one = module(10, "one");
+    one.has_chart = false;
+    let world = World::new(vec![one]).hook("one", "a.sh", VALIDATING);
+    let mut world = allowing(world, "one/a.sh kubernetesValidating").start();
+    let log = world.take_log();
+    assert_eq!(log.iter().filter(|line| *line == "publish").count(), 1, "{log:?}");
+}

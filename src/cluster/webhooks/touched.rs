@@ -1,0 +1,68 @@
+//! Hears when somebody changes or removes our webhook configurations, so that it is put right within seconds.
+//!
+//! What is heard says only that it is worth a look: the look itself compares, as it does every minute anyway. So a watch
+//! that is refused or silent costs time and nothing else, and who never published anything is never asked to be allowed one.
+
+use std::future::{pending, ready};
+
+use addon_core::review::routes::AdmissionKind;
+use futures::stream::{Stream, StreamExt as _, select};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use tokio::sync::watch;
+use tracing::{debug, warn};
+
+use super::Wanted;
+use crate::cluster::Cluster;
+
+/// Says so whenever one of both configurations of this name is touched, as long as they are published. Never ends.
+pub async fn follow<T>(cluster: &Cluster, name: &str, mut published: watch::Receiver<bool>, tell: impl Fn() -> T)
+where
+    T: Future<Output = ()>,
+{
+    loop {
+        if published.wait_for(|published| *published).await.is_err() {
+            return pending().await;
+        }
+        let [validating, mutating] = AdmissionKind::ALL.map(|kind| touches(cluster, kind, name));
+        tokio::select! {
+            () = select(validating, mutating).for_each(|()| tell()) => {}
+            _ = published.wait_for(|published| !published) => {}
+        }
+    }
+}
+
+/// One of them. It begins with a touch: what happened before the watch began was not seen.
+fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<Item = ()> + use<> {
+    let wanted = Wanted {
+        kind,
+        name,
+        webhooks: &[],
+        owner: None,
+    };
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut refused = false;
+    watcher(cluster.configurations(wanted), config)
+        .default_backoff()
+        .filter_map(move |event| {
+            let touched = match event {
+                Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
+                Ok(Event::Init | Event::InitApply(_)) => None,
+                Err(error) if refused => {
+                    debug!(%error, "still cannot watch a webhook configuration");
+                    None
+                }
+                Err(error) => {
+                    refused = true;
+                    let error = &error as &dyn std::error::Error;
+                    warn!(
+                        error,
+                        ?kind,
+                        "cannot watch a webhook configuration: what others change in it is put right within a minute"
+                    );
+                    None
+                }
+            };
+            ready(touched)
+        })
+}
