@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
 use super::fields::{Fields, Problems};
-use super::reader::{Reader, selector};
+use super::reader::{Reader, is_domain, name_or, selector};
 use super::webhook::{admission, conversion};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, RateLimit, stages};
 use crate::hook::crontab::parse_duration;
@@ -65,9 +65,9 @@ fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
     fields.finish();
     let duration = parse_duration(&interval).and_then(|duration| Duration::try_from(duration).ok());
     if duration.is_none() {
-        reader
-            .at_key("settings")
-            .note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
+        reader.at_key("settings").note(&format!(
+            "executionMinInterval is invalid: '{interval}' should be a duration between 0s and 2562047h, such as 30s, 5m or 1h30m"
+        ));
     }
     let burst = burst.and_then(|burst| u32::try_from(burst).ok());
     Some(RateLimit {
@@ -77,7 +77,7 @@ fn rate_limit(root: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit> {
 }
 
 fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("schedule"));
+    let name = reader.name(name_or(&mut fields, "schedule"));
     let crontab = fields.required_text("crontab").to_owned();
     let queue = reader.queue(fields.text("queue"));
     let include_snapshots_from = snapshots(&mut fields, reader);
@@ -104,7 +104,7 @@ pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
 
 pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
     let names = fields.texts("includeSnapshotsFrom", 1).unwrap_or_default();
-    names.iter().filter_map(|name| reader.name(name)).collect()
+    names.iter().filter_map(|name| reader.snapshot(name)).collect()
 }
 
 const EVENTS: [(&str, WatchEvent); 3] = [
@@ -114,14 +114,16 @@ const EVENTS: [(&str, WatchEvent); 3] = [
 ];
 
 fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("kubernetes"));
+    let name = reader.name(name_or(&mut fields, "kubernetes"));
     let kind = fields.required_text("kind").to_owned();
     let api_version = fields
         .text("apiVersion")
         .filter(|version| !version.is_empty())
         .map(str::to_owned);
-    if api_version.as_deref().is_some_and(|version| !is_group_version(version)) {
-        reader.note("apiVersion is invalid");
+    if let Some(version) = api_version.as_deref().filter(|version| !is_group_version(version)) {
+        reader.note(&format!(
+            "apiVersion is invalid: '{version}' should be a version, or a group and a version: v1, apps/v1"
+        ));
     }
     // The deprecated list is checked too, but counts only alone.
     let deprecated = fields.words("watchEvent", 0, &EVENTS);
@@ -264,8 +266,8 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
             for name in names {
                 let problem = match bindings.get(name) {
                     Some(1) => continue,
-                    None => format!("'{name}' binding name not found"),
-                    Some(several) => format!("there are {several} '{name}' binding names"),
+                    None => format!("'{name}' binding name not found among the kubernetes bindings of this hook"),
+                    Some(several) => format!("there are {several} '{name}' binding names: which one is meant?"),
                 };
                 reader
                     .at_item(list, index)
@@ -276,6 +278,16 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
 }
 
 fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
+    // The names of mutating bindings are left to the API server, as they always were.
+    for (index, binding) in config.validating.iter().enumerate() {
+        if !is_domain(binding.name.as_str()) {
+            let problem = format!(
+                "name is invalid: '{}' should be a domain in small letters",
+                binding.name
+            );
+            reader.at_item("kubernetesValidating", index).note(&problem);
+        }
+    }
     for (list, bindings) in [
         ("kubernetesValidating", &config.validating),
         ("kubernetesMutating", &config.mutating),
