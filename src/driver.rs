@@ -118,7 +118,8 @@ where
                 Effect::Reply(ReviewId(number), reply) => self.replies.send(number, reply),
                 Effect::StopMonitors(ids) => self.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
-                    tracing::error!(error = failure.report, "The operator gives up");
+                    let hint = (!failure.hints.is_empty()).then(|| failure.hints.join("; "));
+                    tracing::error!(error = failure.report, hint, "The operator gives up");
                     return ControlFlow::Break(());
                 }
                 Effect::Exit => return ControlFlow::Break(()),

@@ -1,9 +1,20 @@
 //! Replays what fuzzing begins with and what it has found: see fuzz/README.md.
+#![expect(clippy::panic, reason = "that is how a target says that something is wrong")]
 
 use std::path::Path;
 
+#[path = "../fuzz/targets/crontab.rs"]
+mod crontab;
+#[path = "../fuzz/targets/hook_config.rs"]
+mod hook_config;
 #[path = "../fuzz/targets/jq.rs"]
 mod jq;
+#[path = "../fuzz/targets/metrics.rs"]
+mod metrics;
+#[path = "../fuzz/targets/object_patches.rs"]
+mod object_patches;
+#[path = "../fuzz/targets/review.rs"]
+mod review;
 
 /// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -30,4 +41,29 @@ fn replay(target: &str, check: fn(&[u8])) {
 #[test]
 fn filters() {
     replay("jq", jq::check);
+}
+
+#[test]
+fn configurations() {
+    replay("hook_config", hook_config::check);
+}
+
+#[test]
+fn crontabs() {
+    replay("crontab", crontab::check);
+}
+
+#[test]
+fn object_patches() {
+    replay("object_patches", object_patches::check);
+}
+
+#[test]
+fn metrics() {
+    replay("metrics", metrics::check);
+}
+
+#[test]
+fn reviews() {
+    replay("review", review::check);
 }

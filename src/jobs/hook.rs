@@ -27,7 +27,6 @@ use super::catalogue::Catalogue;
 use super::{Tools, aside, not_ended, tail};
 use crate::cluster::monitor::Reading;
 use crate::process::{self, Finished, Output, ProcessError, Spawn};
-use crate::report::Chain;
 use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
 
@@ -80,15 +79,33 @@ async fn ask(
         return Err(Failure::new(Class::HookFailed, report)
             .hint("a hook that is called with --config prints its configuration and ends with 0"));
     }
-    HookConfig::parse(&stdout, HookKind::from(&hook.owner)).map_err(|error| {
-        let printed = if stdout.trim().is_empty() {
+    if finished.stdout.dropped > 0 {
+        let report = format!("{what} failed: it printed more than {} MiB", CONFIG_LIMIT >> 20);
+        return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
+    }
+    let kind = match tools.hooks_dir {
+        Some(_) => HookKind::Standalone,
+        None => HookKind::from(&hook.owner),
+    };
+    configuration(hook, kind, &finished.stdout.bytes)
+}
+
+/// What a hook printed for `--config`, understood.
+pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
+    HookConfig::parse_output(printed, kind).map_err(|error| {
+        let printed = String::from_utf8_lossy(printed);
+        let shown = if printed.trim().is_empty() {
             "nothing".to_owned()
         } else {
             // On one line, as the records of the log are.
-            format!("`{}`", tail(&stdout).replace('\n', " ⏎ "))
+            format!("`{}`", tail(&printed).replace('\n', " ⏎ "))
         };
-        let report = format!("{what} failed: {}; it printed {printed}", Chain(&error));
-        Failure::new(Class::Invalid, report).hint("is it a hook at all? files that are none must not be executable")
+        let what = format!("{hook}: getting its configuration with --config failed");
+        let failure = Failure::from(error).within(what);
+        Failure {
+            report: format!("{}; it printed {shown}", failure.report),
+            ..failure
+        }
     })
 }
 

@@ -37,8 +37,11 @@ impl TmpFile {
 
     /// What somebody wrote into it.
     pub fn read(&self) -> io::Result<String> {
-        String::from_utf8(fs::read(&self.1)?)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", self.1.display())))
+        String::from_utf8(fs::read(&self.1)?).map_err(|error| {
+            let good = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+            let line = 1 + good.filter(|byte| **byte == b'\n').count();
+            io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not in UTF-8"))
+        })
     }
 }
 

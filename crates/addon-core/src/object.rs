@@ -54,16 +54,16 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// An object as a binding shows it.
+/// An object as a binding shows it. Hooks read the fields in this order, which is that of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectView {
-    /// The object, unless the binding keeps none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<Json>,
     /// What the filter found, if there is a filter.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "found")]
     pub filter_result: Option<Json>,
+    /// The object, unless the binding keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Json>,
 }
 
 /// Keeps a filter that found null apart from no filter.

@@ -163,10 +163,10 @@ impl Files {
     pub(super) fn written(&self) -> Result<Wrote, Failure> {
         let values = self.values()?;
         let metrics = read(&self.metrics, "metrics")?;
-        let metrics = metric::parse(&metrics).map_err(|error| Failure::of(Class::HookFailed, &error))?;
+        let metrics = metric::parse(&metrics).map_err(Failure::from)?;
         let response = self.response()?;
         let objects = read(&self.object_patch, "object patches")?;
-        let objects = patch::parse(&objects).map_err(|error| Failure::of(Class::HookFailed, &error))?;
+        let objects = patch::parse(&objects).map_err(Failure::from)?;
         Ok(Wrote {
             values,
             metrics,

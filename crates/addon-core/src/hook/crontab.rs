@@ -29,13 +29,16 @@ pub enum CrontabError {
         found: usize,
     },
     /// A word with an `@` that means nothing.
-    #[error("unrecognized descriptor '{0}'")]
+    #[error(
+        "unrecognized descriptor '{0}': known are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and \
+         @every with a duration"
+    )]
     Descriptor(String),
     /// A period that cannot be read.
-    #[error("'{0}' is no duration")]
+    #[error("'{0}' is no duration such as 30s, 5m or 1h30m")]
     Duration(String),
     /// A zone that does not exist.
-    #[error("unknown time zone '{0}'")]
+    #[error("unknown time zone '{0}': zones have names such as Europe/Berlin")]
     Zone(String),
     /// Something that should be a number or a name.
     #[error("'{text}' is no {field}")]

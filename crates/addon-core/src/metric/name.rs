@@ -88,12 +88,18 @@ impl LabelName {
     }
 }
 
+/// As much of a text as is shown to say what is wrong with it, on one line.
+pub(super) fn shown(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().take(80).map(visible).collect()
+}
+
 fn check(text: &str, what: &'static str, allowed: &'static str, also: fn(char) -> bool) -> Result<(), NameError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || also(c);
     if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(fits) {
         return Err(NameError::Character {
             what,
-            name: text.chars().take(80).collect(),
+            name: shown(text),
             allowed,
         });
     }

@@ -6,11 +6,10 @@ use std::fmt;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::name::{Group, LabelName, MetricName, NameError};
-use super::{Buckets, Change, Finite, Kind, Labels, NotGrowing, Operation, Sample};
+use crate::failure::{Class, Failure};
 
-/// How much of a name is shown when it is told what is wrong with it.
-const SHOWN: usize = 80;
+use super::name::{Group, LabelName, MetricName, NameError, shown};
+use super::{Buckets, Change, Finite, Kind, Labels, NotGrowing, Operation, Sample};
 
 /// What a hook wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,6 +124,12 @@ pub enum Problem {
     /// A key of `labels` is no name.
     #[error("'labels' cannot be used")]
     Label(#[source] NameError),
+    /// Prometheus takes it for the end of the page.
+    #[error("'{field}' holds a NUL, which Prometheus cannot read")]
+    Nul {
+        /// Which.
+        field: String,
+    },
     /// A histogram keeps its bounds there.
     #[error("'labels' cannot be used: in a histogram 'le' stands for the bucket")]
     BucketLabel,
@@ -133,8 +138,23 @@ pub enum Problem {
     Buckets(#[source] NotGrowing),
 }
 
+impl From<BadMetrics> for Failure {
+    fn from(bad: BadMetrics) -> Self {
+        let hint = match bad {
+            BadMetrics::Syntax(_)
+            | BadMetrics::Operation {
+                problem: Problem::NoObject { .. },
+                ..
+            } => r#"the file holds JSON objects one after the other, such as {"name": "backups_total", "add": 1}"#,
+            BadMetrics::Operation { .. } => "docs/hooks.md lists the fields of a metric operation",
+        };
+        Self::of(Class::HookFailed, &bad).hint(hint)
+    }
+}
+
 /// Reads a file of operations.
 pub fn parse(text: &str) -> Result<Parsed, BadMetrics> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parsed = Parsed::default();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut lines = Lines { text, line: 1, seen: 0 };
@@ -177,8 +197,8 @@ impl Lines<'_> {
 fn read(document: Value, place: &mut Place) -> Result<Result<Operation, Useless>, Problem> {
     let written = match document {
         Value::Object(fields) => {
-            let name = fields.get("name").and_then(Value::as_str);
-            place.name = name.map(|name| name.chars().take(SHOWN).collect());
+            let name = field(&fields, "name").and_then(Value::as_str);
+            place.name = name.map(shown);
             Written::read(&fields)?
         }
         // To the original's reader this is an object without fields.
@@ -238,7 +258,7 @@ impl Written {
             (None, None, Some("expire")) => return Ok(Action::Expire),
             (None, None, None | Some("")) => return Err(Useless::NoAction),
             (None, None, Some(unknown)) => {
-                let action = unknown.chars().take(SHOWN).collect();
+                let action = shown(unknown);
                 return Err(Useless::UnknownAction { action });
             }
         };
@@ -294,9 +314,11 @@ fn buckets(bounds: Vec<Finite>, labels: &Labels) -> Result<Buckets, Problem> {
     Buckets::try_from(bounds).map_err(Problem::Buckets)
 }
 
-/// The field, unless it is absent or `null`, which is the same.
+/// The field, unless it is absent or `null`, which is the same. The original's reader does not look at the case of keys.
 fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    fields.get(name).filter(|value| !value.is_null())
+    let spelled = || fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+    let value = fields.get(name).or_else(|| spelled().map(|(_, value)| value));
+    value.filter(|value| !value.is_null())
 }
 
 fn mistyped(field: impl Into<String>, found: &Value, wanted: &'static str) -> Problem {
@@ -343,10 +365,13 @@ fn texts(fields: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)
         None => Ok(Vec::new()),
         Some(Value::Object(map)) => {
             let pairs = map.iter().map(|(key, value)| match value {
+                Value::String(text) if text.contains('\0') => Err(Problem::Nul {
+                    field: format!("{name}.{}", shown(key)),
+                }),
                 Value::String(text) => Ok((key.clone(), text.clone())),
                 // The original's reader leaves a label without a value empty.
                 Value::Null => Ok((key.clone(), String::new())),
-                other => Err(mistyped(format!("{name}.{key}"), other, "a string")),
+                other => Err(mistyped(format!("{name}.{}", shown(key)), other, "a string")),
             });
             pairs.collect()
         }

@@ -133,7 +133,12 @@ fn core_tag(tag: Option<&Tag>) -> Option<String> {
 }
 
 fn scan_error(error: &ScanError) -> YamlError {
-    YamlError::at((*error.marker()).into(), error.info())
+    let place = (*error.marker()).into();
+    let told = error.info();
+    if told == "recursion limit exceeded" {
+        return YamlError::at(place, format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    YamlError::at(place, told)
 }
 
 /// Go's reader refuses these anywhere, the parser only in some places.

@@ -27,6 +27,8 @@ impl Problems {
 /// An object that is being read.
 pub(super) struct Fields<'v> {
     path: String,
+    /// The path with the numbers of items, for lists that have more than one.
+    place: String,
     map: Option<&'v Map<String, Value>>,
     known: BTreeSet<&'static str>,
     problems: &'v Problems,
@@ -35,29 +37,41 @@ pub(super) struct Fields<'v> {
 impl<'v> Fields<'v> {
     /// Starts with the root, whose path is empty.
     pub(super) fn root(value: &'v Value, problems: &'v Problems) -> Self {
-        Self::new(String::new(), value, problems)
+        Self::new((String::new(), String::new()), value, problems)
     }
 
-    fn new(path: String, value: &'v Value, problems: &'v Problems) -> Self {
+    fn new((path, place): (String, String), value: &'v Value, problems: &'v Problems) -> Self {
         let map = value.as_object();
-        if map.is_none() {
-            problems.note(wrong_type(&path, "object", value));
-        }
-        Self {
+        let fields = Self {
             path,
+            place,
             map,
             known: BTreeSet::new(),
             problems,
+        };
+        if map.is_none() {
+            fields.tell(wrong_type(&fields.path, "object", value));
         }
+        fields
+    }
+
+    /// Notes a mistake with the item of a list in which it was made.
+    fn tell(&self, problem: String) {
+        let problem = if self.place == self.path {
+            problem
+        } else {
+            format!("{problem} (in {})", self.place)
+        };
+        self.problems.note(problem);
     }
 
     /// Notes if there are too few fields, known or not.
     pub(super) fn require_count(&self, at_least: usize) {
         if self.map.is_some_and(|map| map.len() < at_least) {
-            self.problems.note(format!(
-                "{} in body should have at least {at_least} properties",
-                self.path
-            ));
+            self.tell(match self.path.as_str() {
+                "" => format!("hook config in body should have at least {at_least} properties: it names no binding"),
+                path => format!("{path} in body should have at least {at_least} properties"),
+            });
         }
     }
 
@@ -67,15 +81,11 @@ impl<'v> Fields<'v> {
 
     /// Path of a field, as it is told to people.
     pub(super) fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.path)
-        }
+        below(&self.path, key)
     }
 
     pub(super) fn note(&self, key: &str, problem: &str) {
-        self.problems.note(format!("{} in body {problem}", self.path_of(key)));
+        self.tell(format!("{} in body {problem}", self.path_of(key)));
     }
 
     fn get(&mut self, key: &'static str) -> Option<&'v Value> {
@@ -87,7 +97,7 @@ impl<'v> Fields<'v> {
         let value = self.get(key)?;
         let read = read(value);
         if read.is_none() {
-            self.problems.note(wrong_type(&self.path_of(key), kind, value));
+            self.tell(wrong_type(&self.path_of(key), kind, value));
         }
         read
     }
@@ -150,7 +160,7 @@ impl<'v> Fields<'v> {
         for item in items {
             match item.as_str() {
                 Some(text) => texts.push(text.to_owned()),
-                None => self.problems.note(wrong_type(&self.path_of(key), "string", item)),
+                None => self.tell(wrong_type(&self.path_of(key), "string", item)),
             }
         }
         Some(texts)
@@ -168,15 +178,24 @@ impl<'v> Fields<'v> {
 
     pub(super) fn object(&mut self, key: &'static str) -> Option<Self> {
         let value = self.get(key)?;
-        Some(Self::new(self.path_of(key), value, self.problems))
+        let paths = (self.path_of(key), below(&self.place, key));
+        Some(Self::new(paths, value, self.problems))
     }
 
-    /// The objects of a list. Their paths have no index, as people know them.
+    /// The objects of a list. Their paths have no index, as people know them; which item is told in addition.
     pub(super) fn objects(&mut self, key: &'static str, at_least: usize) -> Vec<Self> {
         let items = self.items(key, at_least).unwrap_or_default();
-        items
-            .iter()
-            .map(|item| Self::new(self.path_of(key), item, self.problems))
+        let place = below(&self.place, key);
+        let numbered = items.iter().enumerate();
+        numbered
+            .map(|(index, item)| {
+                let place = if items.len() > 1 {
+                    format!("{place}[{index}]")
+                } else {
+                    place.clone()
+                };
+                Self::new((self.path_of(key), place), item, self.problems)
+            })
             .collect()
     }
 
@@ -187,9 +206,7 @@ impl<'v> Fields<'v> {
         for (name, value) in map {
             match value.as_str() {
                 Some(text) => drop(texts.insert(name.clone(), text.to_owned())),
-                None => self
-                    .problems
-                    .note(wrong_type(&format!("{}.{name}", self.path_of(key)), "string", value)),
+                None => self.tell(wrong_type(&below(&self.path_of(key), name), "string", value)),
             }
         }
         Some(texts)
@@ -204,13 +221,54 @@ impl<'v> Fields<'v> {
     pub(super) fn finish(self) {
         for key in self.map.into_iter().flat_map(Map::keys) {
             if !self.known.contains(key.as_str()) {
-                self.problems
-                    .note(format!("{}.{key} in body is a forbidden property", self.path));
+                let path = &self.path;
+                self.tell(format!(
+                    "{path}.{key} in body is a forbidden property: {}",
+                    self.instead_of(key)
+                ));
             }
+        }
+    }
+
+    /// What may have been meant, else all that could be.
+    fn instead_of(&self, key: &str) -> String {
+        let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
+        let written = plain(key);
+        let near = self.known.iter().find(|known| {
+            let known = plain(known);
+            known == written || written.len() > 3 && (known.starts_with(&written) || written.starts_with(&known))
+        });
+        match near {
+            Some(near) => format!("is it '{near}'?"),
+            None => format!(
+                "known here are {}",
+                Vec::from_iter(self.known.iter().copied()).join(", ")
+            ),
         }
     }
 }
 
+fn below(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
 fn wrong_type(path: &str, expected: &str, found: &Value) -> String {
-    format!("{path} in body must be of type {expected}: \"{}\"", kind_of(found))
+    let advice = match (expected, found) {
+        ("string", Value::Number(_) | Value::Bool(_)) => "put it in quotes",
+        ("string", _) => "write a text",
+        ("integer", Value::Number(_)) => "write a whole number of at most 64 bits",
+        ("integer", Value::String(_)) => "write a whole number, without quotes",
+        ("integer", _) => "write a whole number",
+        ("boolean", _) => "write true or false, without quotes",
+        ("array", _) => "write a list",
+        _ => "write a map",
+    };
+    format!(
+        "{path} in body must be of type {expected}: \"{}\": {advice}",
+        kind_of(found)
+    )
 }

@@ -43,6 +43,10 @@ impl Reader {
         self.noted(BindingName::parse(text), "name")
     }
 
+    pub(super) fn snapshot(&mut self, text: &str) -> Option<BindingName> {
+        self.noted(BindingName::parse(text), "includeSnapshotsFrom")
+    }
+
     pub(super) fn queue(&mut self, text: Option<&str>) -> Option<QueueName> {
         // An empty text is no name, and always meant the default.
         text.filter(|text| !text.is_empty()).map_or_else(
@@ -63,17 +67,30 @@ impl Reader {
     /// How long a run may take. One that has no time at all could never end well.
     pub(super) fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<Duration> {
         let text = fields.text("timeout")?;
-        let duration = parse_duration(text).map(|duration| Duration::try_from(duration).unwrap_or_default());
-        match duration {
-            None => self.note(&format!("timeout is invalid: '{text}' is no duration")),
-            Some(Duration::ZERO) => self.note(&format!("timeout is invalid: '{text}' is not more than nothing")),
-            Some(_) => {}
+        let duration = parse_duration(text).and_then(|duration| Duration::try_from(duration).ok());
+        let duration = duration.filter(|duration| !duration.is_zero());
+        if duration.is_none() {
+            self.note(&format!(
+                "timeout is invalid: '{text}' should be a duration longer than 0s, such as 30s, 5m or 1h30m"
+            ));
         }
         duration
     }
 
     pub(super) fn crontab(&mut self, text: &str) -> Option<Crontab> {
         self.noted(Crontab::parse(text), "crontab")
+    }
+
+    /// What the API server would refuse in every request.
+    fn label(&mut self, selector: &str, key: &str, values: &[String]) {
+        if !is_label_key(key) {
+            self.note(&format!("{selector} is invalid: '{key}' cannot be the key of a label"));
+        }
+        for value in values.iter().filter(|value| !value.is_empty() && !is_word(value)) {
+            self.note(&format!(
+                "{selector} is invalid: '{value}' cannot be the value of label '{key}'"
+            ));
+        }
     }
 
     /// Hands the configuration out if nothing was wrong with its form, nor with its meaning.
@@ -90,6 +107,40 @@ impl Reader {
     }
 }
 
+/// `app` or `example.com/app`.
+fn is_label_key(text: &str) -> bool {
+    let (domain, word) = text
+        .rsplit_once('/')
+        .map_or((None, text), |(domain, word)| (Some(domain), word));
+    domain.is_none_or(is_domain) && is_word(word)
+}
+
+/// Letters, digits and what may stand between them.
+fn is_word(text: &str) -> bool {
+    text.len() <= 63
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// A name as DNS has them, in small letters.
+pub(super) fn is_domain(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+/// The name that an item gives itself. An empty text is none, and always meant the default.
+pub(super) fn name_or<'v>(fields: &mut Fields<'v>, default: &'static str) -> &'v str {
+    fields.text("name").filter(|name| !name.is_empty()).unwrap_or(default)
+}
+
 const OPERATORS: [(&str, Operator); 4] = [
     ("In", Operator::In),
     ("NotIn", Operator::NotIn),
@@ -102,6 +153,9 @@ pub(super) fn selector(fields: &mut Fields<'_>, key: &'static str, reader: &mut 
     let mut selector = fields.object(key)?;
     selector.require_count(1);
     let match_labels = selector.text_map("matchLabels").unwrap_or_default();
+    for (label, value) in &match_labels {
+        reader.label(key, label, std::slice::from_ref(value));
+    }
     let mut match_expressions = Vec::new();
     for mut fields in selector.objects("matchExpressions", 0) {
         let label = fields.required_text("key").to_owned();
@@ -110,6 +164,7 @@ pub(super) fn selector(fields: &mut Fields<'_>, key: &'static str, reader: &mut 
         let values = fields.texts("values", 0).unwrap_or_default();
         fields.finish();
         let Some(operator) = operator else { continue };
+        reader.label(key, &label, &values);
         match (operator, values.is_empty()) {
             (Operator::In | Operator::NotIn, true) => {
                 reader.note(&format!("{key} is invalid: operator of '{label}' needs values"));

@@ -34,7 +34,9 @@ fn rate_limit(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit>
     let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
     let duration = parse_duration(interval).and_then(|duration| Duration::try_from(duration).ok());
     if duration.is_none() {
-        reader.note(&format!("executionMinInterval is invalid: '{interval}' is no duration"));
+        reader.note(&format!(
+            "executionMinInterval is invalid: '{interval}' should be a duration between 0s and 2562047h, such as 30s, 5m or 1h30m"
+        ));
     }
     let burst = burst.and_then(|burst| u32::try_from(burst).ok());
     Some(RateLimit {

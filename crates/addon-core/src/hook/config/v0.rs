@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::fields::{Fields, Problems};
-use super::reader::{Reader, selector};
+use super::reader::{Reader, name_or, selector};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, KubernetesBinding, NamespaceSelector, ScheduleBinding};
 use super::{WatchEvent, stages};
 use crate::name::QueueName;
@@ -18,10 +18,24 @@ const EVENTS: [(&str, WatchEvent); 3] = [
     ("delete", WatchEvent::Deleted),
 ];
 
+/// Keys that came with versions; whoever uses one has forgotten to say so.
+const NEWER: [&str; 5] = [
+    "kubernetes",
+    "kubernetesValidating",
+    "kubernetesMutating",
+    "kubernetesCustomResourceConversion",
+    "settings",
+];
+
 /// Reads the whole configuration.
 pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
+    if let Some(key) = NEWER.into_iter().find(|key| value.get(key).is_some()) {
+        return Err(ConfigError::NoVersion(key));
+    }
     let schema = Problems::default();
     let mut root = Fields::root(value, &schema);
+    // One that is misspelled is meant.
+    root.skip("configVersion");
     root.require_count(1);
     let mut config = HookConfig::empty(ConfigVersion::V0);
     config.stages = stages(&mut root, kind);
@@ -42,7 +56,7 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
 }
 
 fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("schedule"));
+    let name = reader.name(name_or(&mut fields, "schedule"));
     let crontab = reader.crontab(fields.required_text("crontab"));
     Some(ScheduleBinding {
         allow_failure: fields.flag("allowFailure", false),
@@ -58,7 +72,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
 /// Such a hook is never run for the objects that are there at first. It needs the whole object, whose name and kind
 /// its context tells.
 fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("onKubernetesEvent"));
+    let name = reader.name(name_or(&mut fields, "onKubernetesEvent"));
     let kind = fields.required_text("kind").to_owned();
     let events = fields.words("event", 0, &EVENTS).unwrap_or_default();
     let all_events = || EVENTS.iter().map(|(_, event)| *event).collect();

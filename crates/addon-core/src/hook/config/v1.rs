@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
 use super::fields::{Fields, Problems};
-use super::reader::{Reader, selector};
+use super::reader::{Reader, is_domain, name_or, selector};
 use super::webhook::{admission, conversion};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings, stages};
 use crate::name::BindingName;
@@ -59,7 +59,7 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
 }
 
 fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("schedule"));
+    let name = reader.name(name_or(&mut fields, "schedule"));
     let crontab = fields.required_text("crontab").to_owned();
     let queue = reader.queue(fields.text("queue"));
     let include_snapshots_from = snapshots(&mut fields, reader);
@@ -88,7 +88,7 @@ pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
 
 pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
     let names = fields.texts("includeSnapshotsFrom", 1).unwrap_or_default();
-    names.iter().filter_map(|name| reader.name(name)).collect()
+    names.iter().filter_map(|name| reader.snapshot(name)).collect()
 }
 
 const EVENTS: [(&str, WatchEvent); 3] = [
@@ -98,14 +98,16 @@ const EVENTS: [(&str, WatchEvent); 3] = [
 ];
 
 fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
-    let name = reader.name(fields.text("name").unwrap_or("kubernetes"));
+    let name = reader.name(name_or(&mut fields, "kubernetes"));
     let kind = fields.required_text("kind").to_owned();
     let api_version = fields
         .text("apiVersion")
         .filter(|version| !version.is_empty())
         .map(str::to_owned);
-    if api_version.as_deref().is_some_and(|version| !is_group_version(version)) {
-        reader.note("apiVersion is invalid");
+    if let Some(version) = api_version.as_deref().filter(|version| !is_group_version(version)) {
+        reader.note(&format!(
+            "apiVersion is invalid: '{version}' should be a version, or a group and a version: v1, apps/v1"
+        ));
     }
     // The deprecated list is checked too, but counts only alone.
     let deprecated = fields.words("watchEvent", 0, &EVENTS);
@@ -249,8 +251,8 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
             for name in names {
                 let problem = match bindings.get(name) {
                     Some(1) => continue,
-                    None => format!("'{name}' binding name not found"),
-                    Some(several) => format!("there are {several} '{name}' binding names"),
+                    None => format!("'{name}' binding name not found among the kubernetes bindings of this hook"),
+                    Some(several) => format!("there are {several} '{name}' binding names: which one is meant?"),
                 };
                 reader
                     .at_item(list, index)
@@ -261,6 +263,16 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
 }
 
 fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
+    // The names of mutating bindings are left to the API server, as they always were.
+    for (index, binding) in config.validating.iter().enumerate() {
+        if !is_domain(binding.name.as_str()) {
+            let problem = format!(
+                "name is invalid: '{}' should be a domain in small letters",
+                binding.name
+            );
+            reader.at_item("kubernetesValidating", index).note(&problem);
+        }
+    }
     for (list, bindings) in [
         ("kubernetesValidating", &config.validating),
         ("kubernetesMutating", &config.mutating),

@@ -15,7 +15,7 @@ pub(super) fn admission(mut fields: Fields<'_>, reader: &mut Reader) -> Option<A
     }
     if name.split('.').count() < 3 || name.split('.').any(str::is_empty) {
         reader.note(&format!(
-            "name is invalid: '{name}' should be fully qualified, with at least three parts"
+            "name is invalid: '{name}' should be a domain of at least three parts, such as pods.example.com"
         ));
     }
     let policies = [("Ignore", FailurePolicy::Ignore), ("Fail", FailurePolicy::Fail)];
@@ -78,9 +78,14 @@ fn review_rules(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<ReviewRule>
             scope: rule.word("scope", &SCOPES).map(str::to_owned),
         };
         rule.finish();
-        for list in [&found.api_groups, &found.api_versions, &found.operations] {
-            if list.len() > 1 && list.iter().any(|item| item == "*") {
-                reader.note("rules are invalid: '*' should stand alone");
+        let lists = [
+            ("apiGroups", &found.api_groups),
+            ("apiVersions", &found.api_versions),
+            ("operations", &found.operations),
+        ];
+        for (list, items) in lists {
+            if items.len() > 1 && items.iter().any(|item| item == "*") {
+                reader.note(&format!("rules are invalid: '*' should stand alone in {list}"));
             }
         }
         rules.push(found);

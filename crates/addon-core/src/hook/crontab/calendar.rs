@@ -28,6 +28,11 @@ impl Field {
     fn has(self, number: i8) -> bool {
         u32::try_from(number).is_ok_and(|shift| self.bits.checked_shr(shift).is_some_and(|bits| bits & 1 == 1))
     }
+
+    /// A field of commas alone admits nothing.
+    fn is_empty(self) -> bool {
+        self.bits == 0
+    }
 }
 
 /// What a field may hold.
@@ -102,6 +107,9 @@ impl Calendar {
 
     /// The first match strictly after a moment.
     pub(super) fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        if self.never_comes() {
+            return None;
+        }
         let second_after = Timestamp::from_second(after.as_second())
             .ok()?
             .checked_add(SignedDuration::from_secs(1));
@@ -111,7 +119,7 @@ impl Calendar {
             let wait = match self.mismatch(&at) {
                 None => return Some(at.timestamp()),
                 Some(Mismatch::Month) => {
-                    let next_month = at.date().first_of_month().saturating_add(jiff::Span::new().months(1));
+                    let next_month = at.date().last_of_month().tomorrow().ok()?;
                     at = next_month.to_zoned(zone.clone()).ok()?;
                     continue;
                 }
@@ -126,6 +134,24 @@ impl Calendar {
             at = advance(&at, SignedDuration::from_secs(wait))?;
         }
         None
+    }
+
+    /// Whether years would be searched in vain, second by second.
+    fn never_comes(&self) -> bool {
+        let Self {
+            second,
+            minute,
+            hour,
+            day,
+            month,
+            weekday,
+        } = self;
+        let no_day = if day.star || weekday.star {
+            day.is_empty() || weekday.is_empty()
+        } else {
+            day.is_empty() && weekday.is_empty()
+        };
+        no_day || [second, minute, hour, month].into_iter().any(|field| field.is_empty())
     }
 
     /// The widest unit in which a moment does not match.

@@ -52,9 +52,15 @@ fn nonsense_is_refused_with_its_place() {
         ("1-2-3 * * * *", "'1-2-3' has too many hyphens or slashes"),
         ("* * * *", "expected 5 or 6 fields, found 4"),
         ("", "expected 5 or 6 fields, found 0"),
-        ("@reboot", "unrecognized descriptor '@reboot'"),
-        ("@every 5", "'5' is no duration"),
-        ("TZ=Nowhere/Land 0 0 * * *", "unknown time zone 'Nowhere/Land'"),
+        (
+            "@reboot",
+            "unrecognized descriptor '@reboot': known are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and @every with a duration",
+        ),
+        ("@every 5", "'5' is no duration such as 30s, 5m or 1h30m"),
+        (
+            "TZ=Nowhere/Land 0 0 * * *",
+            "unknown time zone 'Nowhere/Land': zones have names such as Europe/Berlin",
+        ),
         ("TZ=UTC", "expected 5 or 6 fields, found 0"),
         ("-1 * * * *", "'' is no minute"),
         ("0 0 * smarch *", "'smarch' is no month"),
@@ -62,6 +68,32 @@ fn nonsense_is_refused_with_its_place() {
     for (text, message) in rows {
         assert_eq!(Crontab::parse(text).unwrap_err().to_string(), message, "{text}");
     }
+}
+
+#[test]
+fn what_never_comes_is_not_searched_for() {
+    let next = |text: &str, from: &str| {
+        let crontab = Crontab::parse(text).unwrap();
+        crontab.next_after(from.parse().unwrap(), &TimeZone::UTC)
+    };
+    for text in [
+        ", * * * * *",
+        "30 , * * * *",
+        "0 , * * *",
+        "0 0 , * *",
+        "0 0 1 , *",
+        "0 0 , * ,",
+        "0 0 * * ,",
+    ] {
+        assert_eq!(next(text, "2026-03-28T12:00:00Z"), None, "{text}");
+    }
+    let monday = next("0 0 , * mon", "2026-03-28T12:00:00Z").unwrap();
+    assert_eq!(
+        monday.to_string(),
+        "2026-03-30T00:00:00Z",
+        "either of the days is enough"
+    );
+    assert_eq!(next("0 0 1 1 *", "9999-06-01T00:00:00Z"), None, "time has an end");
 }
 
 #[test]

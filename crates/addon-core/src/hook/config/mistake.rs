@@ -1,0 +1,92 @@
+//! What can be wrong with a configuration, and what its author can do about it.
+//!
+//! Must never show more of a configuration than a few words at each mistake.
+
+use thiserror::Error;
+
+use crate::failure::{Class, Failure};
+use crate::yaml::YamlError;
+
+/// Why the output of `--config` is no configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// It is no text.
+    #[error("hook config is no text: line {0} is not in UTF-8")]
+    NoText(usize),
+    /// It is no YAML.
+    #[error("hook config is no YAML")]
+    Yaml(#[source] YamlError),
+    /// It is YAML, but no map.
+    #[error("hook config should be a map, and is {0}")]
+    NoMap(&'static str),
+    /// Its version is unknown.
+    #[error("config version: 'configVersion' value '{0}' is unsupported")]
+    UnknownVersion(String),
+    /// Its version is no text.
+    #[error("config version: string value is expected for key 'configVersion'")]
+    VersionType,
+    /// Its version is null.
+    #[error("config version: missing 'configVersion' value")]
+    MissingVersion,
+    /// It has no version, and a key that came with versions.
+    #[error("config version: '{0}' needs a version, and there is no key 'configVersion'")]
+    NoVersion(&'static str),
+    /// Fields are missing, unknown, or hold what they should not.
+    #[error("hook config does not fit its schema: {}", listed(.0))]
+    Schema(Vec<String>),
+    /// Fields are of the right form but mean nothing.
+    #[error("hook config makes no sense: {}", listed(.0))]
+    Meaning(Vec<String>),
+}
+
+/// More mistakes than this have one cause.
+const SHOWN: usize = 20;
+/// No mistake takes more characters to tell.
+const LONGEST: usize = 400;
+
+/// One mistake in its own words, several as a list.
+fn listed(problems: &[String]) -> String {
+    if let [problem] = problems {
+        return glimpse(problem);
+    }
+    let mut text = format!("{} errors occurred:", problems.len());
+    for problem in problems.iter().take(SHOWN) {
+        text.push_str("\n\t* ");
+        text.push_str(&glimpse(problem));
+    }
+    if problems.len() > SHOWN {
+        text.push_str("\n\t* and so on");
+    }
+    text
+}
+
+fn glimpse(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl ConfigError {
+    /// What the hook's author can do.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::NoText(_) | Self::Yaml(_) => {
+                "with --config a hook prints one document of YAML or JSON and nothing else; what is for people goes to stderr"
+            }
+            Self::NoMap(_) => "is it a hook at all? files that are none must not be executable",
+            Self::UnknownVersion(_) | Self::VersionType | Self::MissingVersion | Self::NoVersion(_) => {
+                "write `configVersion: v1`"
+            }
+            Self::Schema(_) | Self::Meaning(_) => {
+                "docs/hooks.md lists the bindings and what each of their fields holds"
+            }
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::of(Class::Invalid, &error).hint(error.advice())
+    }
+}
