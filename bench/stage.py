@@ -188,7 +188,7 @@ class Table:
             if aim != "" and ours:
                 aim = f"≤ {short(aim)} ({'met' if statistics.median(ours) <= aim else 'missed'})"
             ratio = ""
-            if ours and theirs and statistics.median(ours) > 0:
+            if ours and theirs and min(statistics.median(ours), statistics.median(theirs)) > 0:
                 ratio = f"{statistics.median(theirs) / statistics.median(ours):.1f}"
             lines.append(f"| {name} | {middle(ours)} | {span(ours)} | {aim} | {middle(theirs)} | {span(theirs)} | {ratio} |")
         return "\n".join(lines) + "\n"
