@@ -34,13 +34,17 @@ class Cluster:
         self.tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
         self.host = cluster["server"].split("//")[1]
         self.connection = http.client.HTTPSConnection(self.host, context=self.tls)
-        self.token = config["users"][0]["user"]["token"]
+        self.token, self.used = config["users"][0]["user"]["token"], 0.0
 
     def ask(self, method, path, body=None):
         """The status of the answer; whether it came with a warning is kept."""
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
         if method == "PATCH":
             headers["Content-Type"] = "application/merge-patch+json"
+        if time.monotonic() > self.used + 30:
+            # The server closes a connection over which nothing goes for long.
+            self.connection.close()
+        self.used = time.monotonic()
         self.connection.request(method, path, body and json.dumps(body), headers)
         answer = self.connection.getresponse()
         answer.read()
@@ -63,8 +67,6 @@ class Cluster:
         try:
             yield name
         finally:
-            # The server may have closed a connection over which nothing went while something was measured.
-            self.connection.close()
             self.ask("DELETE", path)
             # What its end sets off must not fall into the next measurement.
             wait_for("a namespace to be gone", lambda: self.ask("GET", path) == 404, 300)
@@ -186,7 +188,7 @@ class Table:
             if aim != "" and ours:
                 aim = f"≤ {short(aim)} ({'met' if statistics.median(ours) <= aim else 'missed'})"
             ratio = ""
-            if ours and theirs and statistics.median(ours) > 0:
+            if ours and theirs and min(statistics.median(ours), statistics.median(theirs)) > 0:
                 ratio = f"{statistics.median(theirs) / statistics.median(ours):.1f}"
             lines.append(f"| {name} | {middle(ours)} | {span(ours)} | {aim} | {middle(theirs)} | {span(theirs)} | {ratio} |")
         return "\n".join(lines) + "\n"
