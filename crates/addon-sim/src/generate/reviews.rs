@@ -52,8 +52,9 @@ fn answering(dice: &mut Dice, hooks: &mut Vec<HookSpec>, percent: u64) {
     }
     for hook in hooks {
         if dice.chance(percent) {
-            let count = dice.count(0, 2);
-            hook.webhooks.extend((0..count).map(|index| webhook(dice, index)));
+            for index in hook.webhooks.len()..dice.count(0, 2) {
+                hook.webhooks.push(webhook(dice, index));
+            }
         }
     }
 }
