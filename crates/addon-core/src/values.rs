@@ -7,6 +7,7 @@ mod document;
 pub mod merge;
 pub mod patch;
 mod proposal;
+pub mod schema;
 pub mod section;
 
 use std::collections::BTreeMap;
