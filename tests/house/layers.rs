@@ -26,7 +26,7 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 }
 
 const ALL_OF_CORE: &str =
-    "name time failure number digest yaml values object metric queue hook module release artifact review";
+    "name time failure number digest yaml pattern values object metric queue hook module release artifact review";
 const LAYERS_TO_0: &str = "core report settings telemetry";
 const LAYERS_TO_1: &str = "core report settings telemetry process certificates mailbox meters";
 const LAYERS_TO_2: &str =
@@ -43,8 +43,9 @@ pub(crate) const CORE: Table = Table {
         row("number", ""),
         row("digest", "number"),
         row("yaml", "number"),
-        row("values", "name digest failure number yaml"),
-        row("object", "name digest failure number yaml"),
+        row("pattern", ""),
+        row("values", "name digest failure number yaml pattern"),
+        row("object", "name digest failure number yaml pattern"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
         row("hook", "name time failure yaml object metric values"),

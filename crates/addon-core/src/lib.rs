@@ -15,6 +15,8 @@ pub mod time;
 
 pub mod yaml;
 
+pub mod pattern;
+
 pub mod failure;
 
 pub mod object;

@@ -8,6 +8,7 @@ mod forgetting;
 pub mod merge;
 pub mod patch;
 mod proposal;
+pub mod schema;
 pub mod section;
 
 use std::collections::BTreeMap;

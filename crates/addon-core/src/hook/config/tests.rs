@@ -210,7 +210,10 @@ fn a_timeout_is_a_duration_that_is_longer_than_nothing() {
         let problem =
             format!("timeout is invalid: '{timeout}' should be a duration longer than 0s, such as 30s, 5m or 1h30m");
         for (list, text) in with_timeout(&format!(", timeout: '{timeout}'")) {
-            assert_eq!(problems(module(&text)), [format!("invalid {list} config [0]: {problem}")]);
+            assert_eq!(
+                problems(module(&text)),
+                [format!("invalid {list} config [0]: {problem}")]
+            );
         }
         let text = format!("configVersion: v1\nonStartup: 1\nsettings: {{timeout: '{timeout}'}}");
         assert_eq!(problems(module(&text)), [format!("invalid settings: {problem}")]);

@@ -11,6 +11,7 @@ use super::objects::{capture, object};
 use super::strings::text;
 use super::{Cv, Out, Outs, Row, budget, one, paid, values};
 use crate::object::filter::budget::Budget;
+use crate::pattern::translate;
 
 /// How large a compiled expression may be, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
@@ -63,90 +64,6 @@ fn build(expression: &str, flags: &str) -> Result<Regex, regex::Error> {
 pub(in super::super) fn known(expressions: &[(String, String)]) -> BTreeMap<String, Regex> {
     let built = |(expression, flags): &(String, String)| Some((key(expression, flags), build(expression, flags).ok()?));
     expressions.iter().take(MAX_KNOWN).filter_map(built).collect()
-}
-
-/// Where the two dialects write the same thing differently: `\d`, `\w`, `\s` and `\b` mean ASCII, and a bracket inside a
-/// class is a bracket.
-fn translate(expression: &str) -> String {
-    let mut out = String::with_capacity(expression.len());
-    let mut chars = expression.chars().peekable();
-    let mut class = false;
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => match chars.next() {
-                Some('Q') if !class => quoted(&mut chars, &mut out),
-                Some(escaped) => escape(escaped, class, &mut out),
-                None => out.push('\\'),
-            },
-            '[' if class && chars.peek() == Some(&':') => posix(&mut chars, &mut out),
-            '[' if class => out.push_str("\\["),
-            '&' | '~' | '-' if class && chars.peek() == Some(&char) => {
-                out.push('\\');
-                out.push(char);
-            }
-            '[' => {
-                class = true;
-                out.push('[');
-                if chars.next_if_eq(&'^').is_some() {
-                    out.push('^');
-                }
-                if chars.next_if_eq(&']').is_some() {
-                    out.push_str("\\]");
-                }
-            }
-            ']' => {
-                class = false;
-                out.push(']');
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// `\Q…\E`.
-fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
-    let mut literal = String::new();
-    while let Some(char) = chars.next() {
-        if char == '\\' && chars.next_if_eq(&'E').is_some() {
-            break;
-        }
-        literal.push(char);
-    }
-    out.push_str(&regex::escape(&literal));
-}
-
-/// `[:name:]`, after its bracket.
-fn posix(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
-    out.push('[');
-    for char in chars.by_ref() {
-        out.push(char);
-        if char == ']' {
-            break;
-        }
-    }
-}
-
-fn escape(char: char, class: bool, out: &mut String) {
-    let (inside, negated) = match char {
-        'd' => ("0-9", false),
-        'D' => ("0-9", true),
-        'w' => ("0-9A-Za-z_", false),
-        'W' => ("0-9A-Za-z_", true),
-        's' => ("\\t\\n\\f\\r ", false),
-        'S' => ("\\t\\n\\f\\r ", true),
-        'b' if !class => return out.push_str("(?-u:\\b)"),
-        'B' if !class => return out.push_str("(?-u:\\B)"),
-        other => {
-            out.push('\\');
-            return out.push(other);
-        }
-    };
-    match (class, negated) {
-        (true, false) => out.push_str(inside),
-        (_, true) => out.extend(["[^", inside, "]"]),
-        (false, false) => out.extend(["[", inside, "]"]),
-    }
 }
 
 /// `match` and, with a true last argument, `test`.

@@ -1,0 +1,237 @@
+//! Schemas of values: what the files in `openapi` say about the values of one owner.
+//!
+//! Three of them: of what the ConfigMap says, of the effective values, and of what helm gets. They fill in what is missing
+//! and refuse what does not fit, with the words of the original. Must never change what is there, read a file, or run
+//! without an end.
+
+mod check;
+mod defaults;
+mod document;
+mod formats;
+mod node;
+mod read;
+mod rules;
+mod transform;
+mod words;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::yaml::YamlError;
+
+pub use document::{Files, references};
+
+use check::Path;
+use node::Node;
+
+/// How many mistakes are told at once.
+const MAX_TOLD: usize = 100;
+
+/// Which of an owner's schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    /// Of what the ConfigMap says.
+    Config,
+    /// Of the effective values.
+    Values,
+    /// Of what helm gets.
+    Helm,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config => "config",
+            Self::Values => "values",
+            Self::Helm => "helm",
+        })
+    }
+}
+
+/// The schemas of one owner; none of them need be there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Schemas {
+    config: Option<Node>,
+    values: Option<Node>,
+    helm: Option<Node>,
+}
+
+/// A schema that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("load schema {file}{}", shown(.place))]
+pub struct SchemaError {
+    /// The file that holds the mistake.
+    pub file: String,
+    /// The way to it from the root of the file.
+    pub place: Vec<String>,
+    /// What is wrong there.
+    #[source]
+    pub problem: Problem,
+}
+
+impl SchemaError {
+    fn new(file: &str, place: &[String], problem: Problem) -> Self {
+        Self {
+            file: file.to_owned(),
+            place: place.to_vec(),
+            problem,
+        }
+    }
+}
+
+fn shown(place: &[String]) -> String {
+    if place.is_empty() {
+        return String::new();
+    }
+    format!(", at {}", place.join("."))
+}
+
+/// What is wrong with a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// The text is no YAML.
+    #[error("bad yaml: {0}")]
+    Yaml(YamlError),
+    /// A keyword holds something else than it should.
+    #[error("should be {0}")]
+    Kind(&'static str),
+    /// A reference names a file that is not there.
+    #[error("refers to the file {0}, which is not there")]
+    NoFile(String),
+    /// A reference names a place that is not there.
+    #[error("refers to {0:?}, which is not there")]
+    NoPlace(String),
+    /// A reference leaves the disk.
+    #[error("refers to {0:?}, and only files are read")]
+    Elsewhere(String),
+    /// A reference leads back to where it stands.
+    #[error("refers to {0:?} in a circle")]
+    Circle(String),
+    /// The schema is too large.
+    #[error("the schema has more than {0} nodes, counted once for each reference to them")]
+    TooLarge(usize),
+    /// The schema is nested too deep.
+    #[error("nodes are nested more than {0} deep")]
+    TooDeep(usize),
+    /// Too many regular expressions.
+    #[error("the schema has more than {0} regular expressions")]
+    TooManyPatterns(usize),
+    /// Rules that are no list of rules.
+    #[error("x-deckhouse-validations invalid")]
+    RulesInvalid,
+    /// A rule without its expression or its message.
+    #[error("x-deckhouse-validations invalid: missing {0}")]
+    RuleIncomplete(&'static str),
+    /// A rule that cannot be understood.
+    #[error("compile the '{expression}' rule: {message}")]
+    Rule {
+        /// The rule.
+        expression: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// Values that do not fit their schema, with every mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Invalid(Vec<String>);
+
+impl Invalid {
+    /// The same as the original lists it, after what was attempted.
+    pub fn listed(&self, attempt: Option<&str>) -> String {
+        let lines: Vec<&str> = attempt.into_iter().chain(self.0.iter().map(String::as_str)).collect();
+        let count = match lines.len() {
+            1 => "1 error".to_owned(),
+            count => format!("{count} errors"),
+        };
+        let hidden = lines.len().saturating_sub(MAX_TOLD);
+        let more = if hidden > 0 {
+            format!("\n\t* {hidden} more")
+        } else {
+            String::new()
+        };
+        let told = &lines[..lines.len() - hidden];
+        format!("{count} occurred:\n\t* {}{more}", told.join("\n\t* "))
+    }
+}
+
+impl Schemas {
+    /// Reads the schemas of an owner. The texts of all files that they refer to, directly or not, must be there.
+    pub fn load(files: &Files, config: Option<&str>, values: Option<&str>) -> Result<Self, SchemaError> {
+        let mut schemas = Self::default();
+        if let Some(path) = config {
+            let mut node = read::read(files, path)?;
+            transform::forbid_others(&mut node);
+            schemas.config = Some(node);
+        }
+        if let Some(path) = values {
+            let mut node = read::read(files, path)?;
+            if let Some(parent) = schemas.config.as_ref().filter(|_| node.extends) {
+                transform::extend(&mut node, parent);
+            }
+            transform::forbid_others(&mut node);
+            let mut helm = node.clone();
+            transform::require_for_helm(&mut helm);
+            schemas.values = Some(node);
+            schemas.helm = Some(helm);
+        }
+        Ok(schemas)
+    }
+
+    fn node(&self, kind: Kind) -> Option<&Node> {
+        match kind {
+            Kind::Config => self.config.as_ref(),
+            Kind::Values => self.values.as_ref(),
+            Kind::Helm => self.helm.as_ref(),
+        }
+    }
+
+    /// There is nothing to keep to.
+    pub fn is_empty(&self) -> bool {
+        self.config.is_none() && self.values.is_none()
+    }
+
+    /// Whether there is a schema of this kind.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.node(kind).is_some()
+    }
+
+    /// Adds what a schema knows of keys that are not there.
+    pub fn fill(&self, kind: Kind, section: &mut Value) {
+        if let Some(node) = self.node(kind) {
+            defaults::fill(section, node);
+        }
+    }
+
+    /// What a schema knows of keys of a section that holds nothing.
+    pub fn defaults(&self, kind: Kind) -> Value {
+        let mut section = Value::Object(Map::new());
+        self.fill(kind, &mut section);
+        section
+    }
+
+    /// Holds a section against a schema: first the rules, which may look at what was there before, and if those hold all
+    /// the rest. Without a schema everything fits.
+    pub fn check(&self, kind: Kind, key: &str, section: &Value, before: Option<&Value>) -> Result<(), Invalid> {
+        let Some(node) = self.node(kind) else { return Ok(()) };
+        let broken = rules::broken(node, section, before);
+        if !broken.is_empty() {
+            // The original makes one mistake of them all.
+            return Err(Invalid(vec![broken.join("\n")]));
+        }
+        let errors = check::check(node, section, Path::Root(key)).into_errors();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Invalid(errors))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Kinds, texts and numbers.
+//!
+//! Numbers are floats here, as they are in the original. Must never take a whole number beyond 2^53 for an integer.
+
+use serde_json::Value;
+
+use super::super::node::Node;
+use super::super::{formats, words};
+use super::{Findings, Path};
+use crate::values::kind_of;
+
+/// From here on a float cannot tell a whole number from its neighbour.
+const LARGEST: f64 = 9_007_199_254_740_991.0;
+
+/// How far from a whole number, in proportion, still counts as one.
+const TOLERANCE: f64 = 1e-9;
+
+/// A float that stands for a whole number, within what multiplying floats loses.
+fn is_whole(number: f64) -> bool {
+    if !number.is_finite() || number.abs() > LARGEST {
+        return false;
+    }
+    let whole = number.trunc();
+    let distance = (number - whole).abs();
+    distance == 0.0 || distance / (number.abs() + whole.abs()) < TOLERANCE
+}
+
+/// Complains about a value of the wrong kind. True if it is of the right one.
+pub(super) fn kind(node: &Node, value: &Value, path: Path<'_>, found: &mut Findings) -> bool {
+    let Some((wanted, is)) = mismatch(node, value) else {
+        return true;
+    };
+    found.add(format!(
+        "{path} in body must be of type {wanted}: {}",
+        words::quoted(is)
+    ));
+    false
+}
+
+/// What was wanted and what is there. A format counts as a kind for all but texts and lists.
+fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
+    let may_be = |name: &str| node.types.iter().any(|kind| kind == name);
+    let wanted = || node.types.join(",");
+    let kind = kind_of(value);
+    if value.is_null() {
+        return (!node.types.is_empty() && !may_be("null") && !node.nullable).then(|| (wanted(), kind));
+    }
+    let number = value.as_f64().filter(|_| value.is_number());
+    let is_integer = number.is_some_and(is_whole) && may_be("integer");
+    let format = if number.is_some() { "float64" } else { "" };
+    let is_text = value.is_string() || value.is_array();
+    if !is_text && !node.format.is_empty() && !may_be(kind) && format != node.format && !is_integer {
+        return Some((node.format.clone(), format));
+    }
+    let is_judged_by_format = is_text && !node.format.is_empty() && !may_be("number") && !may_be("integer");
+    (!is_judged_by_format && !may_be(kind) && !is_integer).then(|| (wanted(), kind))
+}
+
+/// Length, pattern and format of a text. Of length and pattern only the first mistake is told.
+pub(super) fn text(node: &Node, text: &str, path: Path<'_>, found: &mut Findings) {
+    if let Some(error) = text_error(node, text, path) {
+        found.add(error);
+    }
+    if formats::holds(&node.format, text) == Some(false) {
+        let text = words::quoted(text);
+        found.add(format!("{path} in body must be of type {}: {text}", node.format));
+    }
+}
+
+fn text_error(node: &Node, text: &str, path: Path<'_>) -> Option<String> {
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if let Some(most) = node.max_length.filter(|most| length > *most) {
+        return Some(format!("{path} in body should be at most {most} chars long"));
+    }
+    if let Some(least) = node.min_length.filter(|least| length < *least) {
+        return Some(format!("{path} in body should be at least {least} chars long"));
+    }
+    let pattern = node.pattern.as_ref()?;
+    if let Some(complaint) = pattern.complaint() {
+        let text = &pattern.text;
+        return Some(format!(
+            "{path} in body should match '{text}, but pattern is invalid: error parsing regexp: {complaint}'"
+        ));
+    }
+    (!pattern.matches(text)).then(|| format!("{path} in body should match '{}'", pattern.text))
+}
+
+/// The bounds of a number.
+pub(super) fn number(node: &Node, number: f64, path: Path<'_>, found: &mut Findings) {
+    let limits = node.number;
+    if let Some(factor) = limits.multiple_of {
+        let quotient = if factor < 1.0 {
+            1.0 / factor * number
+        } else {
+            number / factor
+        };
+        if factor <= 0.0 {
+            let factor = words::float(factor);
+            found.add(format!(
+                "factor MultipleOf declared for {path} must be positive: {factor}"
+            ));
+        } else if !is_whole(quotient) {
+            found.add(format!(
+                "{path} in body should be a multiple of {}",
+                words::float(factor)
+            ));
+        }
+    }
+    if let Some(least) = limits.minimum
+        && (number < least || limits.exclusive_minimum && number <= least)
+    {
+        let relation = if limits.exclusive_minimum {
+            "greater than"
+        } else {
+            "greater than or equal to"
+        };
+        found.add(format!("{path} in body should be {relation} {}", words::float(least)));
+    }
+    if let Some(most) = limits.maximum
+        && (number > most || limits.exclusive_maximum && number >= most)
+    {
+        let relation = if limits.exclusive_maximum {
+            "less than"
+        } else {
+            "less than or equal to"
+        };
+        found.add(format!("{path} in body should be {relation} {}", words::float(most)));
+    }
+    found.count();
+}

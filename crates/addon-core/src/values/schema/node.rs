@@ -1,0 +1,142 @@
+//! One node of a schema: what a value of its place must keep to.
+//!
+//! The part of JSON Schema, draft 4, that the original knows; other keywords mean nothing. Must never hold a reference:
+//! they are resolved when a schema is read.
+
+use std::collections::BTreeMap;
+
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::rules::Rule;
+use crate::pattern::translate;
+
+/// How large a compiled expression may be, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+
+/// What a value must keep to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Node {
+    pub(super) types: Vec<String>,
+    pub(super) nullable: bool,
+    pub(super) format: String,
+    pub(super) choices: Vec<Value>,
+    pub(super) default: Option<Value>,
+    pub(super) number: NumberLimits,
+    pub(super) min_length: Option<i64>,
+    pub(super) max_length: Option<i64>,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) min_items: Option<i64>,
+    pub(super) max_items: Option<i64>,
+    pub(super) unique_items: bool,
+    pub(super) items: Items,
+    pub(super) additional_items: Option<Others>,
+    pub(super) min_properties: Option<i64>,
+    pub(super) max_properties: Option<i64>,
+    pub(super) required: Vec<String>,
+    pub(super) properties: BTreeMap<String, Self>,
+    pub(super) additional_properties: Option<Others>,
+    pub(super) pattern_properties: Vec<(Pattern, Self)>,
+    pub(super) all_of: Vec<Self>,
+    pub(super) any_of: Vec<Self>,
+    pub(super) one_of: Vec<Self>,
+    pub(super) not: Option<Box<Self>>,
+    pub(super) dependencies: BTreeMap<String, Dependency>,
+    /// `x-extend` names a schema.
+    pub(super) extends: bool,
+    /// `x-required-for-helm`, if the key is there.
+    pub(super) required_for_helm: Option<Vec<String>>,
+    /// `x-deckhouse-validations`, if the key is there.
+    pub(super) rules: Option<Vec<Rule>>,
+}
+
+/// The bounds of a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct NumberLimits {
+    pub(super) multiple_of: Option<f64>,
+    pub(super) minimum: Option<f64>,
+    pub(super) exclusive_minimum: bool,
+    pub(super) maximum: Option<f64>,
+    pub(super) exclusive_maximum: bool,
+}
+
+/// What the items of a list must keep to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Items {
+    /// Nothing is said.
+    #[default]
+    Any,
+    /// All the same.
+    Each(Box<Node>),
+    /// Each place its own.
+    Places(Vec<Node>),
+}
+
+/// What is said about keys or items that are not named one by one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Others {
+    Allowed,
+    Forbidden,
+    Like(Box<Node>),
+}
+
+/// What the presence of a key asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Dependency {
+    Keys(Vec<String>),
+    Schema(Box<Node>),
+}
+
+/// A regular expression with its text. One that is none matches nothing, and says why.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    pub(super) text: String,
+    compiled: Result<Regex, String>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Pattern {
+    pub(super) fn new(text: &str) -> Self {
+        let compiled = RegexBuilder::new(&translate(text))
+            .size_limit(MAX_COMPILED)
+            .nest_limit(50)
+            .build()
+            .map_err(|error| complaint(text, &error));
+        Self {
+            text: text.to_owned(),
+            compiled,
+        }
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
+    }
+
+    /// Why it is no expression.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+}
+
+/// The original's words for the mistake that people make: looking around, which RE2 cannot.
+fn complaint(text: &str, error: &regex::Error) -> String {
+    let around = ["(?=", "(?!", "(?<=", "(?<!", "(?>"].into_iter().find_map(|sign| {
+        let place = text.find(sign)?;
+        Some((place, sign))
+    });
+    match (around, error) {
+        (Some((_, sign)), _) => format!("invalid or unsupported Perl syntax: `{sign}`"),
+        (None, regex::Error::CompiledTooBig(_)) => "expression too large".to_owned(),
+        (None, error) => {
+            // The last line of the several that show the place says what is wrong there.
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Rules: expressions over a value, and over the one before it, that must be true.
+//!
+//! `x-deckhouse-validations`, in the Common Expression Language. Must never let a rule run without an end, nor show the
+//! values that it looked at.
+
+mod cost;
+mod guard;
+mod program;
+
+use serde_json::Value;
+
+use super::Problem;
+use super::node::Node;
+use cost::Budget;
+use program::{Outcome, Program};
+
+/// How much all rules of one schema may cost at one check, in steps and parts of values.
+const BUDGET: u64 = 5_000_000;
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rule {
+    program: Program,
+    message: String,
+}
+
+impl Rule {
+    /// Reads an entry of the list of rules.
+    pub(super) fn read(entry: &Value) -> Result<Self, Problem> {
+        let map = entry
+            .as_object()
+            .filter(|map| !map.is_empty())
+            .ok_or(Problem::RulesInvalid)?;
+        let text = |key: &'static str| {
+            let text = map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.ok_or(Problem::RuleIncomplete(key))
+        };
+        let expression = text("expression")?;
+        let message = text("message")?.to_owned();
+        let program = Program::compile(expression).map_err(|message| Problem::Rule {
+            expression: expression.to_owned(),
+            message,
+        })?;
+        Ok(Self { program, message })
+    }
+}
+
+/// The messages of the rules that are broken; properties come before what they belong to. A rule that cannot be
+/// evaluated is the only one that is told.
+pub(super) fn broken(node: &Node, value: &Value, before: Option<&Value>) -> Vec<String> {
+    let mut messages = Vec::new();
+    match collect(node, value, before, &Budget::new(BUDGET), &mut messages) {
+        Ok(()) => messages,
+        Err(error) => vec![error],
+    }
+}
+
+fn collect(
+    node: &Node,
+    value: &Value,
+    before: Option<&Value>,
+    budget: &Budget,
+    messages: &mut Vec<String>,
+) -> Result<(), String> {
+    let before = before.filter(|before| !before.is_null());
+    if let Value::Object(map) = value {
+        for (name, property) in &node.properties {
+            if let Some(value) = map.get(name) {
+                let before = before.and_then(|before| before.as_object()?.get(name));
+                collect(property, value, before, budget, messages)?;
+            }
+        }
+    }
+    for rule in node.rules.iter().flatten() {
+        match rule.program.run(value, before, budget) {
+            Outcome::True | Outcome::Skipped => {}
+            Outcome::False => messages.push(rule.message.clone()),
+            Outcome::Failed(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

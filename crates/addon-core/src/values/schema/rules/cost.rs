@@ -1,0 +1,44 @@
+//! What evaluating a rule may cost.
+//!
+//! The engine knows no limit, so values are counted where they pass. Must never be refilled while a check runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cel::common::types::{CelList, CelMap, CelString};
+use cel::common::value::Val;
+
+/// What is left of the steps of one check.
+#[derive(Debug, Clone)]
+pub(super) struct Budget(Arc<AtomicU64>);
+
+impl Budget {
+    pub(super) fn new(steps: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(steps)))
+    }
+
+    /// Takes some steps. False if there are not enough: then nothing is left.
+    pub(super) fn take(&self, steps: u64) -> bool {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.saturating_sub(steps), Ordering::Relaxed);
+        left >= steps && left > 0
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// The parts of a value, all the way down.
+pub(super) fn size(value: &dyn Val) -> u64 {
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        return 1 + text.inner().len() as u64 / 16;
+    }
+    if let Some(list) = value.downcast_ref::<CelList<'_>>() {
+        return 1 + list.inner().iter().map(|item| size(item.as_ref())).sum::<u64>();
+    }
+    if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
+        return 1 + map.inner().values().map(|value| 1 + size(value.as_ref())).sum::<u64>();
+    }
+    1
+}

@@ -1,0 +1,183 @@
+//! What is done to an expression before it may run: names are looked up, its depth is bounded, and every value whose
+//! size decides how long a step takes is weighed on its way.
+//!
+//! Must never change what an expression means.
+
+use std::collections::BTreeSet;
+
+use cel::common::ast::operators::{
+    ADD, CONDITIONAL, DIVIDE, INDEX, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, MODULO, MULTIPLY, NEGATE,
+    NOT_STRICTLY_FALSE, SUBSTRACT,
+};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+
+/// The value that a rule is about.
+pub(super) const SELF: &str = "self";
+
+/// The value before.
+pub(super) const BEFORE: &str = "oldSelf";
+
+/// Hands its argument on, and counts its parts. Nobody can write such a name.
+pub(super) const WEIGH: &str = "@weigh";
+
+/// Takes the place of `matches`.
+pub(super) const MATCHES: &str = "@matches";
+
+/// How deep a guarded expression may be: evaluating a level of it takes up to 50 KB of the stack without optimization.
+const MAX_DEPTH: usize = 30;
+
+/// Names of kinds, which are values too.
+const KINDS: [&str; 12] = [
+    "bool",
+    "bytes",
+    "double",
+    "dyn",
+    "google",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "type",
+    "uint",
+];
+
+/// Operators that take a fixed time, or whose operands are weighed where they come from.
+const CHEAP: [&str; 7] = [
+    CONDITIONAL,
+    INDEX,
+    LOGICAL_AND,
+    LOGICAL_NOT,
+    LOGICAL_OR,
+    NEGATE,
+    NOT_STRICTLY_FALSE,
+];
+
+/// Operators that give a number, or what is no larger than their weighed operands.
+const WEIGHED: [&str; 6] = [ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT];
+
+/// An expression that may run.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    pub(super) expression: IdedExpr,
+    /// It names the value before.
+    pub(super) looks_back: bool,
+    /// Regular expressions that stand in it.
+    pub(super) patterns: BTreeSet<String>,
+}
+
+pub(super) fn guard(mut expression: IdedExpr) -> Result<Guarded, String> {
+    let mut guard = Guard::default();
+    guard.visit(&mut expression, 0)?;
+    Ok(Guarded {
+        expression,
+        looks_back: guard.looks_back,
+        patterns: guard.patterns,
+    })
+}
+
+#[derive(Debug, Default)]
+struct Guard {
+    /// Names that macros introduced, innermost last.
+    scope: Vec<String>,
+    looks_back: bool,
+    patterns: BTreeSet<String>,
+}
+
+impl Guard {
+    fn visit(&mut self, node: &mut IdedExpr, depth: usize) -> Result<(), String> {
+        if depth >= MAX_DEPTH {
+            return Err(format!("it is nested more than {MAX_DEPTH} levels deep"));
+        }
+        let below = depth + 1;
+        match &mut node.expr {
+            Expr::Literal(_) => Ok(()),
+            Expr::Ident(name) => self.name(name),
+            Expr::Select(select) => self.visit(&mut select.operand, below),
+            Expr::List(list) => list.elements.iter_mut().try_for_each(|item| self.visit(item, below)),
+            Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    self.visit(&mut entry.key, below)?;
+                    self.visit(&mut entry.value, below)
+                }
+                EntryExpr::StructField(_) => Err("messages have no fields here".to_owned()),
+            }),
+            Expr::Call(call) => self.call(call, below),
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension, below),
+            Expr::Struct(message) => Err(format!("undeclared reference to '{}'", message.type_name)),
+            Expr::Unspecified => Err("it is empty".to_owned()),
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Result<(), String> {
+        let plain = name.strip_prefix('.').unwrap_or(name);
+        self.looks_back |= plain == BEFORE;
+        let known = plain == SELF || plain == BEFORE || KINDS.contains(&plain);
+        if known || self.scope.iter().any(|known| known == plain) {
+            return Ok(());
+        }
+        Err(format!("undeclared reference to '{plain}'"))
+    }
+
+    fn call(&mut self, call: &mut CallExpr, depth: usize) -> Result<(), String> {
+        if call.func_name == "matches" {
+            // Called on a value or with two: the same.
+            if let Some(target) = call.target.take() {
+                call.args.insert(0, *target);
+            }
+            MATCHES.clone_into(&mut call.func_name);
+            if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|last| &last.expr) {
+                self.patterns.insert(text.inner().to_owned());
+            }
+        }
+        let is_cheap = CHEAP.contains(&call.func_name.as_str());
+        for operand in call.target.as_deref_mut().into_iter().chain(&mut call.args) {
+            let weighed = !is_cheap && is_of_any_size(&operand.expr);
+            self.visit(operand, depth + usize::from(weighed))?;
+            if weighed {
+                weigh(operand);
+            }
+        }
+        Ok(())
+    }
+
+    fn comprehension(&mut self, macro_: &mut ComprehensionExpr, depth: usize) -> Result<(), String> {
+        self.visit(&mut macro_.iter_range, depth + 1)?;
+        weigh(&mut macro_.iter_range);
+        self.visit(&mut macro_.accu_init, depth)?;
+        let known = self.scope.len();
+        self.scope.push(macro_.iter_var.clone());
+        self.scope.extend(macro_.iter_var2.clone());
+        self.scope.push(macro_.accu_var.clone());
+        for part in [&mut macro_.loop_cond, &mut macro_.loop_step, &mut macro_.result] {
+            self.visit(part, depth)?;
+        }
+        self.scope.truncate(known);
+        Ok(())
+    }
+}
+
+/// Wraps an expression so that its value is weighed.
+fn weigh(node: &mut IdedExpr) {
+    let id = node.id;
+    let weighed = std::mem::take(node);
+    *node = IdedExpr {
+        id,
+        expr: Expr::Call(CallExpr {
+            func_name: WEIGH.to_owned(),
+            target: None,
+            args: vec![weighed],
+        }),
+    };
+}
+
+/// What an expression gives may be large, and has not been weighed.
+fn is_of_any_size(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => false,
+        // What a macro gathers grows by what was weighed.
+        Expr::Ident(name) => !name.starts_with('@'),
+        Expr::Call(call) => !WEIGHED.contains(&call.func_name.as_str()),
+        Expr::Select(_) | Expr::Comprehension(_) => true,
+    }
+}

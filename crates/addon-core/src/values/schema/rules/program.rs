@@ -1,0 +1,229 @@
+//! One expression: read once, evaluated at each check.
+//!
+//! Must never show in an error a value that it met: it may be a secret.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::IdedExpr;
+use cel::common::types::{CelBool, CelString};
+use cel::common::value::CowVal;
+use cel::parser::PrattParser;
+use cel::{Context, Env, ExecutionError, FunctionContext, Value as Cel};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::super::node::Pattern;
+use super::cost::{Budget, size};
+use super::guard::{self, BEFORE, MATCHES, SELF, WEIGH};
+
+/// How long an expression may be, in bytes.
+const MAX_TEXT: usize = 4096;
+
+/// How many nodes an expression may have.
+const MAX_NODES: usize = 2_000;
+
+/// How deep brackets may be nested; how deep what comes of it may be is limited when it is guarded.
+const MAX_BRACKETS: u16 = 60;
+
+/// What compiling an expression costs while a rule runs.
+const COMPILING: u64 = 50_000;
+
+/// The standard library, without anything that could tell the time or reach out.
+static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+/// An expression that can be evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Program {
+    text: String,
+    expression: IdedExpr,
+    /// It compares with the value before.
+    looks_back: bool,
+    /// The regular expressions that stand in it.
+    patterns: Arc<BTreeMap<String, Pattern>>,
+}
+
+/// What came of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    True,
+    False,
+    /// It is about something that is not there.
+    Skipped,
+    Failed(String),
+}
+
+impl Program {
+    pub(super) fn compile(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_TEXT {
+            return Err(format!("it is longer than {MAX_TEXT} bytes"));
+        }
+        let parser = PrattParser::default()
+            .max_recursion_depth(MAX_BRACKETS)
+            .max_expression_node_count(MAX_NODES);
+        let expression = parser.parse(text).map_err(|errors| first_line(&errors.to_string()))?;
+        let guarded = guard::guard(expression)?;
+        let patterns = guarded
+            .patterns
+            .into_iter()
+            .map(|text| (text.clone(), Pattern::new(&text)))
+            .collect();
+        Ok(Self {
+            text: text.to_owned(),
+            expression: guarded.expression,
+            looks_back: guarded.looks_back,
+            patterns: Arc::new(patterns),
+        })
+    }
+
+    pub(super) fn run(&self, value: &Value, before: Option<&Value>, budget: &Budget) -> Outcome {
+        if self.looks_back && before.is_none() {
+            return Outcome::Skipped;
+        }
+        let failed = |why: &str| Outcome::Failed(format!("evaluate the '{}' rule: {why}", self.text));
+        let Ok(context) = self.context(value, before, budget) else {
+            return failed("its values cannot be read");
+        };
+        let result = Cel::resolve(&self.expression, &context);
+        // An error inside of `||` may be swallowed, so the budget has the last word.
+        if budget.is_spent() {
+            return failed("it takes too many steps");
+        }
+        match result {
+            Ok(Cel::Bool(true)) => Outcome::True,
+            Ok(Cel::Bool(false)) => Outcome::False,
+            Ok(_) => Outcome::Failed("rule should return boolean".to_owned()),
+            Err(ExecutionError::NoSuchKey(_)) => Outcome::Skipped,
+            Err(error) => failed(&told(&error)),
+        }
+    }
+
+    fn context(
+        &self,
+        value: &Value,
+        before: Option<&Value>,
+        budget: &Budget,
+    ) -> Result<Context<'static, 'static>, cel::SerializationError> {
+        let mut context = Context::with_env(Arc::clone(&LIBRARY));
+        context.add_variable(SELF, Doubles(value))?;
+        context.add_variable(BEFORE, Doubles(before.unwrap_or(&Value::Null)))?;
+        let weigh: Function = {
+            let budget = budget.clone();
+            Box::new(move |call| {
+                let value = call.args.pop().ok_or(ExecutionError::MissingArgumentOrTarget)?;
+                pay(&budget, size(value.as_ref()))?;
+                Ok(value)
+            })
+        };
+        let matches: Function = {
+            let (budget, patterns) = (budget.clone(), Arc::clone(&self.patterns));
+            Box::new(move |call| matches(call, &budget, &patterns))
+        };
+        for (name, function) in [(WEIGH, weigh), (MATCHES, matches)] {
+            context
+                .add_function(name, function)
+                .expect("no name of the library begins with @");
+        }
+        Ok(context)
+    }
+}
+
+type Function = Box<
+    dyn for<'context, 'call> Fn(
+            &mut FunctionContext<'context, 'call>,
+        ) -> Result<CowVal<'context, 'call>, ExecutionError>
+        + Send
+        + Sync,
+>;
+
+fn pay(budget: &Budget, steps: u64) -> Result<(), ExecutionError> {
+    if budget.take(steps) {
+        return Ok(());
+    }
+    Err(ExecutionError::function_error("rule", "too many steps"))
+}
+
+/// `matches`, with the expressions of the original.
+fn matches<'context, 'call>(
+    call: &mut FunctionContext<'context, 'call>,
+    budget: &Budget,
+    patterns: &BTreeMap<String, Pattern>,
+) -> Result<CowVal<'context, 'call>, ExecutionError> {
+    let texts: Option<Vec<&CelString<'_>>> = call
+        .args
+        .iter()
+        .map(|value| value.downcast_ref::<CelString<'_>>())
+        .collect();
+    let Some([text, expression]) = texts.as_deref() else {
+        let kinds = call
+            .args
+            .iter()
+            .map(|value| value.get_type().name().to_owned())
+            .collect();
+        return Err(ExecutionError::no_such_overload("matches", kinds));
+    };
+    pay(budget, 50 + text.inner().len() as u64)?;
+    let compiled;
+    let pattern = if let Some(known) = patterns.get(expression.inner()) {
+        known
+    } else {
+        pay(budget, COMPILING)?;
+        compiled = Pattern::new(expression.inner());
+        &compiled
+    };
+    if let Some(complaint) = pattern.complaint() {
+        return Err(ExecutionError::function_error("matches", complaint));
+    }
+    Ok(CowVal::owned(CelBool::from(pattern.matches(text.inner()))))
+}
+
+/// An error without the values that it is about.
+fn told(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchOverload(_) | ExecutionError::UndeclaredReference(_) => first_line(&error.to_string()),
+        ExecutionError::FunctionError { function, message } if function == "matches" => message.clone(),
+        ExecutionError::FunctionError { function, .. } => format!("{function} cannot take this value"),
+        ExecutionError::UnsupportedBinaryOperator(operator, ..) => format!("no such overload: {operator}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
+        _ => "no such overload".to_owned(),
+    }
+}
+
+/// Errors of the parser show the place in further lines.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("ERROR: <input>:").unwrap_or(line);
+    line.to_owned()
+}
+
+/// A value whose numbers are all floats, as rules see them.
+struct Doubles<'a>(&'a Value);
+
+impl Serialize for Doubles<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Null => serializer.serialize_unit(),
+            Value::Bool(flag) => serializer.serialize_bool(*flag),
+            Value::Number(number) => serializer.serialize_f64(number.as_f64().unwrap_or_default()),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    list.serialize_element(&Doubles(item))?;
+                }
+                list.end()
+            }
+            Value::Object(map) => {
+                let mut pairs = serializer.serialize_map(Some(map.len()))?;
+                for (key, value) in map {
+                    pairs.serialize_entry(key, &Doubles(value))?;
+                }
+                pairs.end()
+            }
+        }
+    }
+}
