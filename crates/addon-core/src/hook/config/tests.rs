@@ -219,7 +219,7 @@ fn a_timeout_is_a_duration_that_is_longer_than_nothing() {
         assert_eq!(problems(module(&text)), [format!("invalid settings: {problem}")]);
     }
     for (list, text) in with_timeout(", timeout: 30") {
-        let expected = format!(r#"{list}.timeout in body must be of type string: "number""#);
+        let expected = format!(r#"{list}.timeout in body must be of type string: "number": put it in quotes"#);
         assert_eq!(problems(module(&text)), [expected]);
     }
     assert_eq!(
