@@ -1,5 +1,7 @@
 //! Configurations of hooks: any text is a sound configuration or a mistake with a place, and means the same in every form.
 
+use std::fmt::Write as _;
+
 use addon_core::hook::config::{ConfigError, HookConfig, HookKind};
 use addon_core::name::{BindingName, HookId, HookName, Owner};
 use addon_core::object::filter::Filter;
@@ -48,12 +50,9 @@ fn ascii(json: &str) -> String {
         if matches!(c, ' '..='~') {
             text.push(c);
         } else {
-            let units = c
-                .encode_utf16(&mut [0; 2])
-                .iter()
-                .map(|unit| format!("\\u{unit:04x}"))
-                .collect::<String>();
-            text.push_str(&units);
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
         }
     }
     text

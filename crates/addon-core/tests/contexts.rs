@@ -142,8 +142,8 @@ fn every_hook_reads_what_it_should() {
     for path in &files {
         let document: Document = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let now = document.file();
-        let lines = now.iter().filter(|byte| **byte == b'\n').count();
-        assert!(lines == 1 && str::from_utf8(&now).is_ok(), "{}", path.display());
+        let lines = str::from_utf8(&now).unwrap().matches('\n').count();
+        assert_eq!(lines, 1, "{}", path.display());
         serde_json::from_slice::<Vec<Value>>(&now).unwrap();
         let expected = path.with_extension("written");
         if std::env::var("UPDATE").is_ok() {

@@ -242,7 +242,7 @@ impl<'v> Fields<'v> {
             Some(near) => format!("is it '{near}'?"),
             None => format!(
                 "known here are {}",
-                Vec::from_iter(self.known.iter().copied()).join(", ")
+                self.known.iter().copied().collect::<Vec<_>>().join(", ")
             ),
         }
     }
