@@ -34,7 +34,7 @@ pub enum Action {
     },
     /// Work of this name fails from now on this often.
     Fault {
-        /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
+        /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `crds/MODULE`, `list`,
         /// `load-state`, `save-state` or `save-config`.
         what: String,
         /// How often.

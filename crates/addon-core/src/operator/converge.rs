@@ -44,6 +44,8 @@ pub(super) enum Phase {
     BeforeAll(usize),
     /// The enabled scripts are asked.
     Enabling,
+    /// CRDs of the modules that were just switched on, before anything else is done for any module.
+    Crds(Wave),
     /// Removals, then runs.
     Modules(Wave),
     /// Hooks after all modules.
@@ -209,6 +211,7 @@ impl Operator {
                 self.run_all_hook(Stage::BeforeAll, next)
             }
             Phase::Enabling => self.enable(),
+            Phase::Crds(_) => self.leave_crds(),
             Phase::Modules(_) => self.advance_wave_phase(),
             Phase::AfterAll { next, .. } => {
                 let next = *next;
@@ -314,6 +317,25 @@ impl Operator {
         }
         self.converge.taken_up_once = true;
         let wave = self.take_up();
+        let new = self.without_crds();
+        if new.is_empty() {
+            return self.enter(Phase::Modules(wave));
+        }
+        self.enter(Phase::Crds(wave));
+        self.start_crds(&Lane::Global, new);
+        Look::Started
+    }
+
+    /// Also a module whose CRDs failed gets its turn: it is its own run that says so, and tries again.
+    fn leave_crds(&mut self) -> Look {
+        let Some(Active {
+            phase: Phase::Crds(wave),
+            ..
+        }) = &mut self.converge.active
+        else {
+            return Look::Over;
+        };
+        let wave = std::mem::take(wave);
         self.enter(Phase::Modules(wave))
     }
 
