@@ -204,14 +204,18 @@ impl Operator {
             });
             return Look::Moved;
         }
-        match &active.phase {
+        match &mut active.phase {
             Phase::Settling => self.settle(),
             Phase::BeforeAll(next) => {
                 let next = *next;
                 self.run_all_hook(Stage::BeforeAll, next)
             }
             Phase::Enabling => self.enable(),
-            Phase::Crds(_) => self.leave_crds(),
+            // Also who lacks them gets its turn: its own run says so, and tries again.
+            Phase::Crds(wave) => {
+                let wave = std::mem::take(wave);
+                self.enter(Phase::Modules(wave))
+            }
             Phase::Modules(_) => self.advance_wave_phase(),
             Phase::AfterAll { next, .. } => {
                 let next = *next;
@@ -317,25 +321,10 @@ impl Operator {
         }
         self.converge.taken_up_once = true;
         let wave = self.take_up();
-        let new = self.without_crds();
-        if new.is_empty() {
-            return self.enter(Phase::Modules(wave));
+        if self.start_new_crds() {
+            self.enter(Phase::Crds(wave));
+            return Look::Started;
         }
-        self.enter(Phase::Crds(wave));
-        self.start_crds(&Lane::Global, new);
-        Look::Started
-    }
-
-    /// Also a module whose CRDs failed gets its turn: it is its own run that says so, and tries again.
-    fn leave_crds(&mut self) -> Look {
-        let Some(Active {
-            phase: Phase::Crds(wave),
-            ..
-        }) = &mut self.converge.active
-        else {
-            return Look::Over;
-        };
-        let wave = std::mem::take(wave);
         self.enter(Phase::Modules(wave))
     }
 

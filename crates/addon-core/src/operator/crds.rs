@@ -15,8 +15,18 @@ use crate::module::lifecycle::Lifecycle;
 use crate::name::ModuleName;
 
 impl Operator {
+    /// Before a converge touches any module, somebody looks after the CRDs of those that are new to it. False if there are none.
+    pub(super) fn start_new_crds(&mut self) -> bool {
+        let new = self.without_crds();
+        let are_some = !new.is_empty();
+        if are_some {
+            self.start_crds(&Lane::Global, new);
+        }
+        are_some
+    }
+
     /// The modules of the converge under way whose CRDs nobody has looked after in this life of theirs.
-    pub(super) fn without_crds(&mut self) -> Vec<ModuleName> {
+    fn without_crds(&mut self) -> Vec<ModuleName> {
         let mut names = Vec::new();
         for name in self.modules_in_order() {
             let Some(unit) = self.modules.get_mut(&name).filter(|unit| unit.turn == Turn::Waiting) else {

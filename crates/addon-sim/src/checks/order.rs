@@ -261,6 +261,17 @@ impl Order {
         })
     }
 
+    /// A module is gone: another life of it begins with nothing.
+    fn forget(&mut self, name: &str) {
+        self.passed.retain(|(owner, _), _| owner != name);
+        self.configured.remove(name);
+        self.ensured.remove(name);
+        self.synced.remove(name);
+        self.ready.remove(name);
+        self.begun.remove(name);
+        self.tried.remove(name);
+    }
+
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookSucceeded { hook, labels, .. } => {
@@ -310,13 +321,7 @@ impl Order {
             Notice::ModuleDeleted { module } => {
                 let name = module.as_str();
                 self.require(step, name, "afterDeleteHelm", "D2")?;
-                self.passed.retain(|(owner, _), _| owner != name);
-                self.configured.remove(name);
-                self.ensured.remove(name);
-                self.synced.remove(name);
-                self.ready.remove(name);
-                self.begun.remove(name);
-                self.tried.remove(name);
+                self.forget(name);
             }
             _ => {}
         }

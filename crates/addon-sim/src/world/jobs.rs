@@ -91,13 +91,7 @@ impl World {
                 };
                 Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
             }
-            Job::EnsureCrds(modules) => {
-                let fail = |name: &ModuleName| {
-                    let failure = self.fault(&format!("crds/{name}"), Class::Refused).err()?;
-                    Some((name.clone(), failure))
-                };
-                Ok(Done::CrdsEnsured(modules.iter().filter_map(fail).collect()))
-            }
+            Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::ConfigureHooks(owner) => self.configure(owner),
             Job::StartMonitors { .. } => {
                 self.fault(&job_name(job), Class::Unavailable)?;
@@ -114,14 +108,7 @@ impl World {
             Job::SyncRelease { module, values } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
-            Job::DeleteRelease { release } => {
-                self.fault(&format!("delete/{release}"), Class::Unavailable)?;
-                if self.releases.get(release).is_some_and(|release| !release.ours) {
-                    return Err(Failure::new(Class::Refused, "the release is not ours"));
-                }
-                self.releases.remove(release);
-                Ok(Done::ReleaseDeleted)
-            }
+            Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
                 key,
                 text,
@@ -136,6 +123,24 @@ impl World {
                 }))
             }
         }
+    }
+
+    /// Each module has its own chance.
+    fn ensure_crds(&mut self, modules: &[ModuleName]) -> Done {
+        let fail = |name: &ModuleName| {
+            let failure = self.fault(&format!("crds/{name}"), Class::Refused).err()?;
+            Some((name.clone(), failure))
+        };
+        Done::CrdsEnsured(modules.iter().filter_map(fail).collect())
+    }
+
+    fn delete(&mut self, release: &str) -> Result<Done, Failure> {
+        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
+        if self.releases.get(release).is_some_and(|release| !release.ours) {
+            return Err(Failure::new(Class::Refused, "the release is not ours"));
+        }
+        self.releases.remove(release);
+        Ok(Done::ReleaseDeleted)
     }
 
     fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
