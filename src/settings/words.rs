@@ -313,7 +313,7 @@ impl Words<'_> {
         Ok(labels::with_ours(labels.unwrap_or_default()))
     }
 
-    /// An empty part is no prefix of everything: it stands between two commas, or for no filter at all.
+    /// An empty part is no filter, although every name begins with it: a comma alone leaves out nothing.
     fn crd_filters(&self) -> Checked<Vec<String>> {
         let variables = ["ADDON_OPERATOR_CRD_FILTER_PREFIXES"];
         let said = self
