@@ -3,6 +3,7 @@
 //! something that is not there: such a gap is told.
 
 mod chart;
+pub mod crds;
 mod description;
 mod hooks;
 mod problem;
@@ -32,6 +33,8 @@ pub struct Layout {
     /// The order of modules whose directory has no number.
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
+    /// Files of CRDs whose names begin so are none.
+    pub crd_filters: Vec<String>,
 }
 
 /// Everything that was found.
@@ -78,6 +81,8 @@ pub struct FoundModule {
     pub chart: Option<Chart>,
     /// Of the chart, if it says one.
     pub version: Option<String>,
+    /// Files with CRDs, in the order of their paths.
+    pub crds: Vec<PathBuf>,
     pub depends_on: Vec<ModuleName>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
@@ -245,6 +250,10 @@ fn read_module(
         faults.push(problem);
         None
     });
+    let crds = crds::find(&path, &layout.crd_filters).unwrap_or_else(|problem| {
+        faults.push(problem);
+        Vec::new()
+    });
     let depends_on = description::read(&path.join(description::FILE), &mut faults);
     let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
@@ -256,6 +265,7 @@ fn read_module(
         enabled_script,
         chart,
         version,
+        crds,
         depends_on,
         faults,
     }

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 pub mod config;
+pub mod crds;
 pub mod enabled;
 pub mod hook;
 pub mod release;
@@ -84,6 +85,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*shared;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::EnsureCrds(modules) => unless(&cancel, crds::ensure(tools, &modules))
+            .await
+            .map(Done::CrdsEnsured),
         Job::PublishWebhooks(routes) => {
             let published = tools.webhooks.ensure(&routes, Timestamp::now());
             unless(&cancel, Box::pin(published))

@@ -108,8 +108,10 @@ pub struct ModuleSettings {
     pub config_map: String,
     pub helm: HelmSettings,
     pub drift: Drift,
-    /// On every object of a release; never empty.
+    /// On every object of a release and on CRDs; never empty.
     pub extra_labels: BTreeMap<String, String>,
+    /// Files of CRDs whose names begin so are left out.
+    pub crd_filters: Vec<String>,
 }
 
 /// What to say when nobody knows the namespace.

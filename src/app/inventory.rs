@@ -56,6 +56,7 @@ fn layout(modules: ModuleSettings) -> Layout {
         global_hooks_dir: modules.global_hooks_dir,
         unnumbered_order: modules.unnumbered_order,
         missing_values: modules.missing_values,
+        crd_filters: modules.crd_filters,
     }
 }
 
@@ -116,6 +117,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         enabled_script,
         chart,
         version: _,
+        crds,
         depends_on,
         faults,
     } = found;
@@ -126,6 +128,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         values,
         enabled,
         has_chart: chart.is_some(),
+        has_crds: !crds.is_empty(),
         has_enabled_script: enabled_script.is_some(),
         has_hooks: !hooks.is_empty(),
         depends_on,

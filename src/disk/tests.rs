@@ -49,6 +49,7 @@ impl Tree {
             global_hooks_dir: self.path("global-hooks"),
             unnumbered_order: 1,
             missing_values: MissingValues::NoValues,
+            crd_filters: vec!["doc-".to_owned()],
         }
     }
 

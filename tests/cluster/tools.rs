@@ -120,6 +120,7 @@ fn catalogue(dir: &Path) -> watch::Receiver<Arc<Catalogue>> {
         global_hooks_dir: dir.join("global-hooks"),
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
+        crd_filters: Vec::new(),
     };
     watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1
 }

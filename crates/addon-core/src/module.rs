@@ -23,6 +23,8 @@ pub struct Module {
     pub enabled: Option<bool>,
     /// There is something for helm to install.
     pub has_chart: bool,
+    /// There are CRDs that must be in the cluster before anything of it runs.
+    pub has_crds: bool,
     /// There is an executable `enabled` script.
     pub has_enabled_script: bool,
     /// There are files that may be hooks.

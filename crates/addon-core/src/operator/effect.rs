@@ -61,6 +61,8 @@ pub enum Job {
     },
     /// List the releases of the namespace from their Secrets.
     ListReleases,
+    /// Put the CRDs of these modules into the cluster and wait until they can be used.
+    EnsureCrds(Vec<ModuleName>),
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.

@@ -77,6 +77,10 @@ impl Operator {
     pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
         loop {
             match self.next_step(name) {
+                Step::EnsureCrds => {
+                    self.start_crds(lane, vec![name.clone()]);
+                    return Some(true);
+                }
                 Step::Configure if !self.has_hooks(name) => {
                     self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
                     self.step_succeeded(name);

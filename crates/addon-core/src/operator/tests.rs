@@ -3,6 +3,7 @@
 
 mod alone;
 mod converge;
+mod crds;
 mod deadlines;
 mod monitors;
 mod patches;
@@ -72,6 +73,7 @@ fn module(order: u32, text: &str) -> Module {
         values: json!({}),
         enabled: Some(true),
         has_chart: true,
+        has_crds: false,
         has_enabled_script: false,
         has_hooks: false,
         depends_on: Vec::new(),
@@ -233,6 +235,7 @@ impl World {
                 Done::StateSaved
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
+            Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::StartMonitors { hook, monitors } => {
                 for start in monitors {
@@ -377,6 +380,10 @@ impl World {
 fn words(job: &Job) -> String {
     match job {
         Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
+        Job::EnsureCrds(modules) => {
+            let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
+            format!("crds of {}", names.join(", "))
+        }
         // Who has nothing to be asked about publishes in silence.
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),
