@@ -82,6 +82,7 @@ fn inventory(found: Found) -> Inventory {
     let complete = found.is_complete();
     let Found {
         global_values,
+        global_schemas,
         global_hooks,
         flags,
         modules,
@@ -93,6 +94,7 @@ fn inventory(found: Found) -> Inventory {
     });
     Inventory {
         global_values,
+        global_schemas,
         has_global_hooks: !global_hooks.is_empty(),
         modules: modules.collect(),
         complete,
@@ -105,6 +107,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         order,
         path: _,
         values,
+        schemas,
         hooks,
         enabled_script,
         chart,
@@ -116,6 +119,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         name,
         order,
         values,
+        schemas,
         enabled,
         has_chart: chart.is_some(),
         has_enabled_script: enabled_script.is_some(),
