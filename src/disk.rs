@@ -7,6 +7,7 @@ pub mod crds;
 mod description;
 mod hooks;
 mod problem;
+mod schemas;
 mod values;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
+use addon_core::values::schema::Schemas;
 use serde_json::Value;
 
 use crate::settings::MissingValues;
@@ -41,6 +43,7 @@ pub struct Layout {
 #[derive(Debug, Default)]
 pub struct Found {
     pub global_values: Value,
+    pub global_schemas: Schemas,
     pub global_hooks: Vec<HookFile>,
     /// Flags of the modules directories' values files; of two, the later one counts.
     pub flags: BTreeMap<ModuleName, bool>,
@@ -76,6 +79,7 @@ pub struct FoundModule {
     pub path: PathBuf,
     /// Its section of the common values file, with the section of its own laid over.
     pub values: Value,
+    pub schemas: Schemas,
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
@@ -113,6 +117,7 @@ pub fn read(layout: &Layout) -> Found {
         Err(problem) => found.problems.push(problem),
     }
     found.problems.append(&mut warnings);
+    found.global_schemas = schemas::read(&layout.global_hooks_dir, &mut found.problems);
     let mut bad_flags = Vec::new();
     for dir in &layout.modules_dirs {
         read_modules_dir(layout, dir, &mut found, &mut bad_flags);
@@ -242,6 +247,7 @@ fn read_module(
         layout.missing_values,
         &mut faults,
     );
+    let schemas = schemas::read(&path, &mut faults);
     let hooks = hooks::find(&Root::module(&path), warnings).unwrap_or_else(|problem| {
         faults.push(problem);
         Vec::new()
@@ -261,6 +267,7 @@ fn read_module(
         order,
         path,
         values,
+        schemas,
         hooks,
         enabled_script,
         chart,

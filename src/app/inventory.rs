@@ -90,6 +90,7 @@ fn inventory(found: Found) -> Inventory {
     let complete = found.is_complete();
     let Found {
         global_values,
+        global_schemas,
         global_hooks,
         flags,
         modules,
@@ -101,6 +102,7 @@ fn inventory(found: Found) -> Inventory {
     });
     Inventory {
         global_values,
+        global_schemas,
         has_global_hooks: !global_hooks.is_empty(),
         modules: modules.collect(),
         complete,
@@ -113,6 +115,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         order,
         path: _,
         values,
+        schemas,
         hooks,
         enabled_script,
         chart,
@@ -126,6 +129,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         name,
         order,
         values,
+        schemas,
         enabled,
         has_chart: chart.is_some(),
         has_crds: !crds.is_empty(),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use addon_core::name::{ModuleName, NameError};
 use addon_core::values::merge::TooDeep;
+use addon_core::values::schema::SchemaError;
 use addon_core::yaml::YamlError;
 use serde_json::Value;
 use thiserror::Error;
@@ -71,6 +72,10 @@ pub enum Fault {
     FlagOfNobody { key: String },
     #[error("section {key} cannot be merged")]
     TooDeep { key: String, source: TooDeep },
+    #[error("refers to more than {} files", super::schemas::MAX_FILES)]
+    TooManySchemas,
+    #[error("hold a schema that cannot be used")]
+    Schema(#[source] Box<SchemaError>),
     #[error("unknown field {field}: only {} is known", description::DEPENDS_ON)]
     UnknownField { field: String },
     #[error("{field} should be {expected}, but is {found}")]

@@ -3,6 +3,8 @@
 //! A broken key leaves its owner on the last good one. A ConfigMap that is gone changes nothing: only a ConfigMap that
 //! says otherwise does. What we wrote ourselves sets off nothing.
 
+mod sift;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -30,6 +32,8 @@ pub(super) struct Config {
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
     good: BTreeMap<String, String>,
+    /// Texts that keep to the schemas of this life.
+    vetted: BTreeMap<String, String>,
     /// `good`, read.
     document: ConfigDocument,
     /// Keys that cannot be used.
@@ -210,40 +214,6 @@ impl Operator {
             self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
         };
         (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours)
-    }
-
-    /// The keys that can be used, and for those that cannot their last good texts.
-    fn sift(&mut self, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let document = ConfigDocument::parse(data);
-        let problems: BTreeMap<_, _> = document
-            .problems
-            .into_iter()
-            .map(|problem| (problem.key, problem.message))
-            .collect();
-        for (key, message) in &problems {
-            if self.config.problems.get(key) != Some(message) {
-                self.tell(Notice::ConfigRejected {
-                    key: key.clone(),
-                    message: message.clone(),
-                });
-            }
-        }
-        let last = &self.config.good;
-        let sound = data.iter().filter_map(|(key, text)| {
-            let text = if problems.contains_key(key) {
-                last.get(key)?
-            } else {
-                text
-            };
-            let kept = last
-                .get(key)
-                .filter(|kept| means_the_same(key, kept, text))
-                .unwrap_or(text);
-            Some((key.clone(), kept.clone()))
-        });
-        let good = sound.collect();
-        self.config.problems = problems;
-        good
     }
 
     fn put_in_force(&mut self, good: BTreeMap<String, String>) {

@@ -32,6 +32,7 @@ use crate::object::{ObjectName, ObjectView};
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
+use crate::values::schema::Schemas;
 
 /// A world in which every job ends at once, as the test wants it to.
 struct World {
@@ -71,6 +72,7 @@ fn module(order: u32, text: &str) -> Module {
         name: name(text),
         order,
         values: json!({}),
+        schemas: Schemas::default(),
         enabled: Some(true),
         has_chart: true,
         has_crds: false,
@@ -85,6 +87,7 @@ impl World {
     fn new(modules: Vec<Module>) -> Self {
         let inventory = Inventory {
             global_values: json!({}),
+            global_schemas: Schemas::default(),
             has_global_hooks: false,
             modules,
             complete: true,
