@@ -178,7 +178,7 @@ async fn build(
         config_map: config_map.clone(),
         script_deadline: settings.hooks.timeout,
         relay: start::relay(settings),
-        holds: jobs::release::Holds::default(),
+        holds: jobs::release::holds::Holds::default(),
     });
     let run = move |job, cancel| jobs::run(job, Arc::clone(&tools), cancel);
     let operator = Operator::new(seed(), start::policy(settings, environment));

@@ -243,7 +243,7 @@ fn read_module(
         faults.push(problem);
         None
     });
-    let depends_on = description::read(&path.join(description::FILE), &mut faults);
+    let depends_on = description::read(&path.join(description::FILE), &mut faults, warnings);
     let chart = chart::find(&path);
     FoundModule {
         name,

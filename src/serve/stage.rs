@@ -102,5 +102,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         waits_for: String::new(),
         error: None,
         failures: 0,
+        needs: None,
+        in_maintenance: false,
     }
 }

@@ -120,6 +120,10 @@ pub struct ModuleReport {
     pub error: Option<String>,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// The module that it needs and that has not succeeded, be its turn still to come or not.
+    pub needs: Option<String>,
+    /// Nobody but people changes its objects.
+    pub in_maintenance: bool,
 }
 
 /// Why the operator wants to be woken.

@@ -124,6 +124,7 @@ impl Operator {
         let owner = Owner::Module(name.clone());
         let version = self.values.version(&owner);
         let now = self.values.globals();
+        let maintenance = self.config.maintenance(name);
         let Some(unit) = self.modules.get_mut(name) else {
             return false;
         };
@@ -136,6 +137,7 @@ impl Operator {
             Job::SyncRelease {
                 module: name.clone(),
                 values,
+                maintenance,
             },
         );
         true

@@ -3,7 +3,9 @@
 
 mod alone;
 mod converge;
+mod maintenance;
 mod monitors;
+mod needs;
 mod patches;
 mod rates;
 mod reviews;

@@ -84,7 +84,7 @@ impl Globals {
                 let in_run = run.hook.owner.module().is_some() && run.labels.binding != "schedule";
                 (owner_name(&run.hook.owner), document(&run.values), in_run)
             }
-            Job::SyncRelease { module, values } => (module.to_string(), document(values), true),
+            Job::SyncRelease { module, values, .. } => (module.to_string(), document(values), true),
             _ => return Ok(()),
         };
         let since = self.since.get(&owner).copied().unwrap_or_default();
