@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
+use fs_err::OpenOptions;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -143,20 +144,15 @@ impl Claims {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> io::Result<T> {
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&self.path)?;
-        file.lock()?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&self.path)?;
+        file.file().lock()?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let mut ledger: Ledger = if text.is_empty() {
-            Ledger::default()
-        } else {
-            serde_json::from_str(&text)?
-        };
+        // A helm that was killed may have taken its post-renderer along in the middle of a write. What is lost is only
+        // that something is refused, until the releases concerned are made again or listed at the next start.
+        let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
         let outcome = change(&mut ledger);
         let changed = serde_json::to_string(&ledger)?;
         if changed != text {
@@ -213,6 +209,14 @@ mod tests {
         assert_eq!(claims.claim("b", &objects(&["x"])).unwrap(), Ok(()));
         claims.begin(&BTreeMap::new()).unwrap();
         assert_eq!(claims.claim("a", &objects(&["x", "y"])).unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn a_file_that_was_left_in_the_middle_of_a_write_stops_nobody() {
+        let (_dir, claims) = claims();
+        fs_err::write(claims.path(), "{\"owners\": {\"x").unwrap();
+        assert_eq!(claims.claim("a", &objects(&["x"])).unwrap(), Ok(()));
+        assert!(claims.claim("b", &objects(&["x"])).unwrap().is_err());
     }
 
     #[test]

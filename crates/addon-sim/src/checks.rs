@@ -7,6 +7,7 @@ mod end;
 mod jobs;
 mod limit;
 mod monitors;
+mod needs;
 mod order;
 mod removal;
 mod values;
@@ -151,6 +152,7 @@ impl Checks {
         }
         self.order.event(step);
         self.monitored.over(step);
+        needs::check(step)?;
         self.jobs.check(step, &starts)
     }
 

@@ -348,20 +348,22 @@ impl Operator {
             && self.opinions(name).verdict().enabled
     }
 
+    /// Puts a section in force. True if it holds something else now; that a module is only mentioned is nothing.
     fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
             Entry::Good(values) => Some(values.clone()),
             Entry::Bad => return false,
         };
-        let before = self.values.version(owner);
+        let holds = |operator: &Self| operator.values.config_section(owner).filter(|held| is_filled(held));
+        let before = holds(self);
         if let Err(rejected) = self.values.set_config(owner, section) {
             let message = Failure::of(Class::Invalid, &rejected).report;
             let key = owner.values_key();
             self.config.problems.insert(key.clone(), message.clone());
             self.tell(Notice::ConfigRejected { key, message });
         }
-        self.values.version(owner) != before
+        holds(self) != before
     }
 
     fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {
