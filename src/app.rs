@@ -179,7 +179,7 @@ async fn build(
         config_map: config_map.clone(),
         script_deadline: settings.hooks.timeout,
         relay: start::relay(settings),
-        holds: jobs::release::Holds::default(),
+        holds: jobs::release::holds::Holds::default(),
     });
     let charts = rendering::charts(&tools, found.versions, parts.stopping());
     outside.charts.get_or_init(|| charts);

@@ -14,11 +14,13 @@ mod socket;
 mod table;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
+use crate::app::post_renderer::{self, Claim};
 use crate::report::Report;
 use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
 pub use hooks::HooksCli;
@@ -77,6 +79,27 @@ struct PostRenderer {
     /// The labels, as NAME=VALUE
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
+    /// The file in which the objects are claimed
+    #[arg(long, value_name = "FILE", requires = "release", requires = "namespace")]
+    claims: Option<PathBuf>,
+    /// The release that claims them
+    #[arg(long)]
+    release: Option<String>,
+    /// The namespace of objects that name none
+    #[arg(long)]
+    namespace: Option<String>,
+}
+
+impl PostRenderer {
+    fn run(self) -> ExitCode {
+        let claim = self.claims.zip(self.release).zip(self.namespace);
+        let claim = claim.map(|((file, release), namespace)| Claim {
+            file,
+            release,
+            namespace,
+        });
+        post_renderer::post_render(&self.labels, claim.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -150,7 +173,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
-        Some(Command::PostRenderer(PostRenderer { labels })) => return crate::app::post_renderer::post_render(&labels),
+        Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),

@@ -260,7 +260,7 @@ fn read_module(
         faults.push(problem);
         Vec::new()
     });
-    let depends_on = description::read(&path.join(description::FILE), &mut faults);
+    let depends_on = description::read(&path.join(description::FILE), &mut faults, warnings);
     let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
         name,

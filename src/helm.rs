@@ -5,6 +5,7 @@
 //! one release: the caller holds the release.
 
 pub mod chart;
+pub mod claims;
 pub mod labels;
 mod outcry;
 mod version;
@@ -25,6 +26,8 @@ use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, S
 use crate::report::Chain;
 
 pub use version::Version;
+
+use claims::Claims;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
 const OLDEST: Version = Version {
@@ -58,7 +61,7 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// The program that adds labels: ourselves.
     pub post_renderer: PathBuf,
-    /// Labels for every object; empty for none.
+    /// Labels for every object of every release; empty for none.
     pub labels: BTreeMap<String, String>,
     /// `--history-max`.
     pub history_max: u32,
@@ -70,6 +73,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Helm {
     options: Options,
+    claims: Claims,
     spawner: Spawner,
     version: OnceCell<Version>,
 }
@@ -83,6 +87,10 @@ pub struct Chart<'a> {
     pub dir: &'a Path,
     /// The file with its values.
     pub values: &'a Path,
+    /// Labels for every object; empty for none.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Where its objects are claimed; nowhere for somebody who only wants to look.
+    pub claims: Option<&'a Claims>,
 }
 
 /// How much of a rendering that failed is told.
@@ -155,6 +163,7 @@ impl Helm {
     /// A helm that was not asked anything yet.
     pub fn new(options: Options, spawner: Spawner) -> Self {
         Self {
+            claims: Claims::at(options.dir.join("claims.json")),
             options,
             spawner,
             version: OnceCell::new(),
@@ -164,6 +173,11 @@ impl Helm {
     /// The settings it was made with.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// To which release objects belong.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks. For debugging also
@@ -288,10 +302,19 @@ impl Helm {
         let mut args: Vec<OsString> = vec![command.into(), chart.release.into(), chart.dir.into()];
         args.extend(["--namespace".into(), options.namespace.clone().into()]);
         args.extend(["--values".into(), chart.values.into()]);
-        if !options.labels.is_empty() {
+        if !chart.labels.is_empty() || chart.claims.is_some() {
             args.extend(["--post-renderer".into(), options.post_renderer.clone().into_os_string()]);
-            let pairs = options.labels.iter().map(|(key, value)| format!("{key}={value}"));
-            for argument in std::iter::once("post-renderer".to_owned()).chain(pairs) {
+            let pairs = chart.labels.iter().map(|(key, value)| format!("{key}={value}"));
+            let claims = chart.claims.into_iter().flat_map(|claims| {
+                let (release, namespace) = (chart.release, &options.namespace);
+                let path = claims.path().display();
+                [
+                    format!("--claims={path}"),
+                    format!("--release={release}"),
+                    format!("--namespace={namespace}"),
+                ]
+            });
+            for argument in std::iter::once("post-renderer".to_owned()).chain(claims).chain(pairs) {
                 args.extend(["--post-renderer-args".into(), argument.into()]);
             }
         }

@@ -76,16 +76,23 @@ pub enum Fault {
     TooManySchemas,
     #[error("hold a schema that cannot be used")]
     Schema(#[source] Box<SchemaError>),
-    #[error("unknown field {field}: only {} is known", description::DEPENDS_ON)]
-    UnknownField { field: String },
-    #[error("{field} should be {expected}, but is {found}")]
+    #[error("line {line}: unknown field {field} is ignored")]
+    UnknownField { line: usize, field: String },
+    #[error("line {line}: unknown field {field}, is {} meant?", description::DEPENDS_ON)]
+    MisspeltField { line: usize, field: String },
+    #[error("line {line}: {field} should be {expected}, but is {found}")]
     WrongField {
+        line: usize,
         field: String,
         expected: &'static str,
         found: Kind,
     },
-    #[error("{field} names no module")]
-    FieldName { field: String, source: NameError },
+    #[error("line {line}: {field} names no module")]
+    FieldName {
+        line: usize,
+        field: String,
+        source: NameError,
+    },
     #[error("no executable permissions, chmod +x is required to run this hook")]
     NotExecutable,
     #[error("no executable permissions, chmod +x is required to run the enabled script")]

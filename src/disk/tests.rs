@@ -406,18 +406,18 @@ fn a_module_says_what_it_depends_on() {
         (
             "dependsOn: b",
             &[],
-            &["dependsOn should be a list of module names, but is a text"],
+            &["line 1: dependsOn should be a list of module names, but is a text"],
         ),
         (
             "dependsOn: [b, 5]",
             &["b"],
-            &["dependsOn[1] should be the name of a module, but is a number"],
+            &["line 1: dependsOn[1] should be the name of a module, but is a number"],
         ),
-        ("dependsOn: [Bad]", &[], &["dependsOn[0] names no module: "]),
+        ("dependsOn: [Bad]", &[], &["line 1: dependsOn[0] names no module: "]),
         (
-            "dependson: [b]",
+            "name: one\ndepends-on: [b]",
             &[],
-            &["unknown field dependson: only dependsOn is known"],
+            &["line 2: unknown field depends-on, is dependsOn meant?"],
         ),
         ("- b", &[], &["should hold a map, but holds a list"]),
         ("dependsOn: [b]\ndependsOn: [c]", &[], &["is no YAML: line 2"]),
@@ -436,6 +436,20 @@ fn a_module_says_what_it_depends_on() {
             );
         }
     }
+}
+
+#[test]
+fn what_others_keep_in_module_yaml_is_let_pass_and_what_nobody_knows_is_told() {
+    let text = "name: one\nweight: 900\nstage: Preview\nrequirements:\n  modules: {b: '>= 1.0'}\ncolour: red\n\
+                dependsOn: [b]\n";
+    let tree = Tree::new(&[("modules/001-one/module.yaml", text)]);
+    let found = tree.read();
+    let module = &found.modules[0];
+    assert!(!module.is_broken() && found.is_complete());
+    assert_eq!(module.depends_on.len(), 1);
+    let told = tree.told(&found.problems);
+    let expected = "Warning modules/001-one/module.yaml: line 6: unknown field colour is ignored";
+    assert!(told.iter().any(|told| told == expected), "{told:?}");
 }
 
 #[test]

@@ -21,6 +21,15 @@ pub enum LabelError {
 /// What is no object passes unchanged, for helm to complain about. The comments before an object stay: they say which
 /// template it came from.
 pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
+    add_labels_noting(manifests, labels, &mut |_| {})
+}
+
+/// The same, and every object is told.
+pub fn add_labels_noting(
+    manifests: &str,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<String, LabelError> {
     let mut output = String::with_capacity(manifests.len() * 5 / 4);
     for Piece { line, text } in pieces(manifests) {
         let documents = yaml::documents_v2(text).map_err(|source| LabelError::Yaml { line, source })?;
@@ -36,7 +45,7 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
             .lines()
             .take_while(|line| line.starts_with('#') || line.trim().is_empty());
         for mut document in documents {
-            label_document(&mut document, labels)?;
+            label_document(&mut document, labels, note)?;
             output.push_str("---\n");
             for comment in comments.by_ref().filter(|line| line.starts_with('#')) {
                 output.push_str(comment);
@@ -89,20 +98,28 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-fn label_document(document: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+fn label_document(
+    document: &mut Value,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<(), LabelError> {
     let is_list = document
         .get("kind")
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
-        return items.iter_mut().try_for_each(|item| label_object(item, labels));
+        return items.iter_mut().try_for_each(|item| {
+            note(item);
+            label_object(item, labels)
+        });
     }
+    note(document);
     label_object(document, labels)
 }
 
 fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
     let name = name_of(object);
-    let Some(fields) = object.as_object_mut() else {
+    let Some(fields) = object.as_object_mut().filter(|_| !labels.is_empty()) else {
         return Ok(());
     };
     let no_map = |field| LabelError::NoMap {

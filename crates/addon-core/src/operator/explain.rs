@@ -11,9 +11,11 @@ use super::modules::{Turn, Unit};
 use super::policy::Mode;
 use super::query::{Answer, FailingTask, ModuleReport, Query, QueueReport, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
+use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
+use crate::values::section::Maintenance;
 
 impl Operator {
     pub(super) fn explain(&self, query: &Query) -> Answer {
@@ -317,6 +319,8 @@ impl Operator {
             failures: head.map_or(0, |head| head.failures),
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
+            needs: self.lacks(unit).map(ToString::to_string),
+            in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
         }
     }
 
@@ -375,9 +379,31 @@ impl Operator {
             };
         }
         match &unit.turn {
-            Turn::Waiting => format!("modules before it: {}", self.pending_before(unit).join(", ")),
-            Turn::Held(reason) => reason.clone(),
+            Turn::Waiting => match self.lacks(unit) {
+                Some(need) => format!("module '{need}', which it needs"),
+                None => format!("modules before it: {}", self.pending_before(unit).join(", ")),
+            },
+            Turn::Held(hold) => hold.reason.clone(),
+            Turn::Out if self.is_removable(&unit.found.name) => {
+                let other = self.outlived_by(&unit.found.name);
+                other.map_or_else(String::new, |other| {
+                    format!("module '{other}', which needs it, to be removed")
+                })
+            }
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
+        }
+    }
+
+    /// The needed module for which a module has to wait.
+    fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
+        let passed = |need: &&ModuleName| {
+            let unit = self.modules.get(*need);
+            unit.is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
+        };
+        match &unit.turn {
+            Turn::Held(hold) => hold.need.as_ref(),
+            Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => None,
         }
     }
 
@@ -387,13 +413,16 @@ impl Operator {
         elsewhere.map(|id| self.describe_first_run(id)).collect()
     }
 
-    /// The modules whose turn comes no later and is not over.
+    /// The modules whose turn comes before and is not over.
     fn pending_before(&self, unit: &Unit) -> Vec<String> {
         let strict = self.policy.strict_order;
-        let before = self.modules.values().filter(|other| {
-            let needed = unit.found.depends_on.contains(&other.found.name);
-            (other.found.order < unit.found.order || needed) && !other.turn.is_over(strict)
-        });
-        before.map(|other| other.found.name.to_string()).collect()
+        let groups = graph::plan(&self.nodes()).groups;
+        let before = groups.into_iter().take_while(|group| !group.contains(&unit.found.name));
+        let pending = |name: &ModuleName| {
+            let other = self.modules.get(name);
+            other.is_some_and(|other| !other.turn.is_over(strict))
+        };
+        let names = before.flatten().filter(pending);
+        names.map(|name| name.to_string()).collect()
     }
 }

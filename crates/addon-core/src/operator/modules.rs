@@ -56,7 +56,15 @@ pub(super) enum Turn {
     /// It failed at least once and is retried in its own lane.
     Failed,
     /// It cannot run until something else changes, which is named.
-    Held(String),
+    Held(Hold),
+}
+
+/// Why an enabled module cannot run for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) reason: String,
+    /// The module without whose success it cannot run.
+    pub(super) need: Option<ModuleName>,
 }
 
 impl Turn {

@@ -171,6 +171,7 @@ impl Operator {
             Job::SyncRelease {
                 module: name.clone(),
                 values,
+                maintenance: self.config.maintenance(name),
             },
         );
         true

@@ -109,7 +109,7 @@ impl World {
             Job::RunEnabledScript { module, values, .. } => self
                 .run_script(module.as_str(), &document(values))
                 .map(Done::ScriptAnswered),
-            Job::SyncRelease { module, values } => {
+            Job::SyncRelease { module, values, .. } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
             Job::DeleteRelease { release } => self.delete(release),
@@ -162,7 +162,7 @@ impl World {
     pub fn cut_off(&mut self, job: &Job) {
         let mut dice = self.dice(&format!("cut/{}", job_name(job)));
         match job {
-            Job::SyncRelease { module, values } if dice.chance(60) => {
+            Job::SyncRelease { module, values, .. } if dice.chance(60) => {
                 let inputs = document(values).to_string();
                 let release = self.releases.entry(module.to_string()).or_insert_with(|| Release {
                     ours: true,
