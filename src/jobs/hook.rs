@@ -4,7 +4,9 @@ mod files;
 pub mod relay;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -24,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue::Catalogue;
 use super::{Tools, not_ended, tail};
 use crate::cluster::monitor::Reading;
-use crate::process::{self, Finished, Output, Spawn};
+use crate::process::{self, Finished, Output, Spawn, Spawner};
 use crate::report::Chain;
 use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
@@ -60,14 +62,23 @@ async fn ask(
     hook: &HookId,
     cancel: &CancellationToken,
 ) -> Result<HookConfig, Failure> {
-    let what = format!("{hook}: getting its configuration with --config");
     let mut spawn = command(tools, catalogue, hook, CONFIG_DEADLINE)?;
-    spawn.args.push("--config".into());
     spawn.cwd.clone_from(&tools.hooks_dir);
+    asked(&tools.spawner, spawn, hook, cancel).await
+}
+
+/// Runs a hook that was prepared by [`spawn_of`] with `--config`, and reads what it says.
+pub async fn asked(
+    spawner: &Spawner,
+    mut spawn: Spawn,
+    hook: &HookId,
+    cancel: &CancellationToken,
+) -> Result<HookConfig, Failure> {
+    let what = format!("{hook}: getting its configuration with --config");
+    spawn.args.push("--config".into());
     spawn.stdout = Output::captured(CONFIG_LIMIT);
     spawn.stderr = Output::captured(STDERR_LIMIT);
-    let finished = tools
-        .spawner
+    let finished = spawner
         .run(spawn, cancel)
         .await
         .map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
@@ -233,15 +244,29 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
 /// The hook's program in the operator's environment, without files and arguments.
 fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Duration) -> Result<Spawn, Failure> {
     let path = &catalogue.hook(hook)?.path;
+    let module = match &hook.owner {
+        Owner::Module(module) => Some(catalogue.module(module)?.dir.as_path()),
+        Owner::Global => None,
+    };
+    Ok(spawn_of(path, module, tools.environment.clone(), deadline))
+}
+
+/// A run of the hook at this place, of the module in that directory.
+pub fn spawn_of(
+    path: &Path,
+    module: Option<&Path>,
+    environment: Vec<(OsString, OsString)>,
+    deadline: Duration,
+) -> Spawn {
     let mut spawn = Spawn {
-        env: tools.environment.clone(),
+        env: environment,
         ..Spawn::new(path, deadline)
     };
-    if let Owner::Module(module) = &hook.owner
+    if let Some(module) = module
         && path.extension().is_some_and(|extension| extension == "py")
     {
         // A module may bring its own Python packages.
-        let home = catalogue.module(module)?.dir.join("hooks/venv");
+        let home = module.join("hooks/venv");
         let python = home.join("bin/python3");
         if python.exists() {
             spawn.program = python;
@@ -249,7 +274,7 @@ fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Durati
             spawn.env.push(("PYTHONHOME".into(), home.into()));
         }
     }
-    Ok(spawn)
+    spawn
 }
 
 /// A document as hooks read it.

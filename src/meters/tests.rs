@@ -95,6 +95,10 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         waits_for: String::new(),
         error: None,
         failures: 0,
+        depends_on: Vec::new(),
+        failing: Vec::new(),
+        after: Vec::new(),
+        config_problems: Vec::new(),
     };
     let queue = |name: &str, tasks| QueueReport {
         name: name.into(),

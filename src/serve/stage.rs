@@ -104,5 +104,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         failures: 0,
         depends_on: Vec::new(),
         failing: Vec::new(),
+        after: Vec::new(),
+        config_problems: Vec::new(),
     }
 }
