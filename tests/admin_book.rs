@@ -9,6 +9,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use addon_operator::app::switch::Plan;
+use addon_operator::settings::{Environment, StartArgs};
 use regex::Regex;
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
@@ -163,4 +165,60 @@ fn the_page_shows_what_the_commands_print() {
         assert_eq!(is, should, "{PAGE}:{} (UPDATE=1 renews it)", number + 1);
     }
     assert_eq!(page, renewed);
+}
+
+#[test]
+fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay() {
+    let stage = Stage::build();
+    let environment: Environment = stage.environment().into_iter().collect();
+    let plan = |wanted| Plan::new(&StartArgs::default(), &environment, "database", wanted).unwrap();
+    let edit = |data: &str| {
+        let patch = format!("{{\"data\": {data}}}");
+        let arguments = [
+            "patch",
+            "configmap",
+            "addon-operator",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ];
+        stage.namespace.kubectl(arguments).unwrap();
+    };
+    let said = |key: &str| {
+        let path = format!("-o=jsonpath={{.data.{key}}}");
+        stage
+            .namespace
+            .kubectl(["get", "configmap", "addon-operator", &path])
+            .unwrap()
+    };
+
+    let off = plan(false);
+    assert_eq!((off.current().as_str(), off.release.is_none()), ("not there", true));
+    edit(r#"{"databaseEnabled": "true"}"#);
+    let refused = off.carry_out().unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "databaseEnabled was changed by somebody else meanwhile, to 'true'"
+    );
+    assert_eq!(said("databaseEnabled"), "true");
+    assert!(plan(true).is_done());
+
+    let off = plan(false);
+    edit(r#"{"site": "replicas: 3"}"#);
+    off.carry_out().unwrap();
+    assert_eq!(
+        (said("databaseEnabled"), said("site")),
+        ("false".to_owned(), "replicas: 3".to_owned())
+    );
+
+    stage
+        .namespace
+        .kubectl(["delete", "configmap", "addon-operator"])
+        .unwrap();
+    let gone = Plan::new(&StartArgs::default(), &environment, "database", true).unwrap_err();
+    assert!(
+        gone.to_string()
+            .starts_with("there is no ConfigMap 'addon-operator' in namespace"),
+        "{gone}"
+    );
 }

@@ -3,6 +3,7 @@
 
 mod alone;
 mod converge;
+mod explain;
 mod monitors;
 mod rates;
 mod reviews;
