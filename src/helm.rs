@@ -213,7 +213,12 @@ impl Helm {
             let error = failed("render", chart.release, &finished);
             let rendered = finished.stdout.text();
             return match verbosity {
-                Verbosity::Debug if !rendered.trim().is_empty() => Ok(format!("{rendered}\n{error}\n")),
+                Verbosity::Debug if !rendered.trim().is_empty() => {
+                    let error = error.to_string();
+                    // What follows is where in helm it was found.
+                    let reason = error.split("\nhelm.go:").next().unwrap_or_default();
+                    Ok(format!("{rendered}\n{reason}\n"))
+                }
                 Verbosity::Debug | Verbosity::Plain => Err(error),
             };
         }

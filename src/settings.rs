@@ -35,6 +35,9 @@ use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
 use words::Words;
 
+/// With which letters the names of files in `crds/` begin that are none, unless somebody says otherwise; joined by commas.
+pub const CRD_FILTERS: &str = "doc-,_";
+
 /// Set by installations for Helm 2, which must not be taken for ones of ours.
 const HELM2_VARIABLES: [&str; 5] = [
     "ADDON_OPERATOR_TILLER_LISTEN_PORT",

@@ -99,6 +99,8 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         failing: Vec::new(),
         needs: Some("two".into()),
         in_maintenance: true,
+        after: Vec::new(),
+        config_problems: Vec::new(),
     };
     let queue = |name: &str, tasks| QueueReport {
         name: name.into(),

@@ -106,5 +106,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         failing: Vec::new(),
         needs: None,
         in_maintenance: false,
+        after: Vec::new(),
+        config_problems: Vec::new(),
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::program::Program;
 use super::said::{self, Setting};
 use super::{
-    ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings, KubeSettings, LogFormat,
-    LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions, RateLimit, StartArgs,
-    Timestamps, TmpFiles, labels,
+    CRD_FILTERS, ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings,
+    KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
+    RateLimit, StartArgs, Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -319,7 +319,7 @@ impl Words<'_> {
         let said = self
             .said("--crd-filters", self.args.crd_filters.as_ref(), &variables)?
             .text();
-        let prefixes = said.as_deref().unwrap_or("doc-,_").split(',').map(str::trim);
+        let prefixes = said.as_deref().unwrap_or(CRD_FILTERS).split(',').map(str::trim);
         Ok(prefixes
             .filter(|prefix| !prefix.is_empty())
             .map(str::to_owned)

@@ -1,5 +1,7 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+mod module;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -9,7 +11,7 @@ use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
-use super::query::{Answer, FailingTask, ModuleReport, Query, QueueReport, Status, TaskReport};
+use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
@@ -321,36 +323,9 @@ impl Operator {
             failing: self.failing(name),
             needs: self.lacks(unit).map(ToString::to_string),
             in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
+            after: self.modules_awaited(unit),
+            config_problems: self.config_problems(name),
         }
-    }
-
-    fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
-        let entries = self.queues.lanes().flat_map(|(lane, tasks)| {
-            let queue = match lane {
-                Lane::Named(name) => name.clone(),
-                Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
-            };
-            tasks.iter().map(move |entry| (queue.clone(), entry))
-        });
-        let failing = entries.filter(|(_, entry)| entry.failures > 0 && entry.task.module() == Some(module));
-        let report = |(queue, entry): (QueueName, &Entry<Task>)| FailingTask {
-            queue: queue.to_string(),
-            task: entry.task.kind(self.policy.mode),
-            hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
-            failures: entry.failures,
-            error: entry.error.clone().unwrap_or_default(),
-            retry_in: match entry.state() {
-                State::Backoff(until) => Some(
-                    (until - self.now.tick)
-                        .as_millis()
-                        .div_ceil(1000)
-                        .try_into()
-                        .unwrap_or(u64::MAX),
-                ),
-                State::Running | State::Ready | State::Parked | State::Held(_) => None,
-            },
-        };
-        failing.map(report).collect()
     }
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {

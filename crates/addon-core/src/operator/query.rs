@@ -133,6 +133,10 @@ pub struct ModuleReport {
     pub needs: Option<String>,
     /// Nobody but people changes its objects.
     pub in_maintenance: bool,
+    /// The modules whose turn has to be over before its own comes.
+    pub after: Vec<String>,
+    /// What is wrong with its keys of the ConfigMap; what was last good is in force.
+    pub config_problems: Vec<String>,
 }
 
 /// A task that failed and is tried again.

@@ -5,6 +5,7 @@ mod alone;
 mod converge;
 mod crds;
 mod deadlines;
+mod explain;
 mod maintenance;
 mod monitors;
 mod needs;
