@@ -106,6 +106,10 @@ impl Stage {
     fn evened(&self, text: &str) -> String {
         let rows = [
             (r"\b\d+[smhd] ago", "5m ago"),
+            // The column is as wide as the longest age was.
+            (r"RELEASE +WAITS", "RELEASE    WAITS"),
+            (r"5m ago +(\S)", "5m ago  $1"),
+            (r"- +the next try", "-          the next try"),
             (r"(next try in|sleep after fail for) \d+s", "$1 8s"),
             (r"after \d+ failures", "after 3 failures"),
             (r":failures \d+:", ":failures 3:"),
@@ -121,11 +125,11 @@ impl Stage {
         })
     }
 
-    /// Until the one module is released and the other has failed.
+    /// Until two modules are released and the one between them has failed.
     fn wait_for_modules(&self) {
         let look = || {
             let list = self.printed("addon-operator module list -o wide");
-            let is_there = list.contains("Ready") && list.contains("failures");
+            let is_there = list.matches("Ready").count() == 2 && list.contains("failures");
             if is_there { Ok(Some(())) } else { Err(list) }
         };
         wait_until(PATIENCE, "the modules", look).unwrap();

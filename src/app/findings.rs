@@ -69,7 +69,8 @@ impl fmt::Display for Finding {
         if self.weight == Weight::Warning {
             f.write_str(" warning:")?;
         }
-        write!(f, " {}", self.message)
+        // What goes on in further lines belongs to the first.
+        write!(f, " {}", self.message.trim_end().replace('\n', "\n  "))
     }
 }
 
@@ -99,11 +100,11 @@ mod tests {
     fn findings_have_a_line_each_and_the_same_facts_as_documents() {
         let findings = [
             Finding::error("a/values.yaml", "is no YAML").at(3),
-            Finding::warning("a/lib", "odd"),
+            Finding::warning("a/lib", "odd\nvery odd"),
         ];
         assert_eq!(
             shown(&findings, Form::Text),
-            "a/values.yaml:3: is no YAML\na/lib: warning: odd\n"
+            "a/values.yaml:3: is no YAML\na/lib: warning: odd\n  very odd\n"
         );
         assert_eq!(
             shown(&findings[..1], Form::Json),

@@ -1,6 +1,6 @@
 //! `module`: which there are, where each stands and why, what each was given.
 
-mod status;
+pub(super) mod status;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -125,8 +125,8 @@ impl Module {
             output,
         } = self;
         let question = match command {
-            ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, caller),
-            ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, caller),
+            ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
+            ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Ask(question) => question,
         };

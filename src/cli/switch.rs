@@ -4,7 +4,8 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::Args;
 
-use super::{Caller, CommandError, print};
+use super::module::status::{self, Status};
+use super::{Caller, CommandError, Target, print};
 use crate::app::switch::Plan;
 use crate::settings::StartArgs;
 
@@ -38,7 +39,8 @@ pub(super) enum Way {
 }
 
 impl Switch {
-    pub(super) fn run(self, way: Way, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub(super) fn run(self, way: Way, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let needy = self.needy(target, caller)?;
         let Self {
             module,
             yes,
@@ -59,11 +61,37 @@ impl Switch {
             return print(&format!("{} is '{}' already", plan.key(), plan.text()));
         }
         say(&describe(&plan))?;
+        if way == Way::Off && !needy.is_empty() {
+            say(&format!(
+                "Modules that need it wait from then on: {}\n",
+                needy.join(", ")
+            ))?;
+        }
         if !yes {
             ask()?;
         }
         plan.carry_out()?;
         print(&format!("{} is '{}' now", plan.key(), plan.text()))
+    }
+}
+
+impl Switch {
+    /// The modules that run and need this one, if an operator is here to be asked. One that is here for another cluster
+    /// has nothing to say.
+    fn needy(&self, target: &Target, caller: &Caller<'_>) -> Result<Vec<String>, CommandError> {
+        if self.kube_config.is_some() || self.kube_context.is_some() {
+            return Ok(Vec::new());
+        }
+        let Ok(modules) = status::read(&target.socket(caller)?) else {
+            return Ok(Vec::new());
+        };
+        status::find(&modules, &self.module)?;
+        let needs_it = |other: &&Status| other.enabled && other.depends_on.contains(&self.module);
+        Ok(modules
+            .iter()
+            .filter(needs_it)
+            .map(|other| other.name.clone())
+            .collect())
     }
 }
 

@@ -14,7 +14,7 @@ use super::super::table::Table;
 /// A module as the socket reports it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::cli) struct Status {
-    pub(super) name: String,
+    pub(in crate::cli) name: String,
     pub(super) order: u32,
     pub(in crate::cli) enabled: bool,
     pub(super) enabled_by: String,
