@@ -4,6 +4,8 @@ use std::path::Path;
 
 #[path = "../fuzz/targets/jq.rs"]
 mod jq;
+#[path = "../fuzz/targets/schema.rs"]
+mod schema;
 
 /// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -30,4 +32,9 @@ fn replay(target: &str, check: fn(&[u8])) {
 #[test]
 fn filters() {
     replay("jq", jq::check);
+}
+
+#[test]
+fn schemas() {
+    replay("schema", schema::check);
 }

@@ -7,6 +7,7 @@ mod monitors;
 mod rates;
 mod reviews;
 mod saving;
+mod schemas;
 mod synchronization;
 
 use std::collections::{BTreeMap, BTreeSet};
