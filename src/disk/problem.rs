@@ -74,7 +74,7 @@ pub enum Fault {
     TooDeep { key: String, source: TooDeep },
     #[error("refers to more than {} files", super::schemas::MAX_FILES)]
     TooManySchemas,
-    #[error("hold a schema that cannot be used")]
+    #[error("holds a schema that cannot be used")]
     Schema(#[source] Box<SchemaError>),
     #[error("line {line}: unknown field {field} is ignored")]
     UnknownField { line: usize, field: String },

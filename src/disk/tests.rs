@@ -514,3 +514,73 @@ fn files_that_trade_their_content_are_noticed() {
     );
     assert_ne!(digest(&[("m/a", "1b")]), digest(&[("m/a1", "b")]));
 }
+
+#[test]
+fn schemas_are_read_with_what_they_refer_to() {
+    use addon_core::values::schema::Kind;
+    let tree = Tree::new(&[
+        ("global-hooks/openapi/values.yaml", "properties: {a: {}}"),
+        (
+            "modules/001-one/openapi/config-values.yaml",
+            "properties: {a: {$ref: 'lib/a.yaml#/a'}}",
+        ),
+        ("modules/001-one/openapi/lib/a.yaml", "a: {$ref: '../b.yaml'}"),
+        ("modules/001-one/openapi/b.yaml", "type: string"),
+        ("modules/001-one/openapi/values.yaml", ""),
+        ("modules/002-two/values.yaml", ""),
+    ]);
+    let found = tree.read();
+    assert!(tree.told(&found.problems).is_empty());
+    assert!(found.global_schemas.has(Kind::Values) && !found.global_schemas.has(Kind::Config));
+    let one = &found.modules[0].schemas;
+    assert!(
+        one.has(Kind::Config) && !one.has(Kind::Values),
+        "an empty file is no schema"
+    );
+    let refused = one.check(Kind::Config, "one", &json!({"a": 1}), None).unwrap_err();
+    assert_eq!(refused.to_string(), "one.a in body must be of type string: \"number\"");
+    assert!(found.modules[1].schemas.is_empty());
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_breaks_its_module_alone() {
+    let tree = Tree::new(&[
+        (
+            "modules/001-one/openapi/values.yaml",
+            "properties: {a: {$ref: 'nowhere.yaml'}}",
+        ),
+        (
+            "modules/002-two/openapi/config-values.yaml",
+            "x-deckhouse-validations: [{expression: 'self.', message: m}]",
+        ),
+        ("modules/003-three/openapi/values.yaml", "properties: {}"),
+        ("modules/004-four/openapi/values.yaml/", ""),
+    ]);
+    let found = tree.read();
+    assert!(tree.told(&found.problems).is_empty());
+    let told: Vec<_> = found
+        .modules
+        .iter()
+        .map(|module| tree.told(&module.faults).join(""))
+        .collect();
+    assert_eq!(
+        told[0],
+        "Fatal modules/001-one/openapi: holds a schema that cannot be used: load schema modules/001-one/openapi/values.yaml, \
+         at properties.a: refers to the file modules/001-one/openapi/nowhere.yaml, which is not there"
+    );
+    assert!(
+        told[1].contains("config-values.yaml, at x-deckhouse-validations: compile the 'self.' rule: 1:"),
+        "{}",
+        told[1]
+    );
+    assert_eq!(told[2], "");
+    assert!(
+        told[3].starts_with("Fatal modules/004-four/openapi/values.yaml: cannot be read"),
+        "{}",
+        told[3]
+    );
+
+    let tree = Tree::new(&[("global-hooks/openapi/values.yaml", "[]")]);
+    let found = tree.read();
+    assert_eq!(found.fatal().count(), 1);
+}

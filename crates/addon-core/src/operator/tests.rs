@@ -13,6 +13,7 @@ mod patches;
 mod rates;
 mod reviews;
 mod saving;
+mod schemas;
 mod synchronization;
 
 use std::collections::{BTreeMap, BTreeSet};
