@@ -19,7 +19,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
             let lives = step.before.modules.get(&other.name);
             let known = step.life.listed.get(&other.name) == Some(&true)
                 || lives.is_some_and(|module| module.state != "Disabled");
-            let goes = [step.before, step.after].iter().all(|seen| is_off(seen, &other.name));
+            let goes = is_off(step.after, &other.name);
             ours && known && goes && other.needs.contains(*name) && !other.broken && !needs(modules, name, &other.name)
         });
         ensure(left_behind.is_none(), "D3", || {
