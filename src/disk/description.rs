@@ -65,13 +65,9 @@ pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Pr
     names
 }
 
-/// The same letters, but for their case and what stands between them.
+/// It speaks of dependencies in other words: `dependOn`, `depends-on`, `dependencies`.
 fn is_nearly_ours(field: &str) -> bool {
-    let letters = |text: &str| -> String {
-        let letters = text.chars().filter(char::is_ascii_alphanumeric);
-        letters.map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    letters(field) == letters(DEPENDS_ON)
+    field.to_ascii_lowercase().starts_with("depend")
 }
 
 fn read_document(path: &Path) -> Result<Document, Fault> {
