@@ -14,11 +14,13 @@ mod socket;
 mod table;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
+use crate::app::post_renderer;
 use crate::report::Report;
 use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
 pub use hooks::HooksCli;
@@ -74,6 +76,9 @@ enum Command {
 /// The labels that helm's output gets.
 #[derive(Debug, Args)]
 struct PostRenderer {
+    /// Where an error is written, for a caller that cannot see standard error
+    #[arg(long, value_name = "FILE")]
+    complaints: Option<PathBuf>,
     /// The labels, as NAME=VALUE
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
@@ -150,7 +155,9 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
-        Some(Command::PostRenderer(PostRenderer { labels })) => return crate::app::post_renderer::post_render(&labels),
+        Some(Command::PostRenderer(PostRenderer { complaints, labels })) => {
+            return post_renderer::post_render(&labels, complaints.as_deref());
+        }
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),

@@ -7,6 +7,7 @@
 pub mod chart;
 pub mod labels;
 mod outcry;
+mod plugin;
 mod version;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::release::ApplyMethod;
+use plugin::Labelling;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::OnceCell;
@@ -32,6 +35,8 @@ const OLDEST: Version = Version {
     minor: 17,
     patch: 0,
 };
+/// The newest major whose flags and output we know.
+const NEWEST_MAJOR: u32 = 4;
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 /// A rendering needs no cluster; one that takes longer is a template without end.
 const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
@@ -72,6 +77,7 @@ pub struct Helm {
     options: Options,
     spawner: Spawner,
     version: OnceCell<Version>,
+    plugin: OnceCell<()>,
 }
 
 /// One rendering or upgrade.
@@ -133,22 +139,23 @@ impl From<HelmError> for Failure {
             HelmError::Process(ProcessError::Start { hint, .. }) => {
                 let failure = Self::new(Class::Invalid, report);
                 let failure = hint.into_iter().fold(failure, Self::hint);
-                failure.hint(format!(
-                    "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
-                ))
+                failure.hint(suitable())
             }
             HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
             HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
             HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
                 Self::new(Class::Defect, report)
             }
-            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(format!(
-                "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
-            )),
+            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(suitable()),
             HelmError::Failed { class, hint, .. } => hint.into_iter().fold(Self::new(class, report), Self::hint),
             HelmError::Prepare(_) => Self::new(Class::Unavailable, report),
         }
     }
+}
+
+/// What a person can do about a helm that will not do.
+fn suitable() -> String {
+    format!("install helm {OLDEST} or later, up to helm {NEWEST_MAJOR}, or name it in HELM_BIN")
 }
 
 impl Helm {
@@ -158,6 +165,7 @@ impl Helm {
             options,
             spawner,
             version: OnceCell::new(),
+            plugin: OnceCell::new(),
         }
     }
 
@@ -176,8 +184,8 @@ impl Helm {
         verbosity: Verbosity,
         cancel: &CancellationToken,
     ) -> Result<String, HelmError> {
-        self.version().await?;
-        let mut args = self.args("template", chart);
+        let labelling = self.labelling().await?;
+        let mut args = self.args("template", chart, &labelling);
         for flag in [
             "--is-upgrade",
             "--no-hooks",
@@ -196,7 +204,7 @@ impl Helm {
         }
         let finished = self.run(args, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
-            let error = failed("render", chart.release, &finished);
+            let error = failed("render", chart.release, &finished, &labelling.complaint());
             let rendered = finished.stdout.text();
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => Ok(format!("{rendered}\n{error}\n")),
@@ -215,10 +223,12 @@ impl Helm {
         &self,
         chart: Chart<'_>,
         labels: &BTreeMap<String, String>,
+        method: ApplyMethod,
         cancel: &CancellationToken,
     ) -> Result<Upgraded, HelmError> {
-        self.version().await?;
-        let mut args = self.args("upgrade", chart);
+        let labelling = self.labelling().await?;
+        let mut args = self.args("upgrade", chart, &labelling);
+        args.extend(self.version().await?.applying(method).iter().map(OsString::from));
         let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
         let history_max = self.options.history_max.to_string();
@@ -240,7 +250,7 @@ impl Helm {
         }
         let finished = self.run(args, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
-            return Err(failed("upgrade", chart.release, &finished));
+            return Err(failed("upgrade", chart.release, &finished, &labelling.complaint()));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
             tracing::warn!(
@@ -274,7 +284,7 @@ impl Helm {
         if finished.exit.is_success() {
             Ok(())
         } else {
-            Err(failed("uninstall", release, &finished))
+            Err(failed("uninstall", release, &finished, ""))
         }
     }
 
@@ -283,18 +293,11 @@ impl Helm {
         self.options.timeout * 2 + VERSION_DEADLINE
     }
 
-    fn args(&self, command: &str, chart: Chart<'_>) -> Vec<OsString> {
-        let options = &self.options;
+    fn args(&self, command: &str, chart: Chart<'_>, labelling: &Labelling) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec![command.into(), chart.release.into(), chart.dir.into()];
-        args.extend(["--namespace".into(), options.namespace.clone().into()]);
+        args.extend(["--namespace".into(), self.options.namespace.clone().into()]);
         args.extend(["--values".into(), chart.values.into()]);
-        if !options.labels.is_empty() {
-            args.extend(["--post-renderer".into(), options.post_renderer.clone().into_os_string()]);
-            let pairs = options.labels.iter().map(|(key, value)| format!("{key}={value}"));
-            for argument in std::iter::once("post-renderer".to_owned()).chain(pairs) {
-                args.extend(["--post-renderer-args".into(), argument.into()]);
-            }
-        }
+        args.extend_from_slice(labelling.args());
         args
     }
 
@@ -337,7 +340,7 @@ impl Helm {
             ("HELM_CACHE_HOME", own("cache")),
             ("HELM_CONFIG_HOME", own("config")),
             ("HELM_DATA_HOME", own("data")),
-            ("HELM_PLUGINS", own("plugins")),
+            ("HELM_PLUGINS", own(plugin::DIR)),
             ("HELM_BURST_LIMIT", "300".into()),
             // A call lives for a tenth of a second: collecting garbage costs it a fifth of its processor time. The
             // limit keeps a huge chart from taking all memory; only near it does Go collect again.
@@ -349,9 +352,17 @@ impl Helm {
     }
 }
 
-fn failed(action: &'static str, release: &str, finished: &Finished) -> HelmError {
+/// `complaint` is what our post-renderer had to say, where helm does not repeat it.
+fn failed(action: &'static str, release: &str, finished: &Finished, complaint: &str) -> HelmError {
     let stderr = finished.stderr.text();
-    let outcry::Reading { class, message, hint } = outcry::read(&stderr);
+    let outcry::Reading {
+        class,
+        mut message,
+        hint,
+    } = outcry::read(&stderr);
+    if !complaint.is_empty() {
+        message = format!("{message}: {complaint}");
+    }
     // A helm that was killed says nothing, and what it said before is no error.
     let (class, message) = match finished.exit {
         exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
+use fs_err as fs;
 use thiserror::Error;
 
 use super::FAILED;
 use crate::helm::labels::{LabelError, add_labels};
-use crate::report::Report;
+use crate::report::{Chain, Report};
 
 #[derive(Debug, Error)]
 enum RenderError {
@@ -22,12 +24,16 @@ enum RenderError {
     Write(#[source] io::Error),
 }
 
-/// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects.
-pub fn post_render(labels: &[String]) -> ExitCode {
+/// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects. An error is
+/// also written to the file for complaints.
+pub fn post_render(labels: &[String], complaints: Option<&Path>) -> ExitCode {
     match render(labels, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Helm shows what stands on standard error; when it is gone, the exit code has to do.
+            // Helm 3 shows what stands on standard error, helm 4 does not. When both ways are gone, the exit code has to do.
+            if let Some(file) = complaints {
+                drop(fs::write(file, Chain(&error).to_string()));
+            }
             drop(write!(io::stderr(), "{}", Report::new(&error)));
             ExitCode::from(FAILED)
         }
