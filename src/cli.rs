@@ -87,6 +87,9 @@ enum Command {
 /// The labels that helm's output gets.
 #[derive(Debug, Args)]
 struct PostRenderer {
+    /// Where an error is written, for a caller that cannot see standard error
+    #[arg(long, value_name = "FILE")]
+    complaints: Option<PathBuf>,
     /// The labels, as NAME=VALUE
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
@@ -109,7 +112,7 @@ impl PostRenderer {
             release,
             namespace,
         });
-        post_renderer::post_render(&self.labels, claim.as_ref())
+        post_renderer::post_render(&self.labels, claim.as_ref(), self.complaints.as_deref())
     }
 }
 

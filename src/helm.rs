@@ -6,28 +6,30 @@
 
 pub mod chart;
 pub mod claims;
+mod error;
 pub mod labels;
 mod outcry;
+mod plugin;
 mod version;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use addon_core::failure::{Class, Failure};
+use addon_core::release::ApplyMethod;
+use plugin::Labelling;
 use serde::Deserialize;
-use thiserror::Error;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, Spawner};
-use crate::report::Chain;
+use crate::process::{Finished, Output, ParentDeath, Spawn, Spawner};
 
+pub use error::HelmError;
 pub use version::Version;
 
 use claims::Claims;
+use error::failed;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
 const OLDEST: Version = Version {
@@ -35,6 +37,8 @@ const OLDEST: Version = Version {
     minor: 17,
     patch: 0,
 };
+/// The newest major whose flags and output we know.
+const NEWEST_MAJOR: u32 = 4;
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 /// A rendering needs no cluster; one that takes longer is a template without end.
 const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
@@ -76,6 +80,7 @@ pub struct Helm {
     claims: Claims,
     spawner: Spawner,
     version: OnceCell<Version>,
+    plugin: OnceCell<()>,
 }
 
 /// One rendering or upgrade.
@@ -113,52 +118,6 @@ pub struct Upgraded {
     pub manifest: String,
 }
 
-/// Why a call brought nothing.
-#[derive(Debug, Error)]
-pub enum HelmError {
-    #[error("cannot run helm")]
-    Process(#[source] ProcessError),
-    #[error("{} is {found}, which addon-operator cannot work with", binary.display())]
-    Unsuitable { binary: PathBuf, found: String },
-    #[error("cannot {action} release '{release}': helm: {message}")]
-    Failed {
-        action: &'static str,
-        release: String,
-        message: String,
-        class: Class,
-        hint: Option<String>,
-    },
-    #[error("cannot read what helm printed for release '{release}'")]
-    Output { release: String, source: serde_json::Error },
-    #[error("cannot prepare a helm call")]
-    Prepare(#[source] io::Error),
-}
-
-impl From<HelmError> for Failure {
-    fn from(error: HelmError) -> Self {
-        let report = Chain(&error).to_string();
-        match error {
-            HelmError::Process(ProcessError::Start { hint, .. }) => {
-                let failure = Self::new(Class::Invalid, report);
-                let failure = hint.into_iter().fold(failure, Self::hint);
-                failure.hint(format!(
-                    "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
-                ))
-            }
-            HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
-            HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
-            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
-                Self::new(Class::Defect, report)
-            }
-            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(format!(
-                "install helm {OLDEST} or a later helm 3, or name it in HELM_BIN"
-            )),
-            HelmError::Failed { class, hint, .. } => hint.into_iter().fold(Self::new(class, report), Self::hint),
-            HelmError::Prepare(_) => Self::new(Class::Unavailable, report),
-        }
-    }
-}
-
 impl Helm {
     /// A helm that was not asked anything yet.
     pub fn new(options: Options, spawner: Spawner) -> Self {
@@ -167,6 +126,7 @@ impl Helm {
             options,
             spawner,
             version: OnceCell::new(),
+            plugin: OnceCell::new(),
         }
     }
 
@@ -190,8 +150,8 @@ impl Helm {
         verbosity: Verbosity,
         cancel: &CancellationToken,
     ) -> Result<String, HelmError> {
-        self.version().await?;
-        let mut args = self.args("template", chart);
+        let labelling = self.labelling(chart).await?;
+        let mut args = self.args("template", chart, &labelling);
         for flag in [
             "--is-upgrade",
             "--no-hooks",
@@ -210,7 +170,7 @@ impl Helm {
         }
         let finished = self.run(args, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
-            let error = failed("render", chart.release, &finished);
+            let error = failed("render", chart.release, &finished, &labelling.complaint());
             let rendered = finished.stdout.text();
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
@@ -234,10 +194,12 @@ impl Helm {
         &self,
         chart: Chart<'_>,
         labels: &BTreeMap<String, String>,
+        method: ApplyMethod,
         cancel: &CancellationToken,
     ) -> Result<Upgraded, HelmError> {
-        self.version().await?;
-        let mut args = self.args("upgrade", chart);
+        let labelling = self.labelling(chart).await?;
+        let mut args = self.args("upgrade", chart, &labelling);
+        args.extend(self.version().await?.applying(method).iter().map(OsString::from));
         let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
         let history_max = self.options.history_max.to_string();
@@ -259,7 +221,7 @@ impl Helm {
         }
         let finished = self.run(args, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
-            return Err(failed("upgrade", chart.release, &finished));
+            return Err(failed("upgrade", chart.release, &finished, &labelling.complaint()));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
             tracing::warn!(
@@ -293,7 +255,7 @@ impl Helm {
         if finished.exit.is_success() {
             Ok(())
         } else {
-            Err(failed("uninstall", release, &finished))
+            Err(failed("uninstall", release, &finished, ""))
         }
     }
 
@@ -302,27 +264,11 @@ impl Helm {
         self.options.timeout * 2 + VERSION_DEADLINE
     }
 
-    fn args(&self, command: &str, chart: Chart<'_>) -> Vec<OsString> {
-        let options = &self.options;
+    fn args(&self, command: &str, chart: Chart<'_>, labelling: &Labelling) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec![command.into(), chart.release.into(), chart.dir.into()];
-        args.extend(["--namespace".into(), options.namespace.clone().into()]);
+        args.extend(["--namespace".into(), self.options.namespace.clone().into()]);
         args.extend(["--values".into(), chart.values.into()]);
-        if !chart.labels.is_empty() || chart.claims.is_some() {
-            args.extend(["--post-renderer".into(), options.post_renderer.clone().into_os_string()]);
-            let pairs = chart.labels.iter().map(|(key, value)| format!("{key}={value}"));
-            let claims = chart.claims.into_iter().flat_map(|claims| {
-                let (release, namespace) = (chart.release, &options.namespace);
-                let path = claims.path().display();
-                [
-                    format!("--claims={path}"),
-                    format!("--release={release}"),
-                    format!("--namespace={namespace}"),
-                ]
-            });
-            for argument in std::iter::once("post-renderer".to_owned()).chain(claims).chain(pairs) {
-                args.extend(["--post-renderer-args".into(), argument.into()]);
-            }
-        }
+        args.extend_from_slice(labelling.args());
         args
     }
 
@@ -365,7 +311,7 @@ impl Helm {
             ("HELM_CACHE_HOME", own("cache")),
             ("HELM_CONFIG_HOME", own("config")),
             ("HELM_DATA_HOME", own("data")),
-            ("HELM_PLUGINS", own("plugins")),
+            ("HELM_PLUGINS", own(plugin::DIR)),
             ("HELM_BURST_LIMIT", "300".into()),
             // A call lives for a tenth of a second: collecting garbage costs it a fifth of its processor time. The
             // limit keeps a huge chart from taking all memory; only near it does Go collect again.
@@ -374,24 +320,6 @@ impl Helm {
         ]
         .map(|(name, value)| (name.into(), value))
         .into()
-    }
-}
-
-fn failed(action: &'static str, release: &str, finished: &Finished) -> HelmError {
-    let stderr = finished.stderr.text();
-    let outcry::Reading { class, message, hint } = outcry::read(&stderr);
-    // A helm that was killed says nothing, and what it said before is no error.
-    let (class, message) = match finished.exit {
-        exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
-        exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),
-        Exit::Code(_) => (class, message),
-    };
-    HelmError::Failed {
-        action,
-        release: release.to_owned(),
-        message,
-        class,
-        hint,
     }
 }
 

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fs_err as fs;
 use thiserror::Error;
 
 use super::FAILED;
 use crate::helm::claims::{Claims, Object};
 use crate::helm::labels::{LabelError, add_labels_noting};
-use crate::report::Report;
+use crate::report::{Chain, Report};
 
 #[derive(Debug, Error)]
 enum RenderError {
@@ -40,12 +41,16 @@ pub struct Claim {
     pub namespace: String,
 }
 
-/// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects.
-pub fn post_render(labels: &[String], claim: Option<&Claim>) -> ExitCode {
+/// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects. An error is
+/// also written to the file for complaints.
+pub fn post_render(labels: &[String], claim: Option<&Claim>, complaints: Option<&Path>) -> ExitCode {
     match render(labels, claim, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Helm shows what stands on standard error; when it is gone, the exit code has to do.
+            // Helm 3 shows what stands on standard error, helm 4 does not. When both ways are gone, the exit code has to do.
+            if let Some(file) = complaints {
+                drop(fs::write(file, Chain(&error).to_string()));
+            }
             drop(write!(io::stderr(), "{}", Report::new(&error)));
             ExitCode::from(FAILED)
         }

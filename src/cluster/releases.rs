@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
-use addon_core::release::{Newest, Status};
+use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -128,6 +128,13 @@ impl Cluster {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned())
+    }
+
+    /// How the objects of a revision were applied.
+    pub async fn apply_method(&self, revision: &Revision) -> Result<ApplyMethod, RequestError> {
+        let (_, content) = self.content(revision).await?;
+        let word = content.get("apply_method").and_then(Value::as_str);
+        Ok(ApplyMethod::parse(word.unwrap_or_default()))
     }
 
     /// Writes our marks on a deployed revision; helm makes no new one for that.

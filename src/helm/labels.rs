@@ -16,6 +16,11 @@ pub enum LabelError {
     NoMap { object: String, field: &'static str },
 }
 
+/// What stands for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
+const NOTHING: &str = "# no objects\n";
+/// Makes an object a helm hook. Helm 3 does not show us these, helm 4 does; they belong to no release and stay as they are.
+const HELM_HOOK: &str = "helm.sh/hook";
+
 /// Sets the labels on every object of the manifests; a label that is already there is replaced.
 ///
 /// What is no object passes unchanged, for helm to complain about. The comments before an object stay: they say which
@@ -54,6 +59,9 @@ pub fn add_labels_noting(
             output.push_str(yaml::to_string(&document).trim_end());
             output.push('\n');
         }
+    }
+    if output.is_empty() {
+        output.push_str(NOTHING);
     }
     Ok(output)
 }
@@ -118,6 +126,9 @@ fn label_document(
 }
 
 fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+    if object["metadata"]["annotations"].get(HELM_HOOK).is_some() {
+        return Ok(());
+    }
     let name = name_of(object);
     let Some(fields) = object.as_object_mut().filter(|_| !labels.is_empty()) else {
         return Ok(());
@@ -287,8 +298,26 @@ items:
     }
 
     #[test]
-    fn nothing_stays_nothing() {
-        assert_eq!(add_labels("", &labels()).unwrap(), "");
-        assert_eq!(add_labels("---\n---\n\n", &labels()).unwrap(), "");
+    fn nothing_stays_nothing_but_says_so() {
+        for nothing in ["", "---\n---\n\n"] {
+            let output = add_labels(nothing, &labels()).unwrap();
+            assert_eq!(
+                yaml::documents_v2(&output)
+                    .unwrap()
+                    .iter()
+                    .find(|document| document.is_object()),
+                None
+            );
+            assert!(!output.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn helm_hooks_are_no_objects_of_the_release() {
+        let hook = "kind: Job\nmetadata:\n  name: x\n  annotations: {helm.sh/hook: pre-install}\n";
+        let output = add_labels(hook, &labels()).unwrap();
+        assert!(!output.contains("heritage"), "{output}");
+        let other = hook.replace("helm.sh/hook:", "helm.sh/resource-policy:");
+        assert!(add_labels(&other, &labels()).unwrap().contains("heritage"));
     }
 }

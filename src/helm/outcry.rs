@@ -26,6 +26,7 @@ const RULES: &[(&[&str], Class, &str)] = &[
     (
         &[
             "Kubernetes cluster unreachable",
+            "kubernetes cluster unreachable",
             "connection refused",
             "i/o timeout",
             "no route to host",
@@ -77,6 +78,7 @@ const RULES: &[(&[&str], Class, &str)] = &[
             "found in Chart.yaml, but missing",
             "failed to parse",
             "cannot unmarshal",
+            "failed to create typed patch object",
             "unable to decode",
             "unable to build kubernetes objects",
             "unable to parse YAML",
@@ -119,11 +121,11 @@ pub(super) fn read(stderr: &str) -> Reading {
 
 /// Helm's last `Error: …` and what follows it, without log records.
 fn error_of(stderr: &str) -> String {
-    let from = stderr
-        .rfind("Error: ")
-        .map_or(stderr, |at| &stderr[at + "Error: ".len()..]);
-    let lines: Vec<_> = from.lines().filter(|line| !is_record(line)).collect();
+    let lines: Vec<_> = stderr.lines().filter(|line| !is_record(line)).collect();
     let text = lines.join("\n");
+    let text = text
+        .rfind("Error: ")
+        .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
     excerpt(
         text.trim()
             .trim_end_matches("Use --debug flag to render out invalid YAML")
@@ -146,10 +148,15 @@ pub(super) fn warnings(stderr: &str) -> Vec<String> {
     warnings
 }
 
-/// A line such as `I1121 11:12:32.993101    8658 warnings.go:107] …`.
+/// A line such as `I1121 11:12:32.993101    8658 warnings.go:107] …`, or helm 4's `level=WARN msg=…`.
 fn is_record(line: &str) -> bool {
     let bytes = line.as_bytes();
-    bytes.len() > 5 && b"IWEF".contains(&bytes[0]) && bytes[1..5].iter().all(u8::is_ascii_digit) && bytes[5] == b' '
+    let is_helms = line.starts_with("level=") && line.contains(" msg=");
+    is_helms
+        || bytes.len() > 5
+            && b"IWEF".contains(&bytes[0])
+            && bytes[1..5].iter().all(u8::is_ascii_digit)
+            && bytes[5] == b' '
 }
 
 /// The beginning of a long text.
@@ -223,6 +230,41 @@ mod tests {
                       Use --debug flag to render out invalid YAML\n";
         assert_eq!(read(stderr).message, "template: x: boom");
         assert_eq!(warnings(stderr), ["unknown field \"bogus\""]);
+    }
+
+    #[test]
+    fn the_words_of_helm_4_mean_the_same() {
+        for (stderr, class) in [
+            (
+                "Error: kubernetes cluster unreachable: Get \"https://x/version\": dial tcp: lookup x: no such host",
+                Class::Unavailable,
+            ),
+            (
+                "Error: failed pre-install: resource Job/t/endless not ready. status: InProgress, message: Job in progress\n\
+                 context deadline exceeded",
+                Class::TimedOut,
+            ),
+            (
+                "Error: error while running post render on files: failed to invoke post-renderer plugin \"labels\": x",
+                Class::Invalid,
+            ),
+            (
+                "Error: server-side apply failed for object t/a /v1, Kind=ConfigMap: failed to create typed patch object \
+                 (t/a; /v1, Kind=ConfigMap): .bogus: field not declared in schema",
+                Class::Invalid,
+            ),
+            (
+                "Error: server-side apply failed for object t/A /v1, Kind=ConfigMap: ConfigMap \"A\" is invalid: \
+                 metadata.name: Invalid value: \"A\"",
+                Class::Refused,
+            ),
+            ("Error: context canceled", Class::Cancelled),
+        ] {
+            assert_eq!(read(stderr).class, class, "{stderr}");
+        }
+        let stderr = "level=WARN msg=\"upgrade failed\" name=one error=\"failed to create resource: Error: x\"\n\
+                      Error: UPGRADE FAILED: failed to create resource: x\nlevel=WARN msg=\"this chart is deprecated\"\n";
+        assert_eq!(read(stderr).message, "UPGRADE FAILED: failed to create resource: x");
     }
 
     #[test]

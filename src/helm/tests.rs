@@ -1,6 +1,8 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
+use addon_core::failure::{Class, Failure};
+
 use super::*;
 
 /// A helm that is a shell script: what matters here is what we make of its words.
@@ -39,6 +41,8 @@ async fn a_suitable_helm_is_accepted() {
         })
     );
     assert_eq!(version_of("echo v3.17.0").await, Ok(OLDEST));
+    assert!(version_of("echo v4.0.0").await.unwrap().is_4());
+    assert!(version_of("echo v4.3.1+gabcdef0").await.unwrap().is_4());
 }
 
 #[tokio::test]
@@ -49,7 +53,7 @@ async fn an_ancient_or_foreign_helm_is_refused_by_name_and_version() {
             "is helm 2.17.0",
         ),
         ("echo v3.16.4+g7877b45", "is helm 3.16.4"),
-        ("echo v4.1.0", "is helm 4.1.0"),
+        ("echo v5.0.0", "is helm 5.0.0"),
         ("echo 'what is it?'", "says 'what is it?'"),
         ("echo broken >&2; exit 3", "says 'broken'"),
     ] {

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::UNIX_EPOCH;
 
+use addon_core::release::ApplyMethod;
 use tokio_util::sync::CancellationToken;
 
-use super::{Helm, HelmError, OLDEST, VERSION_DEADLINE, outcry};
+use super::{Helm, HelmError, NEWEST_MAJOR, OLDEST, VERSION_DEADLINE, outcry};
 
 /// A version of helm, without what stands behind the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,23 @@ impl Version {
             let patch = parts.next().and_then(Result::ok).unwrap_or(0);
             Some(Self { major, minor, patch })
         })
+    }
+
+    /// Whether post-renderers are plugins of it, and objects can be applied by the API server: both came with helm 4.
+    pub fn is_4(self) -> bool {
+        self.major >= 4
+    }
+
+    /// The flags of an upgrade by which objects are applied as they were before.
+    ///
+    /// Helm 4 by itself lets the API server apply what is new. There, one edit by hand makes the next upgrade fail unless
+    /// conflicts are overruled, which is what applying by the client has always done.
+    pub(super) fn applying(self, method: ApplyMethod) -> &'static [&'static str] {
+        match method {
+            ApplyMethod::Client if self.is_4() => &["--server-side=false"],
+            ApplyMethod::Server if self.is_4() => &["--server-side=true", "--force-conflicts"],
+            ApplyMethod::Client | ApplyMethod::Server => &[],
+        }
     }
 }
 
@@ -68,7 +86,7 @@ impl Helm {
             };
             return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
         };
-        if version < OLDEST || version.major > OLDEST.major {
+        if version < OLDEST || version.major > NEWEST_MAJOR {
             return Err(unsuitable(format!("helm {version}")));
         }
         Ok(version)

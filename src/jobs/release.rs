@@ -18,7 +18,7 @@ use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
-use addon_core::release::{self, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::yaml;
@@ -248,8 +248,19 @@ impl Sync<'_> {
             .await?)
     }
 
+    /// As the newest revision was applied; a helm that knows one way only need not be told.
+    async fn apply_method(&self) -> Result<ApplyMethod, Failure> {
+        match &self.revision {
+            Some(revision) if self.tools.helm()?.version().await?.is_4() => {
+                Ok(self.tools.cluster.apply_method(revision).await?)
+            }
+            Some(_) | None => Ok(ApplyMethod::Client),
+        }
+    }
+
     async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
         let (tools, release) = (self.tools, self.facts.release.as_str());
+        let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
         let (chart, values) = self.chart.ready(tools, release).await?;
         let chart = helm::Chart {
@@ -269,7 +280,7 @@ impl Sync<'_> {
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
         tools.cluster.record_intent(release, &intent).await?;
-        let upgraded = tools.helm()?.upgrade(chart, &labels, self.cancel).await;
+        let upgraded = tools.helm()?.upgrade(chart, &labels, method, self.cancel).await;
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
             Err(error) => {

@@ -5,8 +5,9 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::values::section::Maintenance;
 use serde_json::json;
+use testbed::part::Part;
 
-use super::world::{CHART, World};
+use super::world::{CHART, World, with_each_helm};
 
 fn synced(action: SyncAction, revision: u32) -> Synced {
     Synced { action, revision }
@@ -14,180 +15,314 @@ fn synced(action: SyncAction, revision: u32) -> Synced {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_is_made_kept_recorded_upgraded_and_removed() {
-    let mut world = World::new("life").await;
-    world.simple_module().await;
-    let shown = |world: &World| world.kubectl("get configmap shown -o=jsonpath={.data.x}:{.metadata.labels.heritage}");
+    with_each_helm(async |helm| {
+        let mut world = World::with("life", helm).await;
+        world.simple_module().await;
+        let shown =
+            |world: &World| world.kubectl("get configmap shown -o=jsonpath={.data.x}:{.metadata.labels.heritage}");
 
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Upgraded, 1))
-    );
-    assert_eq!(shown(&world), "a:addon-operator");
-    assert_eq!(world.helm_calls(), ["upgrade"]);
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Upgraded, 1))
+        );
+        assert_eq!(shown(&world), "a:addon-operator");
+        assert_eq!(world.helm_calls(), ["upgrade"]);
 
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Unchanged, 1))
-    );
-    world.restart().await;
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Unchanged, 1))
-    );
-    assert_eq!(world.helm_calls(), ["upgrade"], "nothing changed costs nothing");
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Unchanged, 1))
+        );
+        world.restart().await;
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Unchanged, 1))
+        );
+        assert_eq!(world.helm_calls(), ["upgrade"], "nothing changed costs nothing");
 
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a", "y": 1}})).await,
-        Ok(synced(SyncAction::Recorded, 1))
-    );
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a", "y": 1}})).await,
-        Ok(synced(SyncAction::Unchanged, 1))
-    );
-    assert_eq!(world.helm_calls(), ["upgrade", "template"]);
-    assert_eq!(world.history(), "1:deployed");
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a", "y": 1}})).await,
+            Ok(synced(SyncAction::Recorded, 1))
+        );
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a", "y": 1}})).await,
+            Ok(synced(SyncAction::Unchanged, 1))
+        );
+        assert_eq!(world.helm_calls(), ["upgrade", "template"]);
+        assert_eq!(world.history(), "1:deployed");
 
-    assert_eq!(
-        world.sync(json!({"one": {"x": "b"}})).await,
-        Ok(synced(SyncAction::Upgraded, 2))
-    );
-    assert_eq!(shown(&world), "b:addon-operator");
-    assert_eq!(world.history(), "1:superseded 2:deployed");
-    assert_eq!(
-        world.sync(json!({"one": {"x": "b"}})).await,
-        Ok(synced(SyncAction::Unchanged, 2))
-    );
+        assert_eq!(
+            world.sync(json!({"one": {"x": "b"}})).await,
+            Ok(synced(SyncAction::Upgraded, 2))
+        );
+        assert_eq!(shown(&world), "b:addon-operator");
+        assert_eq!(world.history(), "1:superseded 2:deployed");
+        assert_eq!(
+            world.sync(json!({"one": {"x": "b"}})).await,
+            Ok(synced(SyncAction::Unchanged, 2))
+        );
 
-    world.delete().await.unwrap();
-    assert_eq!(world.history(), "");
-    assert_eq!(world.kubectl("get configmap -l heritage=addon-operator -o=name"), "");
-    let calls = world.helm_calls().len();
-    world.delete().await.unwrap();
-    assert_eq!(world.helm_calls().len(), calls, "an absent release needs no helm");
+        world.delete().await.unwrap();
+        assert_eq!(world.history(), "");
+        assert_eq!(world.kubectl("get configmap -l heritage=addon-operator -o=name"), "");
+        let calls = world.helm_calls().len();
+        world.delete().await.unwrap();
+        assert_eq!(world.helm_calls().len(), calls, "an absent release needs no helm");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_is_gone_or_disowned_is_restored() {
-    let mut world = World::new("absent").await;
-    world.simple_module().await;
-    let values = || json!({"one": {"x": "a"}});
-    world.sync(values()).await.unwrap();
-    world.kubectl("delete configmap shown");
-    assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 2)));
-    assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "a");
-    world.kubectl("label configmap shown heritage-");
-    assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 3)));
-    assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Unchanged, 3)));
+    with_each_helm(async |helm| {
+        let mut world = World::with("absent", helm).await;
+        world.simple_module().await;
+        let values = || json!({"one": {"x": "a"}});
+        world.sync(values()).await.unwrap();
+        world.kubectl("delete configmap shown");
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 2)));
+        assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "a");
+        world.kubectl("label configmap shown heritage-");
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 3)));
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Unchanged, 3)));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_who_upgrades_by_hand_is_noticed() {
-    let mut world = World::new("hand").await;
-    world.simple_module().await;
-    let values = || json!({"one": {"x": "a"}});
-    world.sync(values()).await.unwrap();
-    let dir = world.module_dir().display().to_string();
-    world.helm_by_hand(&["upgrade", "one", &dir, "--set", "one.x=hand"]);
-    assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "hand");
-    assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 3)));
-    assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "a");
+    with_each_helm(async |helm| {
+        let mut world = World::with("hand", helm).await;
+        world.simple_module().await;
+        let values = || json!({"one": {"x": "a"}});
+        world.sync(values()).await.unwrap();
+        let dir = world.module_dir().display().to_string();
+        world.helm_by_hand(&["upgrade", "one", &dir, "--set", "one.x=hand"]);
+        assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "hand");
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 3)));
+        assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "a");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chart_that_does_not_render_changes_nothing_and_recovers() {
-    let mut world = World::new("render").await;
-    world.simple_module().await;
-    let values = || json!({"one": {"x": "a"}});
-    world.sync(values()).await.unwrap();
-    world
-        .module("one", &[("templates/b.yaml", "{{ fail \"no way\" }}")])
-        .await;
-    let failure = world.sync(values()).await.unwrap_err();
-    assert_eq!(failure.class, Class::Invalid);
-    assert!(
-        failure.report.contains("'one'") && failure.report.contains("no way"),
-        "{failure}"
-    );
-    assert_eq!(world.history(), "1:deployed");
-    world.module("one", &[("templates/b.yaml", "")]).await;
-    assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Recorded, 1)));
+    with_each_helm(async |helm| {
+        let mut world = World::with("render", helm).await;
+        world.simple_module().await;
+        let values = || json!({"one": {"x": "a"}});
+        world.sync(values()).await.unwrap();
+        world
+            .module("one", &[("templates/b.yaml", "{{ fail \"no way\" }}")])
+            .await;
+        let failure = world.sync(values()).await.unwrap_err();
+        assert_eq!(failure.class, Class::Invalid);
+        assert!(
+            failure.report.contains("'one'") && failure.report.contains("no way"),
+            "{failure}"
+        );
+        assert_eq!(world.history(), "1:deployed");
+        world.module("one", &[("templates/b.yaml", "")]).await;
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Recorded, 1)));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_object_fails_the_release_and_its_repair_succeeds() {
-    let mut world = World::new("refused").await;
-    let bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}\n";
-    world
-        .module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", bad)])
-        .await;
-    let failure = world.sync(json!({})).await.unwrap_err();
-    assert_eq!(failure.class, Class::Refused, "{failure}");
-    assert!(failure.report.contains("Bad_Name"), "{failure}");
-    assert_eq!(world.history(), "1:failed");
-    world.simple_module().await;
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Upgraded, 2))
-    );
+    with_each_helm(async |helm| {
+        let mut world = World::with("refused", helm).await;
+        let bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name}\n";
+        world
+            .module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", bad)])
+            .await;
+        let failure = world.sync(json!({})).await.unwrap_err();
+        assert_eq!(failure.class, Class::Refused, "{failure}");
+        assert!(failure.report.contains("Bad_Name"), "{failure}");
+        assert_eq!(world.history(), "1:failed");
+        world.simple_module().await;
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Upgraded, 2))
+        );
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_without_a_chart_file_gets_a_chart_and_one_without_templates_none() {
-    let mut world = World::new("made").await;
-    world.module("one", &[("hooks/.keep", "")]).await;
-    assert_eq!(world.sync(json!({})).await, Ok(synced(SyncAction::Unchanged, 0)));
-    assert!(world.helm_calls().is_empty());
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata: {x: \"{{ .Chart.Name }}\"}\n";
-    world.module("one", &[("templates/a.yaml", template)]).await;
-    assert_eq!(world.sync(json!({})).await, Ok(synced(SyncAction::Upgraded, 1)));
-    assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "one");
+    with_each_helm(async |helm| {
+        let mut world = World::with("made", helm).await;
+        world.module("one", &[("hooks/.keep", "")]).await;
+        assert_eq!(world.sync(json!({})).await, Ok(synced(SyncAction::Unchanged, 0)));
+        assert!(world.helm_calls().is_empty());
+        let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata: {x: \"{{ .Chart.Name }}\"}\n";
+        world.module("one", &[("templates/a.yaml", template)]).await;
+        assert_eq!(world.sync(json!({})).await, Ok(synced(SyncAction::Upgraded, 1)));
+        assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "one");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_release_is_refused_by_name_and_never_touched() {
-    let mut world = World::new("foreign").await;
-    world.simple_module().await;
-    let dir = world.module_dir().display().to_string();
-    world.helm_by_hand(&["install", "one", &dir, "--set", "one.x=theirs"]);
-    let before = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
-    for failure in [
-        world.sync(json!({"one": {"x": "a"}})).await.unwrap_err(),
-        world.delete().await.unwrap_err(),
-    ] {
-        assert_eq!(failure.class, Class::Refused);
-        assert!(failure.report.contains("'one'"), "{failure}");
-    }
-    assert!(world.helm_calls().is_empty());
-    let after = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
-    assert_eq!(before, after);
-    assert!(
-        world
-            .tools
-            .cluster
-            .list_releases()
-            .await
-            .unwrap()
-            .iter()
-            .all(|release| !release.newest.ours)
-    );
+    with_each_helm(async |helm| {
+        let mut world = World::with("foreign", helm).await;
+        world.simple_module().await;
+        let dir = world.module_dir().display().to_string();
+        world.helm_by_hand(&["install", "one", &dir, "--set", "one.x=theirs"]);
+        let before = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
+        for failure in [
+            world.sync(json!({"one": {"x": "a"}})).await.unwrap_err(),
+            world.delete().await.unwrap_err(),
+        ] {
+            assert_eq!(failure.class, Class::Refused);
+            assert!(failure.report.contains("'one'"), "{failure}");
+        }
+        assert!(world.helm_calls().is_empty());
+        let after = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
+        assert_eq!(before, after);
+        assert!(
+            world
+                .tools
+                .cluster
+                .list_releases()
+                .await
+                .unwrap()
+                .iter()
+                .all(|release| !release.newest.ours)
+        );
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_of_the_original_is_adopted() {
-    let mut world = World::new("adopted").await;
+    with_each_helm(async |helm| {
+        let mut world = World::with("adopted", helm).await;
+        world.simple_module().await;
+        let dir = world.module_dir().display().to_string();
+        let labels =
+            "moduleChecksum=0123456789abcdef0123456789abcdef,maintenance.deckhouse.io/no-resource-reconciliation=false";
+        world.helm_by_hand(&["install", "one", &dir, "--set", "one.x=a", "--labels", labels]);
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Upgraded, 2))
+        );
+        assert_eq!(
+            world.sync(json!({"one": {"x": "a"}})).await,
+            Ok(synced(SyncAction::Unchanged, 2))
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_get_our_labels_and_helm_hooks_do_not() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("labels", helm).await;
+        let hook =
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hooked, annotations: {helm.sh/hook: post-install}}\n";
+        world.module("one", &[("templates/hook.yaml", hook)]).await;
+        world.simple_module().await;
+        world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+        let labelled = world.kubectl("get configmap -l heritage=addon-operator -o=name");
+        assert_eq!(labelled, "configmap/shown\n");
+        assert_eq!(applied_by(&world), "Update", "with every helm");
+        assert_eq!(world.kubectl("get configmap hooked -o=name"), "configmap/hooked\n");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chart_that_makes_nothing_is_a_release_of_nothing() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("nothing", helm).await;
+        let template = "{{ if .Values.one.on }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\n{{ end }}\n";
+        world
+            .module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", template)])
+            .await;
+        let values = |on: bool| json!({"one": {"on": on}});
+        assert_eq!(world.sync(values(false)).await, Ok(synced(SyncAction::Upgraded, 1)));
+        assert_eq!(world.sync(values(false)).await, Ok(synced(SyncAction::Unchanged, 1)));
+        assert_eq!(world.sync(values(true)).await, Ok(synced(SyncAction::Upgraded, 2)));
+        assert_eq!(world.kubectl("get configmap shown -o=name"), "configmap/shown\n");
+        assert_eq!(world.sync(values(false)).await, Ok(synced(SyncAction::Upgraded, 3)));
+        assert_eq!(world.kubectl("get configmap -l heritage=addon-operator -o=name"), "");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_our_post_renderer_refuses_is_told_in_its_words() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("complaint", helm).await;
+        let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown, labels: [a]}\n";
+        world
+            .module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", template)])
+            .await;
+        let failure = world.sync(json!({})).await.unwrap_err();
+        assert_eq!(failure.class, Class::Invalid);
+        let said = "ConfigMap/shown has metadata.labels that is no map";
+        assert!(failure.report.contains(said), "{failure}");
+    })
+    .await;
+}
+
+/// By whom the fields that helm set in the object were worked out.
+fn applied_by(world: &World) -> String {
+    world.kubectl(
+        "get configmap shown --show-managed-fields -o=jsonpath={.metadata.managedFields[?(@.manager==\"helm\")].operation}",
+    )
+}
+
+/// Somebody else owns the field from now on.
+fn edit_by_hand(world: &World) {
+    world.kubectl("patch configmap shown --field-manager=somebody --type=merge --patch={\"data\":{\"x\":\"hand\"}}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_helm_keeps_the_way_in_which_objects_are_applied() {
+    let mut world = World::with("method", Part::Helm3).await;
+    world.simple_module().await;
+    let mut revision = 0;
+    for (helm, x) in [
+        (Part::Helm3, "a"),
+        (Part::Helm4, "b"),
+        (Part::Helm3, "c"),
+        (Part::Helm4, "d"),
+    ] {
+        world.change_helm(helm).await;
+        if revision > 0 {
+            edit_by_hand(&world);
+        }
+        revision += 1;
+        let outcome = world.sync(json!({"one": {"x": x}})).await;
+        assert_eq!(outcome, Ok(synced(SyncAction::Upgraded, revision)), "{helm}");
+        assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), x, "{helm}");
+        assert_eq!(applied_by(&world), "Update", "{helm}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_the_api_server_applied_stays_so_whoever_edited_it() {
+    let mut world = World::with("server-side", Part::Helm4).await;
     world.simple_module().await;
     let dir = world.module_dir().display().to_string();
-    let labels =
-        "moduleChecksum=0123456789abcdef0123456789abcdef,maintenance.deckhouse.io/no-resource-reconciliation=false";
-    world.helm_by_hand(&["install", "one", &dir, "--set", "one.x=a", "--labels", labels]);
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Upgraded, 2))
-    );
-    assert_eq!(
-        world.sync(json!({"one": {"x": "a"}})).await,
-        Ok(synced(SyncAction::Unchanged, 2))
-    );
+    world.helm_by_hand(&[
+        "install",
+        "one",
+        &dir,
+        "--set",
+        "one.x=a",
+        "--labels",
+        "moduleChecksum=0123456789abcdef0123456789abcdef",
+    ]);
+    assert_eq!(applied_by(&world), "Apply");
+    edit_by_hand(&world);
+    let outcome = world.sync(json!({"one": {"x": "b"}})).await;
+    assert_eq!(outcome, Ok(synced(SyncAction::Upgraded, 2)));
+    assert_eq!(world.kubectl("get configmap shown -o=jsonpath={.data.x}"), "b");
+    assert_eq!(applied_by(&world), "Apply");
 }
 
 #[tokio::test(flavor = "multi_thread")]

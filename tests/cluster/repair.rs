@@ -15,7 +15,7 @@ use testbed::wait::wait_until;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{CHART, PATIENCE, TEMPLATE, World, document};
+use super::world::{CHART, PATIENCE, TEMPLATE, World, document, with_each_helm};
 
 /// A helm hook that never ends: there is no node for its pod.
 const ENDLESS: &str = "apiVersion: batch/v1
@@ -72,81 +72,93 @@ async fn endless_module(world: &mut World) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_install_that_was_killed_is_repaired_by_the_next_start() {
-    let mut world = World::new("pending-install").await;
-    endless_module(&mut world).await;
-    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
-    world.module("one", &[("templates/hook.yaml", "")]).await;
-    let synced = world.sync(json!({"one": {"x": "a"}})).await;
-    assert_eq!(
-        synced,
-        Ok(Synced {
-            action: SyncAction::Upgraded,
-            revision: 2
-        })
-    );
-    assert_eq!(world.history(), "1:superseded 2:deployed");
-    assert!(!world.helm_calls().contains(&"uninstall".to_owned()));
-    assert_eq!(world.tools.cluster.intent("one").await.unwrap(), None);
+    with_each_helm(async |helm| {
+        let mut world = World::with("pending-install", helm).await;
+        endless_module(&mut world).await;
+        kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+        world.module("one", &[("templates/hook.yaml", "")]).await;
+        let synced = world.sync(json!({"one": {"x": "a"}})).await;
+        assert_eq!(
+            synced,
+            Ok(Synced {
+                action: SyncAction::Upgraded,
+                revision: 2
+            })
+        );
+        assert_eq!(world.history(), "1:superseded 2:deployed");
+        assert!(!world.helm_calls().contains(&"uninstall".to_owned()));
+        assert_eq!(world.tools.cluster.intent("one").await.unwrap(), None);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_was_killed_is_repaired_without_touching_what_runs() {
-    let mut world = World::new("pending-upgrade").await;
-    world.simple_module().await;
-    world.sync(json!({"one": {"x": "a"}})).await.unwrap();
-    let uid = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}");
-    endless_module(&mut world).await;
-    kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
-    world.module("one", &[("templates/hook.yaml", "")]).await;
-    let synced = world.sync(json!({"one": {"x": "c"}})).await;
-    assert_eq!(
-        synced,
-        Ok(Synced {
-            action: SyncAction::Upgraded,
-            revision: 3
-        })
-    );
-    assert_eq!(world.history(), "1:superseded 2:failed 3:deployed");
-    let now = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}:{.data.x}");
-    assert_eq!(now, format!("{uid}:c"), "the object is still the same one");
+    with_each_helm(async |helm| {
+        let mut world = World::with("pending-upgrade", helm).await;
+        world.simple_module().await;
+        world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+        let uid = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}");
+        endless_module(&mut world).await;
+        kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
+        world.module("one", &[("templates/hook.yaml", "")]).await;
+        let synced = world.sync(json!({"one": {"x": "c"}})).await;
+        assert_eq!(
+            synced,
+            Ok(Synced {
+                action: SyncAction::Upgraded,
+                revision: 3
+            })
+        );
+        assert_eq!(world.history(), "1:superseded 2:failed 3:deployed");
+        let now = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}:{.data.x}");
+        assert_eq!(now, format!("{uid}:c"), "the object is still the same one");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_install_can_be_removed() {
-    let mut world = World::new("pending-delete").await;
-    endless_module(&mut world).await;
-    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
-    world.restart().await;
-    world.delete().await.unwrap();
-    assert_eq!(world.history(), "");
+    with_each_helm(async |helm| {
+        let mut world = World::with("pending-delete", helm).await;
+        endless_module(&mut world).await;
+        kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+        world.restart().await;
+        world.delete().await.unwrap();
+        assert_eq!(world.history(), "");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
-    let mut world = World::new("anothers").await;
-    endless_module(&mut world).await;
-    kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
-    world.tools.cluster.clear_intent("one").await.unwrap();
-    world.module("one", &[("templates/hook.yaml", "")]).await;
-    let failure = world.sync(json!({"one": {"x": "a"}})).await.unwrap_err();
-    assert_eq!(failure.class, Class::Unavailable);
-    assert!(failure.report.contains("another helm"), "{failure}");
-    assert_eq!(world.delete().await.unwrap_err().class, Class::Unavailable);
-    assert_eq!(world.history(), "1:pending-install");
+    with_each_helm(async |helm| {
+        let mut world = World::with("anothers", helm).await;
+        endless_module(&mut world).await;
+        kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
+        world.tools.cluster.clear_intent("one").await.unwrap();
+        world.module("one", &[("templates/hook.yaml", "")]).await;
+        let failure = world.sync(json!({"one": {"x": "a"}})).await.unwrap_err();
+        assert_eq!(failure.class, Class::Unavailable);
+        assert!(failure.report.contains("another helm"), "{failure}");
+        assert_eq!(world.delete().await.unwrap_err().class, Class::Unavailable);
+        assert_eq!(world.history(), "1:pending-install");
 
-    // Helm writes whole seconds, and at least one has passed when the clock shows another.
-    world.allow_helm(Duration::from_secs(1)).await;
-    let runtime = tokio::runtime::Handle::current();
-    let synced = tokio::task::block_in_place(|| {
-        wait_until(PATIENCE, "the helm timeout to pass", || {
-            runtime.block_on(world.sync(json!({"one": {"x": "a"}}))).map(Some)
-        })
-    });
-    assert_eq!(
-        synced.unwrap(),
-        Synced {
-            action: SyncAction::Upgraded,
-            revision: 2
-        }
-    );
+        // Helm writes whole seconds, and at least one has passed when the clock shows another.
+        world.allow_helm(Duration::from_secs(1)).await;
+        let runtime = tokio::runtime::Handle::current();
+        let synced = tokio::task::block_in_place(|| {
+            wait_until(PATIENCE, "the helm timeout to pass", || {
+                runtime.block_on(world.sync(json!({"one": {"x": "a"}}))).map(Some)
+            })
+        });
+        assert_eq!(
+            synced.unwrap(),
+            Synced {
+                action: SyncAction::Upgraded,
+                revision: 2
+            }
+        );
+    })
+    .await;
 }

@@ -31,23 +31,38 @@ pub(crate) struct World {
     pub(crate) namespace: Namespace<'static>,
     pub(crate) tools: Arc<Tools>,
     dir: TempDir,
+    helm: Part,
     helm_timeout: Duration,
     /// What a sync is told about the hands in which the objects are.
     pub(crate) maintenance: Maintenance,
 }
 
+/// Plays a test with helm 3, then with helm 4.
+pub(crate) async fn with_each_helm(test: impl AsyncFn(Part)) {
+    test(Part::Helm3).await;
+    test(Part::Helm4).await;
+}
+
 impl World {
+    /// For what has nothing to do with helm.
     pub(crate) async fn new(prefix: &str) -> Self {
-        let namespace = testbed::shared::plane().namespace(prefix).unwrap();
+        Self::with(prefix, Part::Helm3).await
+    }
+
+    pub(crate) async fn with(prefix: &str, helm: Part) -> Self {
+        let namespace = testbed::shared::plane()
+            .namespace(&format!("{prefix}-{}", helm.name()))
+            .unwrap();
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("modules")).unwrap();
         fs::create_dir(dir.path().join("global-hooks")).unwrap();
         let helm_timeout = Duration::from_mins(20);
-        let tools = tools(&namespace, dir.path(), helm_timeout).await;
+        let tools = tools(&namespace, dir.path(), helm, helm_timeout).await;
         Self {
             namespace,
             tools,
             dir,
+            helm,
             helm_timeout,
             maintenance: Maintenance::Managed,
         }
@@ -61,7 +76,13 @@ impl World {
 
     /// The same place after a restart: nothing that was in memory is left.
     pub(crate) async fn restart(&mut self) {
-        self.tools = tools(&self.namespace, self.dir.path(), self.helm_timeout).await;
+        self.tools = tools(&self.namespace, self.dir.path(), self.helm, self.helm_timeout).await;
+    }
+
+    /// A restart with another helm.
+    pub(crate) async fn change_helm(&mut self, helm: Part) {
+        self.helm = helm;
+        self.restart().await;
     }
 
     /// Writes files of a module; they replace those of the same name.
@@ -144,9 +165,9 @@ impl World {
 
     /// Helm as a person would call it.
     pub(crate) fn helm_by_hand(&self, arguments: &[&str]) -> String {
-        let plane = self.namespace.plane();
-        let output = testbed::process::command(plane.program(Part::Helm3))
+        let output = testbed::process::command(testbed::shared::program(self.helm))
             .args(arguments)
+            .env("HOME", self.dir.path())
             .args([
                 "--kubeconfig".as_ref(),
                 self.namespace.kubeconfig(User::Admin).as_os_str(),
@@ -176,13 +197,13 @@ pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";
 pub(crate) const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
 
-async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) -> Arc<Tools> {
+async fn tools(namespace: &Namespace<'_>, dir: &Path, helm: Part, helm_timeout: Duration) -> Arc<Tools> {
     let place = Place {
         dir,
         tmp_files: TmpFiles::Kept,
         namespace: namespace.name(),
         kubeconfig: namespace.kubeconfig(User::Operator),
-        helm: logging_helm(namespace, dir),
+        helm: logging_helm(helm, dir),
         helm_timeout,
         post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),
         environment: &[],
@@ -191,13 +212,13 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, helm_timeout: Duration) ->
 }
 
 /// The real helm behind a script that writes down how it was called.
-fn logging_helm(namespace: &Namespace<'_>, dir: &Path) -> PathBuf {
-    let (script, log) = (dir.join("helm"), dir.join("helm.log"));
+fn logging_helm(helm: Part, dir: &Path) -> PathBuf {
+    let (script, log) = (dir.join(helm.name()), dir.join("helm.log"));
     if script.exists() {
         // Another file of the same name would be another helm.
         return script;
     }
-    let helm = namespace.plane().program(Part::Helm3);
+    let helm = testbed::shared::program(helm);
     let text = format!(
         "#!/bin/sh\necho \"$$ $*\" >>{}\nexec {} \"$@\"\n",
         log.display(),

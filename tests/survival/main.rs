@@ -22,14 +22,16 @@ mod stage;
 mod world;
 
 use plan::{ROUNDS, Seed};
+use testbed::part::Part;
 use world::World;
 
-/// Kills an operator once while it installs, and then at each round of its world.
+/// Kills an operator once while it installs, and then at each round of its world. Every other world has helm 4.
 fn survive(number: usize) {
     let seed = Seed::of_this_run();
-    let mut world = World::build();
+    let helm = [Part::Helm3, Part::Helm4][number % 2];
+    let mut world = World::build(helm);
     for (round, kill) in seed.kills(number).into_iter().enumerate() {
-        let told = format!("SURVIVAL_SEED={seed}, world {number}, round {round}: {kill}");
+        let told = format!("SURVIVAL_SEED={seed}, world {number} with {helm}, round {round}: {kill}");
         let died = world.kill(&kill).map_err(|error| format!("{told}: {error:#}")).unwrap();
         eprintln!("{told}; {died}");
         world

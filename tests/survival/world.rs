@@ -104,22 +104,22 @@ struct Remains {
 }
 
 impl World {
-    pub(crate) fn build() -> Self {
-        Self::try_build(shared::plane()).unwrap()
+    pub(crate) fn build(helm: Part) -> Self {
+        Self::try_build(shared::plane(), helm).unwrap()
     }
 
-    fn try_build(plane: &'static ControlPlane) -> anyhow::Result<Self> {
+    fn try_build(plane: &'static ControlPlane, helm: Part) -> anyhow::Result<Self> {
         let files: Vec<File> = modules::FILES.into_iter().chain(SCRIBE).collect();
         let stage = Stage::build(plane, "survival", &files)?;
         let notes = stage.folder().join("notes");
         fs::create_dir(&notes)?;
+        let real = shared::program(helm);
         let helm = stage.folder().join("watched-helm");
-        let real = plane.program(Part::Helm3);
         let text = WATCHED_HELM.replace("@NOTES@", &notes.display().to_string());
         fs::write(&helm, text.replace("@HELM@", &real.display().to_string()))?;
         fs::set_permissions(&helm, PermissionsExt::from_mode(0o755))?;
         let stage = stage.with("HELM_BIN", helm).with("SURVIVAL_NOTES", &notes);
-        let stranger = install_stranger(&stage)?;
+        let stranger = install_stranger(&stage, &real)?;
         let wanted = Wanted {
             profile: 0,
             audit: true,
@@ -357,7 +357,7 @@ impl World {
 const STRANGER: &str = "stranger";
 
 /// A release that somebody else made with helm.
-fn install_stranger(stage: &Stage<'_>) -> anyhow::Result<(Release, String)> {
+fn install_stranger(stage: &Stage<'_>, helm: &Path) -> anyhow::Result<(Release, String)> {
     let chart = stage.folder().join(STRANGER);
     fs::create_dir_all(chart.join("templates"))?;
     fs::write(
@@ -366,7 +366,7 @@ fn install_stranger(stage: &Stage<'_>) -> anyhow::Result<(Release, String)> {
     )?;
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stranger}\n";
     fs::write(chart.join("templates/object.yaml"), template)?;
-    let mut helm = process::command(stage.plane().program(Part::Helm3));
+    let mut helm = process::command(helm);
     helm.args(["install", STRANGER]).arg(&chart);
     helm.env("KUBECONFIG", stage.namespace().kubeconfig(User::Admin))
         .env("HOME", stage.folder().join("home"));

@@ -82,6 +82,23 @@ impl fmt::Display for Status {
     }
 }
 
+/// Who works out what changes in an object. A release stays with the one that it was first applied by, whichever helm
+/// comes to work on it: a change in between leaves fields with two owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplyMethod {
+    /// Helm, by comparing two manifests and the object: all that helm 3 knows, and what new releases get.
+    Client,
+    /// The API server, by the owners of the fields; helm 4 can do so.
+    Server,
+}
+
+impl ApplyMethod {
+    /// Reads helm 4's word; helm 3 writes none.
+    pub fn parse(word: &str) -> Self {
+        if word == "ssa" { Self::Server } else { Self::Client }
+    }
+}
+
 /// The newest revision of a release, as far as its labels tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Newest {

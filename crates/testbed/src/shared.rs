@@ -4,11 +4,14 @@
 //! binary starts one for itself at the first use. It is never dropped, because statics are not: its programs die with
 //! the process, and its folder is swept by the next start.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use thiserror::Error;
 
 use crate::environment;
+use crate::find::{FindError, Finder, is_executable};
+use crate::part::Part;
 use crate::plane::launch::StartError;
 use crate::plane::{ControlPlane, JoinError, Options};
 use crate::report;
@@ -19,6 +22,8 @@ pub enum SharedError {
     Join(#[from] JoinError),
     #[error("cannot start the control plane of this test run")]
     Start(#[from] StartError),
+    #[error("cannot find a program for this test run")]
+    Find(#[from] FindError),
 }
 
 /// The shared control plane. Its pods stay pending unless the run was given others.
@@ -32,6 +37,23 @@ pub fn plane() -> &'static ControlPlane {
     match PLANE.get_or_init(find) {
         Ok(plane) => plane,
         Err(error) => panic!("{}", report::chain(error)),
+    }
+}
+
+/// A program for tests with the shared control plane, also one that it does not come with.
+///
+/// # Panics
+///
+/// If it is neither there nor can be built, for the same reason as [`plane`].
+#[expect(clippy::panic, reason = "called by tests, which have no better way to end")]
+pub fn program(part: Part) -> PathBuf {
+    let provided = plane().program(part);
+    if is_executable(&provided) {
+        return provided;
+    }
+    match Finder::from_environment().find(&[part]) {
+        Ok(mut tools) => tools.remove(&part).map_or(provided, |found| found.file),
+        Err(error) => panic!("{}", report::chain(&SharedError::Find(error))),
     }
 }
 

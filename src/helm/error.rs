@@ -1,0 +1,84 @@
+//! Why a call of helm brought nothing, and what a person can do about it. Never shows values.
+
+use std::io;
+use std::path::PathBuf;
+
+use addon_core::failure::{Class, Failure};
+use thiserror::Error;
+
+use super::{NEWEST_MAJOR, OLDEST, outcry};
+use crate::process::{Exit, Finished, ProcessError};
+use crate::report::Chain;
+
+/// Why a call brought nothing.
+#[derive(Debug, Error)]
+pub enum HelmError {
+    #[error("cannot run helm")]
+    Process(#[source] ProcessError),
+    #[error("{} is {found}, which addon-operator cannot work with", binary.display())]
+    Unsuitable { binary: PathBuf, found: String },
+    #[error("cannot {action} release '{release}': helm: {message}")]
+    Failed {
+        action: &'static str,
+        release: String,
+        message: String,
+        class: Class,
+        hint: Option<String>,
+    },
+    #[error("cannot read what helm printed for release '{release}'")]
+    Output { release: String, source: serde_json::Error },
+    #[error("cannot prepare a helm call")]
+    Prepare(#[source] io::Error),
+}
+
+impl From<HelmError> for Failure {
+    fn from(error: HelmError) -> Self {
+        let report = Chain(&error).to_string();
+        match error {
+            HelmError::Process(ProcessError::Start { hint, .. }) => {
+                let failure = Self::new(Class::Invalid, report);
+                let failure = hint.into_iter().fold(failure, Self::hint);
+                failure.hint(suitable())
+            }
+            HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
+            HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
+            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
+                Self::new(Class::Defect, report)
+            }
+            HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(suitable()),
+            HelmError::Failed { class, hint, .. } => hint.into_iter().fold(Self::new(class, report), Self::hint),
+            HelmError::Prepare(_) => Self::new(Class::Unavailable, report),
+        }
+    }
+}
+
+/// What a person can do about a helm that will not do.
+fn suitable() -> String {
+    format!("install helm {OLDEST} or later, up to helm {NEWEST_MAJOR}, or name it in HELM_BIN")
+}
+
+/// `complaint` is what our post-renderer had to say, where helm does not repeat it.
+pub(super) fn failed(action: &'static str, release: &str, finished: &Finished, complaint: &str) -> HelmError {
+    let stderr = finished.stderr.text();
+    let outcry::Reading {
+        class,
+        mut message,
+        hint,
+    } = outcry::read(&stderr);
+    if !complaint.is_empty() {
+        message = format!("{message}: {complaint}");
+    }
+    // A helm that was killed says nothing, and what it said before is no error.
+    let (class, message) = match finished.exit {
+        exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
+        exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),
+        Exit::Code(_) => (class, message),
+    };
+    HelmError::Failed {
+        action,
+        release: release.to_owned(),
+        message,
+        class,
+        hint,
+    }
+}
