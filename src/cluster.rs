@@ -9,6 +9,7 @@ pub mod config_map;
 pub mod difference;
 pub mod drift;
 pub mod error;
+pub mod events;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod monitor;
