@@ -3,6 +3,7 @@
 //! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules; that a
 //! cluster cannot be reached is no reason to end, that a directory does not exist is one.
 
+pub mod announcing;
 pub mod check;
 mod config_events;
 pub mod findings;
@@ -40,6 +41,7 @@ use crate::mailbox::mailbox;
 use crate::mailbox::replies::Replies;
 use crate::meters::Meters;
 use crate::notices::Notices;
+use crate::notices::announcements::Announcer;
 use crate::process::Spawner;
 use crate::report::Report;
 use crate::serve::debug::modules::Charts;
@@ -47,7 +49,9 @@ use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
 use crate::serve::{Loop, pulse};
-use crate::settings::{ConfigurationError, Environment, HooksArgs, Machine, Program, Settings, StartArgs, Work};
+use crate::settings::{
+    ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
+};
 use crate::telemetry::{self, LevelHandle};
 use config_events::ConfigEvents;
 use parts::Parts;
@@ -168,6 +172,7 @@ async fn build(
     let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
     let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
     outside.monitors.get_or_init(|| monitors.clone());
+    let notices = notices(settings, &cluster, &meters, parts);
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
@@ -180,7 +185,7 @@ async fn build(
         spawner,
         catalogue: watch::channel(Arc::new(found.catalogue)).1,
         tmp,
-        config_map: config_map.clone(),
+        config_map,
         script_deadline: settings.hooks.timeout,
         relay: start::relay(settings),
         holds: jobs::release::holds::Holds::default(),
@@ -192,10 +197,32 @@ async fn build(
         jobs::run(job, Arc::clone(&tools), cancel)
     };
     let operator = Operator::new(seed(), start::policy(settings, environment));
-    let notices = Notices::new(meters, start::mode(settings), config_map);
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
+}
+
+/// Where notices go: with modules also to those who look at the cluster, unless nobody wants that.
+fn notices(settings: &Settings, cluster: &Cluster, meters: &Arc<Meters>, parts: &mut Parts) -> Notices {
+    let mode = start::mode(settings);
+    let Work::Modules(modules) = &settings.work else {
+        return Notices::new(Arc::clone(meters), mode, String::new());
+    };
+    let notices = Notices::new(Arc::clone(meters), mode, modules.config_map.clone());
+    match modules.events {
+        Events::Left => notices,
+        Events::Told => {
+            let (announcer, announcements) = Announcer::new(Arc::clone(meters));
+            let writer = announcing::Writer {
+                cluster: cluster.clone(),
+                config_map: modules.config_map.clone(),
+                pod: settings.pod_name.clone(),
+                meters: Arc::clone(meters),
+            };
+            parts.spawn("the writer of Kubernetes Events", writer.run(announcements));
+            notices.announced_by(announcer)
+        }
+    }
 }
 
 /// What is answered from outside, also before there is a cluster.

@@ -10,6 +10,7 @@ pub mod crds;
 pub mod difference;
 pub mod drift;
 pub mod error;
+pub mod events;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod monitor;

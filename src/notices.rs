@@ -1,9 +1,11 @@
-//! How the operator's notices become log records and metrics: the one place that does either.
+//! How the operator's notices become log records, metrics and announcements to the cluster: the one place that does any.
 //!
 //! Messages are constant sentences, some of them known to people's alerts; facts are fields. Must never log values,
 //! patches or anything else that a hook was given or gave.
 
+pub mod announcements;
 mod metered;
+pub mod pacing;
 mod records;
 
 use std::sync::Arc;
@@ -15,15 +17,17 @@ use addon_core::operator::policy::Mode;
 use tracing::{debug, error, info, warn};
 
 use crate::meters::Meters;
+use announcements::Announcer;
 use records::{Run, seconds};
 
 /// Where notices go.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Notices {
     meters: Arc<Meters>,
     mode: Mode,
     /// Its name, which the core has no need to know.
     config_map: String,
+    announcer: Option<Announcer>,
 }
 
 impl Notices {
@@ -33,13 +37,26 @@ impl Notices {
             meters,
             mode,
             config_map,
+            announcer: None,
         }
     }
 
-    /// Writes the notice to the log and counts it. It took so long to decide what it is about.
-    pub fn tell(&self, notice: &Notice, decided_in: Duration) {
+    /// The same, which are announced to the cluster, too.
+    #[must_use]
+    pub fn announced_by(self, announcer: Announcer) -> Self {
+        Self {
+            announcer: Some(announcer),
+            ..self
+        }
+    }
+
+    /// Writes the notice to the log, counts it, and announces it if it is news. It took so long to decide what it is about.
+    pub fn tell(&mut self, notice: &Notice, decided_in: Duration) {
         metered::count(notice, &self.meters, decided_in);
         log(notice, self.mode, &self.config_map);
+        if let Some(announcer) = &mut self.announcer {
+            announcer.hear(notice);
+        }
     }
 }
 

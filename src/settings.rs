@@ -109,6 +109,7 @@ pub struct ModuleSettings {
     pub missing_values: MissingValues,
     pub order: Order,
     pub config_map: String,
+    pub events: Events,
     pub helm: HelmSettings,
     pub drift: Drift,
     /// On every object of a release and on CRDs; never empty.
@@ -135,6 +136,13 @@ pub enum Order {
     Relaxed,
     /// They wait until it succeeds.
     Strict,
+}
+
+/// Whether changes of state of modules are told as Kubernetes Events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    Told,
+    Left,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

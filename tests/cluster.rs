@@ -3,6 +3,7 @@
 mod cluster {
     mod campaign;
     mod config_map;
+    mod events;
     mod monitor;
     mod monitor_faults;
     mod monitor_kinds;

@@ -38,7 +38,7 @@ fn told(notices: &[Notice]) -> (Vec<Value>, String) {
         .with_writer(move || sink.clone())
         .finish();
     let meters = Arc::new(Meters::new("own_"));
-    let told = Notices::new(Arc::clone(&meters), Mode::Addons, "settings".to_owned());
+    let mut told = Notices::new(Arc::clone(&meters), Mode::Addons, "settings".to_owned());
     tracing::subscriber::with_default(subscriber, || {
         for notice in notices {
             told.tell(notice, Duration::ZERO);
@@ -243,7 +243,7 @@ fn what_we_cancelled_ourselves_is_no_error() {
 /// What the notices move where we serve hooks alone.
 fn moved_alone(notices: &[Notice]) -> Vec<String> {
     let meters = Arc::new(Meters::of_hooks_alone("own_"));
-    let told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());
+    let mut told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());
     for notice in notices {
         told.tell(notice, Duration::ZERO);
     }
@@ -313,7 +313,7 @@ fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
 #[test]
 fn a_module_that_is_removed_takes_the_metrics_of_its_hooks_along() {
     let meters = Arc::new(Meters::new("own_"));
-    let told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());
+    let mut told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());
     let written = metric::parse(r#"{"name": "size", "set": 1}"#).unwrap();
     for owner in [module("one"), module("two")] {
         meters.apply_hook_metrics(&hook(owner.into()), written.operations.clone());

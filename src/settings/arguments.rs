@@ -51,6 +51,11 @@ pub struct StartArgs {
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     pub config_map: Option<String>,
 
+    /// Tell changes of state of modules as Kubernetes Events [env: ADDON_OPERATOR_EVENTS] [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Cluster")]
+    pub events: Option<String>,
+
     /// Revisions kept per release, 0 for all [env: HELM_HISTORY_MAX] [default: 10]
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_history_max: Option<String>,

@@ -74,14 +74,18 @@ impl Setting {
         self.text().map(PathBuf::from)
     }
 
-    /// As Go reads them.
     pub(super) fn flag(self) -> Result<bool, ConfigurationError> {
+        self.flag_or(false)
+    }
+
+    /// As Go reads them; `default` if nothing was said.
+    pub(super) fn flag_or(self, default: bool) -> Result<bool, ConfigurationError> {
         let read = |text: &str| match text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
             _ => None,
         };
-        Ok(self.parsed("true or false", read)?.unwrap_or(false))
+        Ok(self.parsed("true or false", read)?.unwrap_or(default))
     }
 
     pub(super) fn duration(self) -> Result<Option<Duration>, ConfigurationError> {

@@ -135,6 +135,7 @@ fn without_a_word_everything_has_its_default() {
                 ignore_release: None,
                 slots: NonZero::new(2).unwrap(),
             },
+            events: Events::Told,
             drift: Drift::Absent,
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
             crd_filters: vec!["doc-".to_owned(), "_".to_owned()],
@@ -267,6 +268,7 @@ fn what_is_not_allowed_is_refused_by_name() {
             &[],
             "--helm-slots is '0', but it should be a whole number above zero",
         ),
+        (&["--events=maybe"], &[], "should be true or false"),
         (&["--drift=all"], &[], "should be one of off, absent, changed"),
         (&["--log-type=xml"], &[], "should be one of json, text, color"),
         (

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::program::Program;
 use super::said::{self, Setting};
 use super::{
-    CRD_FILTERS, ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings,
+    CRD_FILTERS, ClientLog, ConfigurationError, Drift, Environment, Events, HelmSettings, HookOutput, HookSettings,
     KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
     RateLimit, StartArgs, Timestamps, TmpFiles, labels,
 };
@@ -50,6 +50,7 @@ impl Words<'_> {
             missing_values: self.missing_values()?,
             order: self.order()?,
             config_map: self.config_map()?,
+            events: self.events()?,
             helm: self.helm()?,
             drift: self.drift()?,
             extra_labels: self.extra_labels()?,
@@ -163,6 +164,15 @@ impl Words<'_> {
         let read = |text: &str| said::is_object_name(text).then(|| text.to_owned());
         let name = said.parsed("the name of an object: small letters, digits, dashes and dots", read)?;
         Ok(name.unwrap_or_else(|| "addon-operator".to_owned()))
+    }
+
+    fn events(&self) -> Checked<Events> {
+        let said = self.said("--events", self.args.events.as_ref(), &["ADDON_OPERATOR_EVENTS"])?;
+        Ok(if said.flag_or(true)? {
+            Events::Told
+        } else {
+            Events::Left
+        })
     }
 
     pub(super) fn kube(&self) -> Checked<KubeSettings> {

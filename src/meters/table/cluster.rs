@@ -12,6 +12,13 @@ pub static MONITOR_MISSING: Meter<Counter, 1> = Meter::new(
     ["binding"],
     "Snapshots that were wanted from a binding without a watch.",
 );
+pub static EVENTS_DROPPED: Meter<Counter, 0> = Meter::new(
+    "cluster_events_dropped_total",
+    Unit::Count,
+    [],
+    "Changes of state that no Kubernetes Event tells of, because the API server did not take it or too many waited.",
+)
+.of_modules();
 pub static WATCH_REPLACED: Meter<Counter, 2> = Meter::new(
     "factory_informer_dead_total",
     Unit::Count,
@@ -66,8 +73,9 @@ pub static WATCH_ERRORS: Meter<Counter, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-pub(super) static OWN: [Row; 9] = [
+pub(super) static OWN: [Row; 10] = [
     MONITOR_MISSING.row(),
+    EVENTS_DROPPED.row(),
     WATCH_REPLACED.row(),
     KUBE_EVENT_SECONDS.row(),
     KUBE_JQ_FILTER_SECONDS.row(),

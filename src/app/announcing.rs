@@ -1,0 +1,135 @@
+//! The part that writes Kubernetes Events: announcements in, at their pace and one request after the other, Events out.
+//!
+//! Nothing waits for it. An Event that cannot be written is counted and lost, which is said once until one succeeds;
+//! where the right to write is missing, it is asked for again only now and then.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use crate::cluster::Cluster;
+use crate::cluster::error::RequestError;
+use crate::cluster::events::{Regarding, Saying};
+use crate::meters::Meters;
+use crate::meters::table::cluster::EVENTS_DROPPED;
+use crate::notices::announcements::{Announcement, Weight};
+use crate::notices::pacing::{Due, Pacing};
+
+/// How long it is believed that the `ConfigMap` is the one that it was.
+const SAME_OBJECT: Duration = Duration::from_mins(1);
+/// How long no Event is tried after the API server refused one.
+const REFUSED_PAUSE: Duration = Duration::from_mins(10);
+
+/// Writes Events about one `ConfigMap`.
+#[derive(Debug)]
+pub struct Writer {
+    pub cluster: Cluster,
+    pub config_map: String,
+    /// Our own, in a cluster.
+    pub pod: Option<String>,
+    pub meters: Arc<Meters>,
+}
+
+/// What it remembers of its requests.
+#[derive(Debug, Default)]
+struct Memory {
+    regarding: Option<(Regarding, Instant)>,
+    refused_until: Option<Instant>,
+    /// The last attempt failed, and that was said.
+    complained: bool,
+}
+
+impl Writer {
+    /// Writes what comes, for as long as it is let.
+    pub async fn run(self, mut announcements: mpsc::Receiver<Announcement>) {
+        let mut pacing = Pacing::default();
+        let mut memory = Memory::default();
+        loop {
+            let next = pacing.next(Instant::now());
+            tokio::select! {
+                announcement = announcements.recv() => match announcement {
+                    Some(announcement) => pacing.take(announcement, Timestamp::now()),
+                    // The loop has ended, and the other parts are about to.
+                    None => pending().await,
+                },
+                () = alarm(next) => {}
+            }
+            while let Some(due) = pacing.due(Instant::now()) {
+                self.write(&mut memory, &due).await;
+            }
+        }
+    }
+
+    async fn write(&self, memory: &mut Memory, due: &Due) {
+        if memory.refused_until.is_some_and(|until| Instant::now() < until) {
+            return self.lost(due);
+        }
+        memory.refused_until = None;
+        match self.say(memory, due).await {
+            Ok(()) => memory.complained = false,
+            Err(error) => {
+                self.lost(due);
+                memory.regarding = None;
+                if error.code() == Some(403) {
+                    memory.refused_until = Some(Instant::now() + REFUSED_PAUSE);
+                }
+                if !std::mem::replace(&mut memory.complained, true) {
+                    complain(error);
+                }
+            }
+        }
+    }
+
+    async fn say(&self, memory: &mut Memory, due: &Due) -> Result<(), RequestError> {
+        let now = Instant::now();
+        let regarding = match memory.regarding.take() {
+            Some((regarding, seen)) if now < seen + SAME_OBJECT => (regarding, seen),
+            _ => (
+                self.cluster.regarding(&self.config_map, self.pod.as_deref()).await?,
+                now,
+            ),
+        };
+        let (regarding, _) = memory.regarding.insert(regarding);
+        let announcement = &due.announcement;
+        let saying = Saying {
+            subject: &announcement.subject,
+            reason: announcement.reason,
+            action: announcement.action,
+            weight: match announcement.weight {
+                Weight::Normal => "Normal",
+                Weight::Warning => "Warning",
+            },
+            note: &announcement.note,
+            last: due.last,
+        };
+        self.cluster.say(regarding, &saying, due.times, due.first).await
+    }
+
+    fn lost(&self, due: &Due) {
+        self.meters.add(&EVENTS_DROPPED, [], f64::from(due.times));
+    }
+}
+
+fn complain(error: RequestError) {
+    let failure = Failure::from(error);
+    let hint = (!failure.hints.is_empty()).then(|| failure.hints.join("; "));
+    warn!(
+        error = failure.report,
+        class = failure.class.label(),
+        hint,
+        "Kubernetes Events cannot be written, what they would tell is in the log alone"
+    );
+}
+
+async fn alarm(next: Option<Instant>) {
+    match next {
+        Some(next) => sleep_until(next).await,
+        None => pending().await,
+    }
+}

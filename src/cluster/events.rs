@@ -1,0 +1,174 @@
+//! Kubernetes Events of ours: written once, and counted on when the same happens again.
+//!
+//! The name of an Event follows from what it says, so that the next process finds it. Must never be waited for by
+//! anything that matters: Events are for people.
+
+use std::time::Duration;
+
+use addon_core::digest::Digest;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
+use serde_json::json;
+
+use super::Cluster;
+use super::error::RequestError;
+
+/// The writer of all of them, for those who select by it.
+const CONTROLLER: &str = "addon-operator";
+const RESOURCE: &str = "events.events.k8s.io";
+/// Nobody waits for an Event, but those behind it do.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The API server takes no longer names of reporters.
+const INSTANCE_LIMIT: usize = 128;
+
+/// What an Event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saying<'a> {
+    /// Tells Events apart that otherwise say the same.
+    pub subject: &'a str,
+    pub reason: &'a str,
+    pub action: &'a str,
+    /// `Normal` or `Warning`.
+    pub weight: &'a str,
+    /// At most 1 KiB.
+    pub note: &'a str,
+    /// When it happened last.
+    pub last: Timestamp,
+}
+
+/// Whom Events are about and who writes them: our `ConfigMap`, which outlives every pod, and our pod if we are in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Regarding {
+    config_map: String,
+    uid: Option<String>,
+    pod: Option<String>,
+}
+
+impl Regarding {
+    /// The part of the name that is the same for the same saying.
+    fn name_of(&self, saying: &Saying<'_>) -> String {
+        let uid = self.uid.as_deref().unwrap_or_default();
+        let parts = [&self.config_map, uid, saying.subject, saying.reason, saying.note];
+        let digest = Digest::of_bytes(parts.join("\0").as_bytes()).to_string();
+        format!("{CONTROLLER}.{digest}")
+    }
+
+    fn event(&self, namespace: &str, saying: &Saying<'_>, count: u32) -> Event {
+        let last = MicroTime(saying.last);
+        let reference = |kind: &str, name: &str, uid: Option<&String>| ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some(kind.to_owned()),
+            name: Some(name.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            uid: uid.cloned(),
+            ..ObjectReference::default()
+        };
+        let mut instance = self.pod.clone().unwrap_or_else(|| CONTROLLER.to_owned());
+        instance.truncate(INSTANCE_LIMIT);
+        Event {
+            metadata: ObjectMeta {
+                name: Some(self.name_of(saying)),
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(last.clone()),
+            series: (count > 1).then(|| EventSeries {
+                count: number(count),
+                last_observed_time: last,
+            }),
+            regarding: Some(reference("ConfigMap", &self.config_map, self.uid.as_ref())),
+            related: self.pod.as_ref().map(|pod| reference("Pod", pod, None)),
+            reason: Some(saying.reason.to_owned()),
+            action: Some(saying.action.to_owned()),
+            type_: Some(saying.weight.to_owned()),
+            note: Some(saying.note.to_owned()),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(instance),
+            ..Event::default()
+        }
+    }
+}
+
+impl Cluster {
+    /// The objects that Events are about, as they are now.
+    pub async fn regarding(&self, config_map: &str, pod: Option<&str>) -> Result<Regarding, RequestError> {
+        let patient = self.within(PATIENCE);
+        let found = patient
+            .ask(
+                self.attempt("get", "configmaps", config_map),
+                patient.config_maps().get_metadata_opt(config_map),
+            )
+            .await?;
+        Ok(Regarding {
+            config_map: config_map.to_owned(),
+            uid: found.and_then(|found| found.metadata.uid),
+            pod: pod.map(str::to_owned),
+        })
+    }
+
+    /// Says it `times` more: an Event that says so is counted on, else there is a new one. The `first` time in its life
+    /// a process leaves one that it finds as it is, because what that says has not changed since.
+    pub async fn say(
+        &self,
+        regarding: &Regarding,
+        saying: &Saying<'_>,
+        times: u32,
+        first: bool,
+    ) -> Result<(), RequestError> {
+        let patient = self.within(PATIENCE);
+        if !first {
+            return patient.count_on(regarding, saying, times).await;
+        }
+        match patient.create_event(regarding, saying, times).await {
+            Err(error) if error.is_conflict() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn create_event(&self, regarding: &Regarding, saying: &Saying<'_>, count: u32) -> Result<(), RequestError> {
+        let event = regarding.event(self.namespace(), saying, count);
+        let attempt = self.attempt("create", RESOURCE, "");
+        self.ask(attempt, self.events().create(&PostParams::default(), &event))
+            .await
+            .map(drop)
+    }
+
+    async fn count_on(&self, regarding: &Regarding, saying: &Saying<'_>, times: u32) -> Result<(), RequestError> {
+        let name = regarding.name_of(saying);
+        let events = self.events();
+        let found = self
+            .ask(self.attempt("get", RESOURCE, &name), events.get_opt(&name))
+            .await?;
+        let Some(found) = found else {
+            return self.create_event(regarding, saying, times).await;
+        };
+        let counted = found.series.map_or(1, |series| series.count);
+        let series = EventSeries {
+            count: counted.saturating_add(number(times)),
+            last_observed_time: MicroTime(saying.last),
+        };
+        let patch = Patch::Merge(json!({ "series": series }));
+        let attempt = self.attempt("patch", RESOURCE, &name);
+        let patched = self
+            .ask(attempt, events.patch(&name, &PatchParams::default(), &patch))
+            .await;
+        match patched {
+            Err(error) if error.is_not_found() => self.create_event(regarding, saying, times).await,
+            outcome => outcome.map(drop),
+        }
+    }
+
+    fn events(&self) -> Api<Event> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+/// As the API server counts.
+fn number(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

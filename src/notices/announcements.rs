@@ -1,0 +1,229 @@
+//! Which notices are news to whoever looks at the cluster: changes of state of a module, and what keeps one from
+//! changing. They become Kubernetes Events.
+//!
+//! Never waits and never fails: when nobody takes an announcement it is counted and lost, the log has told it anyway.
+//! That a module still is what it was is no news, nor is what a start finds as it was left. Must never name a value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Notice;
+use addon_core::operator::event::SyncAction;
+use tokio::sync::mpsc;
+
+use crate::meters::Meters;
+use crate::meters::table::cluster::EVENTS_DROPPED;
+
+/// Announcements that may wait to be written: those of a large cluster's first start.
+const WAITING: usize = 256;
+/// The API server takes notes up to this many bytes.
+const NOTE_LIMIT: usize = 1024;
+
+/// Something that happened, as an Event tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// A module, a key of the `ConfigMap`, or a release.
+    pub subject: String,
+    /// One word for it, for people and their alerts.
+    pub reason: &'static str,
+    /// One word for what was done or attempted.
+    pub action: &'static str,
+    pub weight: Weight,
+    /// What it was, at most [`NOTE_LIMIT`] bytes.
+    pub note: String,
+}
+
+/// Whether somebody should act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    Normal,
+    Warning,
+}
+
+/// Picks the news and hands them on.
+#[derive(Debug)]
+pub struct Announcer {
+    door: mpsc::Sender<Announcement>,
+    meters: Arc<Meters>,
+    modules: BTreeMap<ModuleName, Standing>,
+    /// The first converge is over: what is switched from now on is switched before our eyes.
+    converged: bool,
+}
+
+/// How a module stands as far as those know who were told. None is known of a module of which nothing was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Ready,
+    NotReady,
+}
+
+impl Announcer {
+    /// An announcer, and the end at which its announcements come out.
+    pub fn new(meters: Arc<Meters>) -> (Self, mpsc::Receiver<Announcement>) {
+        let (door, announcements) = mpsc::channel(WAITING);
+        let announcer = Self {
+            door,
+            meters,
+            modules: BTreeMap::new(),
+            converged: false,
+        };
+        (announcer, announcements)
+    }
+
+    pub(super) fn hear(&mut self, notice: &Notice) {
+        if let Some(announcement) = self.news(notice)
+            && self.door.try_send(announcement).is_err()
+        {
+            self.meters.add(&EVENTS_DROPPED, [], 1.0);
+        }
+    }
+
+    fn news(&mut self, notice: &Notice) -> Option<Announcement> {
+        match notice {
+            Notice::ModuleSwitched {
+                module,
+                enabled,
+                reason,
+            } => self.switched(module, *enabled, reason),
+            Notice::ModuleReady { module, action, .. } => self.ready(module, *action),
+            Notice::ModuleFailed {
+                module, step, failure, ..
+            } => self.failed(module, step, failure),
+            Notice::ModuleBlocked { module, failure } => {
+                self.modules.insert(module.clone(), Standing::NotReady);
+                let note = format!("module '{module}' cannot be run as it is declared: {}", failure.report);
+                Some(of_module(module, "ModuleHeld", "Run", Weight::Warning, note))
+            }
+            Notice::ScriptFailed { module, failure, .. } => {
+                let note = format!("enabled script of module '{module}' failed: {}", failure.report);
+                let news = || of_module(module, "EnabledScriptFailed", "Enable", Weight::Warning, note);
+                is_news(failure).then(news)
+            }
+            Notice::ModuleDeleted { module } => {
+                self.modules.remove(module);
+                let note = format!("module '{module}' is removed");
+                Some(of_module(module, "ModuleDeleted", "Delete", Weight::Normal, note))
+            }
+            Notice::ModuleDeleteFailed { module, failure, .. } => {
+                let note = format!("module '{module}' cannot be removed: {}", failure.report);
+                let news = || of_module(module, "ModuleDeleteFailed", "Delete", Weight::Warning, note);
+                is_news(failure).then(news)
+            }
+            Notice::ConvergeFinished { first: true, .. } => {
+                self.converged = true;
+                None
+            }
+            Notice::ConfigRejected { key, message } => {
+                let note = format!("key '{key}' of the ConfigMap cannot be used, its last good value stays: {message}");
+                Some(about(key, "ConfigInvalid", "Configure", Weight::Warning, note))
+            }
+            Notice::ReleasePurged { release } => {
+                let note = format!("release '{release}', whose module is gone, is removed");
+                Some(about(release, "ReleasePurged", "Purge", Weight::Normal, note))
+            }
+            Notice::PurgeFailed { release, failure, .. } => {
+                let note = format!(
+                    "release '{release}', whose module is gone, cannot be removed: {}",
+                    failure.report
+                );
+                let news = || about(release, "ReleasePurgeFailed", "Purge", Weight::Warning, note);
+                is_news(failure).then(news)
+            }
+            Notice::PurgeHeld { releases, reason } => {
+                let note = format!("releases without a module are kept, {reason}: {}", releases.join(", "));
+                Some(about("", "PurgeHeld", "Purge", Weight::Warning, note))
+            }
+            // The rest is how it came to this, and stands in the log.
+            _ => None,
+        }
+    }
+
+    /// Flags that hooks set are forgotten by a restart, so what the first converge switches has been so before.
+    fn switched(&mut self, module: &ModuleName, enabled: bool, reason: &str) -> Option<Announcement> {
+        if !self.converged {
+            return None;
+        }
+        let (word, state) = if enabled {
+            self.modules.insert(module.clone(), Standing::NotReady);
+            ("ModuleEnabled", "enabled")
+        } else {
+            self.modules.remove(module);
+            ("ModuleDisabled", "disabled")
+        };
+        let note = format!("module '{module}' is {state} by {reason}");
+        Some(of_module(module, word, "Enable", Weight::Normal, note))
+    }
+
+    /// A release that was upgraded is news; that a run changed nothing is not, unless there was something to mend.
+    fn ready(&mut self, module: &ModuleName, action: Option<SyncAction>) -> Option<Announcement> {
+        let before = self.modules.insert(module.clone(), Standing::Ready);
+        let upgraded = action == Some(SyncAction::Upgraded);
+        if !upgraded && before != Some(Standing::NotReady) {
+            return None;
+        }
+        let how = if upgraded {
+            ", its release is installed or upgraded"
+        } else {
+            ""
+        };
+        let note = format!("module '{module}' is ready{how}");
+        Some(of_module(module, "ModuleReady", "Run", Weight::Normal, note))
+    }
+
+    fn failed(&mut self, module: &ModuleName, step: &str, failure: &Failure) -> Option<Announcement> {
+        if !is_news(failure) {
+            return None;
+        }
+        self.modules.insert(module.clone(), Standing::NotReady);
+        let note = format!("module '{module}' failed, step {step}: {}", failure.report);
+        Some(of_module(module, "ModuleFailed", "Run", Weight::Warning, note))
+    }
+}
+
+/// What we ended ourselves is no failure.
+fn is_news(failure: &Failure) -> bool {
+    failure.class != Class::Cancelled
+}
+
+fn of_module(
+    module: &ModuleName,
+    reason: &'static str,
+    action: &'static str,
+    weight: Weight,
+    note: String,
+) -> Announcement {
+    about(module.as_str(), reason, action, weight, note)
+}
+
+fn about(subject: &str, reason: &'static str, action: &'static str, weight: Weight, note: String) -> Announcement {
+    Announcement {
+        subject: subject.to_owned(),
+        reason,
+        action,
+        weight,
+        note: on_one_line(note),
+    }
+}
+
+/// Without line breaks and no longer than the API server takes.
+fn on_one_line(note: String) -> String {
+    const CUT: &str = " …";
+    let mut note = note;
+    if note.contains(char::is_control) {
+        note = note
+            .split(char::is_control)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+    }
+    if note.len() > NOTE_LIMIT {
+        note.truncate(note.floor_char_boundary(NOTE_LIMIT - CUT.len()));
+        note.push_str(CUT);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! How often the same thing may be told to the cluster: at once, then at most once a minute, however often it happens.
+//!
+//! What happens meanwhile is kept and counted, and its last word is told when the minute is over. Never waits itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::announcements::Announcement;
+
+/// Between two words on one subject for one reason.
+const PAUSE: Duration = Duration::from_mins(1);
+/// A subject of which nothing was heard for that long is forgotten, as the API server forgets its Events.
+const MEMORY: Duration = Duration::from_hours(1);
+
+/// What was told lately, and what is to be told.
+#[derive(Debug, Default)]
+pub struct Pacing {
+    slots: BTreeMap<(String, &'static str), Slot>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    told: Option<Instant>,
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    announcement: Announcement,
+    times: u32,
+    last: Timestamp,
+}
+
+/// An announcement whose time has come.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Due {
+    pub announcement: Announcement,
+    /// How often it happened since it was last told.
+    pub times: u32,
+    /// When it happened last.
+    pub last: Timestamp,
+    /// The first word of this process on the matter.
+    pub first: bool,
+}
+
+impl Pacing {
+    /// Something happened. A later word on the same takes the place of one that was not told yet.
+    pub fn take(&mut self, announcement: Announcement, at: Timestamp) {
+        let key = (announcement.subject.clone(), announcement.reason);
+        let slot = self.slots.entry(key).or_default();
+        let again = slot
+            .waiting
+            .as_ref()
+            .filter(|waiting| waiting.announcement == announcement)
+            .map_or(0, |waiting| waiting.times);
+        slot.waiting = Some(Waiting {
+            announcement,
+            times: again.saturating_add(1),
+            last: at,
+        });
+    }
+
+    /// The next of those that may be told now, in the order in which they happened.
+    pub fn due(&mut self, now: Instant) -> Option<Due> {
+        let open = |slot: &&mut Slot| slot.opens(now).is_some_and(|at| at <= now);
+        let ready = self.slots.values_mut().filter(open);
+        let slot = ready.min_by_key(|slot| slot.waiting.as_ref().map(|waiting| waiting.last))?;
+        let Waiting {
+            announcement,
+            times,
+            last,
+        } = slot.waiting.take()?;
+        let first = slot.told.replace(now).is_none();
+        Some(Due {
+            announcement,
+            times,
+            last,
+            first,
+        })
+    }
+
+    /// When there is something to tell next, and forgets what is long over.
+    pub fn next(&mut self, now: Instant) -> Option<Instant> {
+        self.slots
+            .retain(|_, slot| slot.waiting.is_some() || slot.told.is_some_and(|told| now < told + MEMORY));
+        self.slots.values().filter_map(|slot| slot.opens(now)).min()
+    }
+}
+
+impl Slot {
+    /// When what waits may be told, if something does.
+    fn opens(&self, now: Instant) -> Option<Instant> {
+        self.waiting.as_ref()?;
+        Some(self.told.map_or(now, |told| told + PAUSE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notices::announcements::Weight;
+
+    fn word(reason: &'static str, note: &str) -> Announcement {
+        Announcement {
+            subject: "one".into(),
+            reason,
+            action: "Run",
+            weight: Weight::Warning,
+            note: note.to_owned(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// What may be told now: its note, how often, and whether it is the first word on the matter.
+    fn told(pacing: &mut Pacing, now: Instant) -> Vec<(String, u32, bool)> {
+        std::iter::from_fn(|| pacing.due(now))
+            .map(|due| (due.announcement.note, due.times, due.first))
+            .collect()
+    }
+
+    #[test]
+    fn the_first_word_goes_out_at_once_and_the_next_a_minute_later() {
+        let (mut pacing, began) = (Pacing::default(), Instant::now());
+        assert_eq!(pacing.next(began), None);
+        pacing.take(word("ModuleFailed", "a"), at(1));
+        assert_eq!(pacing.next(began), Some(began));
+        assert_eq!(told(&mut pacing, began), [("a".to_owned(), 1, true)]);
+        for second in 2..30 {
+            pacing.take(word("ModuleFailed", "a"), at(second));
+        }
+        let soon = began + Duration::from_secs(59);
+        assert_eq!(told(&mut pacing, soon), []);
+        assert_eq!(pacing.next(soon), Some(began + PAUSE));
+        assert_eq!(told(&mut pacing, began + PAUSE), [("a".to_owned(), 28, false)]);
+        assert_eq!(pacing.next(began + PAUSE), None);
+    }
+
+    #[test]
+    fn of_words_that_change_the_last_is_told() {
+        let (mut pacing, began) = (Pacing::default(), Instant::now());
+        for (second, note) in ["a", "b", "b"].into_iter().enumerate() {
+            pacing.take(word("ModuleFailed", note), at(second.try_into().unwrap()));
+        }
+        assert_eq!(told(&mut pacing, began), [("b".to_owned(), 2, true)]);
+    }
+
+    #[test]
+    fn reasons_do_not_wait_for_each_other_and_keep_their_order() {
+        let (mut pacing, began) = (Pacing::default(), Instant::now());
+        pacing.take(word("ModuleReady", "ready"), at(2));
+        pacing.take(word("ModuleFailed", "failed"), at(1));
+        let expected = [("failed".to_owned(), 1, true), ("ready".to_owned(), 1, true)];
+        assert_eq!(told(&mut pacing, began), expected);
+    }
+
+    #[test]
+    fn what_is_long_over_is_forgotten() {
+        let (mut pacing, began) = (Pacing::default(), Instant::now());
+        pacing.take(word("ModuleReady", "ready"), at(1));
+        told(&mut pacing, began);
+        pacing.next(began + MEMORY);
+        assert!(pacing.slots.is_empty());
+    }
+}
