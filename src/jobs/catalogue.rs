@@ -1,7 +1,7 @@
 //! Where hooks, scripts and charts lie. Decisions know only their names; jobs look up the place.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::Call;
@@ -62,6 +62,12 @@ impl Catalogue {
     /// The files of a module that was found.
     pub fn module(&self, name: &ModuleName) -> Result<&ModuleFiles, Failure> {
         self.modules.get(name).ok_or_else(|| gone(&format!("module '{name}'")))
+    }
+
+    /// The directory of the owner, if it is a module.
+    pub fn dir(&self, owner: &Owner) -> Result<Option<&Path>, Failure> {
+        let module = owner.module().map(|name| self.module(name)).transpose()?;
+        Ok(module.map(|files| files.dir.as_path()))
     }
 
     /// What may be hooks of the owner, in the order of their paths.

@@ -6,6 +6,7 @@ mod files;
 pub mod relay;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -216,10 +217,8 @@ fn command(
     program: &Program,
     deadline: Duration,
 ) -> Result<Spawn, Failure> {
-    let mut spawn = Spawn {
-        env: tools.environment.clone(),
-        ..Spawn::new(&program.path, deadline)
-    };
+    let module = catalogue.dir(owner)?;
+    let mut spawn = spawn_of(&program.path, module, tools.environment.clone(), deadline);
     if let Some(call) = program.call {
         spawn.args.extend(call.arguments().into_iter().map(Into::into));
         let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
@@ -230,25 +229,35 @@ fn command(
             ("APPLICATION_NAMESPACE", ""),
         ];
         spawn.env.extend(about.map(|(name, value)| (name.into(), value.into())));
-    } else if let Some(home) = python_home(catalogue, owner, &program.path)? {
-        spawn.program = home.join(PYTHON);
-        spawn.args.push(program.path.clone().into());
-        spawn.env.push(("PYTHONHOME".into(), home.into()));
     }
     Ok(spawn)
 }
 
+/// A run of the hook at this place, of the module in that directory.
+pub fn spawn_of(
+    path: &Path,
+    module: Option<&Path>,
+    environment: Vec<(OsString, OsString)>,
+    deadline: Duration,
+) -> Spawn {
+    let mut spawn = Spawn {
+        env: environment,
+        ..Spawn::new(path, deadline)
+    };
+    if let Some(home) = module.filter(|_| is_python(path)).and_then(python_home) {
+        spawn.program = home.join(PYTHON);
+        spawn.args.push(path.into());
+        spawn.env.push(("PYTHONHOME".into(), home.into()));
+    }
+    spawn
+}
+
 const PYTHON: &str = "bin/python3";
 
-/// Where a module keeps its own Python packages, for a hook in Python.
-fn python_home(catalogue: &Catalogue, owner: &Owner, hook: &Path) -> Result<Option<PathBuf>, Failure> {
-    match owner.module() {
-        Some(module) if is_python(hook) => {
-            let home = catalogue.module(module)?.dir.join("hooks/venv");
-            Ok(is_executable(&home.join(PYTHON)).then_some(home))
-        }
-        Some(_) | None => Ok(None),
-    }
+/// Where a module keeps its own Python packages, if it brings some.
+fn python_home(module: &Path) -> Option<PathBuf> {
+    let home = module.join("hooks/venv");
+    is_executable(&home.join(PYTHON)).then_some(home)
 }
 
 fn is_python(hook: &Path) -> bool {

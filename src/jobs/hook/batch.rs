@@ -13,12 +13,12 @@ use addon_core::name::HookId;
 use tokio_util::sync::CancellationToken;
 
 use super::STDERR_LIMIT;
-use super::config::{LIMIT, with_output};
-use crate::jobs::{Tools, not_ended, tail};
+use super::config::{Asker, LIMIT, with_output};
+use crate::jobs::{not_ended, tail};
 use crate::process::{Output, ProcessError, Spawn};
 
 /// A library answers at once; a program that does not know the question may take it for work.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What an executable said to one question.
@@ -45,18 +45,17 @@ pub enum Verdict {
 }
 
 /// Asks an executable without an extension.
-pub(in crate::jobs) async fn look(
-    tools: &Tools,
+pub(super) async fn look(
+    asker: &Asker<'_>,
     file: &HookId,
     path: &Path,
-    deadline: Duration,
     cancel: &CancellationToken,
 ) -> Result<Verdict, Failure> {
-    let config = question(tools, path, "config", deadline, cancel).await?;
+    let config = question(asker, path, "config", cancel).await?;
     let list = match &config {
         // It would only take as long again.
         Answer::Late(why) => Answer::Late(why.clone()),
-        Answer::Printed(_) | Answer::None(_) => question(tools, path, "list", deadline, cancel).await?,
+        Answer::Printed(_) | Answer::None(_) => question(asker, path, "list", cancel).await?,
     };
     weigh(file, &config, &list)
 }
@@ -101,22 +100,16 @@ fn unusable(error: BatchError, what: String, printed: &[u8]) -> Failure {
 }
 
 /// Asks one question. Only a cancellation is an error.
-async fn question(
-    tools: &Tools,
-    path: &Path,
-    word: &str,
-    deadline: Duration,
-    cancel: &CancellationToken,
-) -> Result<Answer, Failure> {
+async fn question(asker: &Asker<'_>, path: &Path, word: &str, cancel: &CancellationToken) -> Result<Answer, Failure> {
     let spawn = Spawn {
         args: vec!["hook".into(), word.into()],
-        env: tools.environment.clone(),
+        env: asker.environment.to_vec(),
         stdout: Output::captured(LIMIT),
         stderr: Output::captured(STDERR_LIMIT),
         grace: GRACE,
-        ..Spawn::new(path, deadline)
+        ..Spawn::new(path, DEADLINE.min(asker.deadline))
     };
-    let finished = match tools.spawner.run(spawn, cancel).await {
+    let finished = match asker.spawner.run(spawn, cancel).await {
         Ok(finished) => finished,
         Err(error @ ProcessError::Cancelled { .. }) => return Err(not_ended(&error)),
         Err(error @ ProcessError::TimedOut { .. }) => return Ok(Answer::Late(not_ended(&error).report)),

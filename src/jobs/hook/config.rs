@@ -2,6 +2,7 @@
 //! hooks may do harm.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use addon_core::name::{HookId, HookName, Owner};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{self, Verdict};
-use super::{STDERR_LIMIT, command, is_python, python_home};
+use super::{STDERR_LIMIT, is_python, python_home, spawn_of};
 use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
 use crate::jobs::{Tools, not_ended, tail};
-use crate::process::Output;
+use crate::process::{Output, Spawner};
 
 /// A hook that has not told its configuration by then never will.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -32,6 +33,32 @@ struct Answers {
     readiness: Option<HookName>,
 }
 
+/// Who asks, and how.
+#[derive(Debug)]
+pub struct Asker<'a> {
+    /// Starts the hooks.
+    pub spawner: &'a Spawner,
+    /// Their environment.
+    pub environment: &'a [(OsString, OsString)],
+    /// Where they start; nothing for our own working directory.
+    pub cwd: Option<&'a Path>,
+    /// What they may ask for.
+    pub kind: HookKind,
+    /// How long one may think.
+    pub deadline: Duration,
+    /// The directory of their module, if they belong to one.
+    pub module: Option<&'a Path>,
+}
+
+/// What a file said.
+#[derive(Debug)]
+pub enum Said {
+    /// It is a hook, and this is what it wants.
+    Single(HookConfig),
+    /// It holds these hooks.
+    Several(Vec<Named>),
+}
+
 /// Asks every hook of the owner, in the order of their paths.
 pub(in crate::jobs) async fn ask_all(
     tools: &Tools,
@@ -39,30 +66,26 @@ pub(in crate::jobs) async fn ask_all(
     cancel: &CancellationToken,
 ) -> Result<Vec<(HookName, HookConfig)>, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
+    let asker = Asker {
+        spawner: &tools.spawner,
+        environment: &tools.environment,
+        cwd: tools.hooks_dir.as_deref(),
+        kind: match tools.hooks_dir {
+            Some(_) => HookKind::Standalone,
+            None => HookKind::from(owner),
+        },
+        deadline: DEADLINE,
+        module: catalogue.dir(owner)?,
+    };
     let mut answers = Answers::default();
     for file in catalogue.hooks(owner)? {
         let hook = HookId {
             owner: owner.clone(),
             name: file.name.clone(),
         };
-        // Where hooks are alone, each has its file for itself.
-        let verdict = if tools.hooks_dir.is_none() && file.path.extension().is_none() {
-            batch::look(tools, &hook, &file.path, batch::DEADLINE, cancel).await?
-        } else {
-            Verdict::Single { remark: None }
-        };
-        match verdict {
-            Verdict::Several(named) => answers.take_batch(&hook, file, named)?,
-            Verdict::Single { remark } => {
-                let config = ask(tools, &catalogue, &hook, &file.path, cancel).await;
-                let config = config.map_err(|failure| match remark {
-                    Some(remark) => failure.hint(format!(
-                        "as an executable of several hooks it was asked before: {remark}"
-                    )),
-                    None => failure,
-                })?;
-                answers.configs.push((hook.name, config));
-            }
+        match asker.ask(&hook, &file.path, cancel).await? {
+            Said::Single(config) => answers.configs.push((hook.name, config)),
+            Said::Several(named) => answers.take_batch(&hook, file, named)?,
         }
     }
     answers.check_names(owner)?;
@@ -109,59 +132,61 @@ impl Answers {
 
 /// Packages that a module's hooks need may be missing on the next machine.
 fn warn_of_python(catalogue: &Catalogue, owner: &Owner) -> Result<(), Failure> {
-    let Some(module) = owner.module() else { return Ok(()) };
-    for file in catalogue.hooks(owner)?.iter().filter(|file| is_python(&file.path)) {
-        if python_home(catalogue, owner, &file.path)?.is_none() {
-            let hook = file.name.as_str();
-            tracing::warn!(
-                module = module.as_str(),
-                hook,
-                "Module has hooks in Python, but no virtual environment"
-            );
-            return Ok(());
-        }
+    let Some(module) = catalogue.dir(owner)?.filter(|module| python_home(module).is_none()) else {
+        return Ok(());
+    };
+    if let Some(file) = catalogue.hooks(owner)?.iter().find(|file| is_python(&file.path)) {
+        let (module, hook) = (module.display(), file.name.as_str());
+        tracing::warn!(%module, hook, "Module has hooks in Python, but no virtual environment");
     }
     Ok(())
 }
 
-async fn ask(
-    tools: &Tools,
-    catalogue: &Catalogue,
-    hook: &HookId,
-    path: &Path,
-    cancel: &CancellationToken,
-) -> Result<HookConfig, Failure> {
-    let what = format!("{hook}: getting its configuration with --config");
-    let program = Program {
-        path: path.to_owned(),
-        call: None,
-    };
-    let mut spawn = command(tools, catalogue, &hook.owner, &program, DEADLINE)?;
-    spawn.args.push("--config".into());
-    spawn.cwd.clone_from(&tools.hooks_dir);
-    spawn.stdout = Output::captured(LIMIT);
-    spawn.stderr = Output::captured(STDERR_LIMIT);
-    let finished = tools
-        .spawner
-        .run(spawn, cancel)
-        .await
-        .map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
-    let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-    if !finished.exit.is_success() {
-        let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
-        let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
-        return Err(Failure::new(Class::HookFailed, report)
-            .hint("a hook that is called with --config prints its configuration and ends with 0"));
+impl Asker<'_> {
+    /// Asks a file what hook it is, or which hooks it holds.
+    pub async fn ask(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<Said, Failure> {
+        // Where hooks are alone, each has its file for itself.
+        let verdict = if self.kind == HookKind::Standalone || path.extension().is_some() {
+            Verdict::Single { remark: None }
+        } else {
+            batch::look(self, hook, path, cancel).await?
+        };
+        match verdict {
+            Verdict::Several(named) => Ok(Said::Several(named)),
+            Verdict::Single { remark } => {
+                let config = self.ask_single(hook, path, cancel).await;
+                config.map(Said::Single).map_err(|failure| match remark {
+                    Some(remark) => failure.hint(format!(
+                        "asked for several hooks before, it said nothing, either: {remark}"
+                    )),
+                    None => failure,
+                })
+            }
+        }
     }
-    if finished.stdout.dropped > 0 {
-        let report = format!("{what} failed: it printed more than {} MiB", LIMIT >> 20);
-        return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
+
+    async fn ask_single(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<HookConfig, Failure> {
+        let what = format!("{hook}: getting its configuration with --config");
+        let mut spawn = spawn_of(path, self.module, self.environment.to_vec(), self.deadline);
+        spawn.args.push("--config".into());
+        spawn.cwd = self.cwd.map(Path::to_owned);
+        spawn.stdout = Output::captured(LIMIT);
+        spawn.stderr = Output::captured(STDERR_LIMIT);
+        let finished = self.spawner.run(spawn, cancel).await;
+        let finished = finished.map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
+        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+        if !finished.exit.is_success() {
+            let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
+            let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
+            return Err(Failure::new(Class::HookFailed, report)
+                .hint("a hook that is called with --config prints its configuration and ends with 0"));
+        }
+        if finished.stdout.dropped > 0 {
+            let report = format!("{what} failed: it printed more than {} MiB", LIMIT >> 20);
+            return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
+        }
+        configuration(hook, self.kind, &finished.stdout.bytes)
     }
-    let kind = match tools.hooks_dir {
-        Some(_) => HookKind::Standalone,
-        None => HookKind::from(&hook.owner),
-    };
-    configuration(hook, kind, &finished.stdout.bytes)
 }
 
 /// What a hook printed for `--config`, understood.

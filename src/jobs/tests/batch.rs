@@ -1,9 +1,9 @@
 //! Executables that hold several hooks, those that only might, and hooks in Python.
 
-use addon_core::hook::config::HookConfig;
+use addon_core::hook::config::{HookConfig, HookKind};
 
 use super::*;
-use crate::jobs::hook::batch::{Verdict, look};
+use crate::jobs::hook::config::Asker;
 
 const SEVERAL: &str = r#"case "$1 $2" in
 "hook list") echo "Found 2 items:"; exit ;;
@@ -214,15 +214,18 @@ async fn an_executable_that_hangs_at_the_question_is_not_asked_again() {
         name: HookName::parse("hooks/slow").unwrap(),
     };
     let cancel = CancellationToken::new();
-    let verdict = look(&world.tools, &hook, &path, Duration::from_millis(500), &cancel)
-        .await
-        .unwrap();
-    let Verdict::Single { remark: Some(remark) } = verdict else {
-        panic!("another verdict: {verdict:?}");
+    let asker = Asker {
+        spawner: &world.tools.spawner,
+        environment: &world.tools.environment,
+        cwd: None,
+        kind: HookKind::Module,
+        deadline: Duration::from_millis(500),
+        module: None,
     };
-    assert_eq!(remark, "`hook config`: it did not end within 500ms and was ended");
-    assert_eq!(
-        fs::read_to_string(path.with_extension("asked")).unwrap(),
-        "hook config\n"
-    );
+    let failure = asker.ask(&hook, &path, &cancel).await.unwrap_err();
+    assert_eq!(failure.class, Class::TimedOut);
+    let why = "`hook config`: it did not end within 500ms";
+    assert!(failure.hints.iter().any(|hint| hint.contains(why)), "{failure:?}");
+    let asked = fs::read_to_string(path.with_extension("asked")).unwrap();
+    assert_eq!(asked, "hook config\n--config\n");
 }
