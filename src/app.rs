@@ -183,7 +183,7 @@ async fn build(
         helm,
         hooks_dir: start::hooks_dir(settings)?,
         spawner,
-        catalogue: watch::channel(Arc::new(found.catalogue)).1,
+        catalogue: watch::Sender::new(Arc::new(found.catalogue)),
         tmp,
         config_map,
         script_deadline: settings.hooks.timeout,

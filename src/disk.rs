@@ -105,6 +105,11 @@ pub struct HookFile {
     pub path: PathBuf,
 }
 
+/// Whether a path leads to a file that may be started.
+pub fn is_executable(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|found| hooks::is_executable(&found))
+}
+
 /// Reads everything. It blocks, so a caller that must not wait runs it on a thread for such work.
 pub fn read(layout: &Layout) -> Found {
     let mut found = Found {

@@ -55,8 +55,8 @@ pub struct Tools {
     pub hooks_dir: Option<PathBuf>,
     /// Starts hooks and scripts.
     pub spawner: Spawner,
-    /// Where things lie, as the last reading of the directories found them.
-    pub catalogue: watch::Receiver<Arc<Catalogue>>,
+    /// Where things lie, as the directories and the executables in them told.
+    pub catalogue: watch::Sender<Arc<Catalogue>>,
     /// Where files for children are written.
     pub tmp: TmpDir,
     /// The environment of hooks and scripts: our own, and `KUBECONFIG` that leads to our cluster.
@@ -84,7 +84,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let shared = tools;
     let tools = &*shared;
     match job {
-        Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::ConfigureHooks(owner) => hook::config::ask_all(tools, &owner, &cancel)
+            .await
+            .map(Done::HooksConfigured),
         Job::EnsureCrds(modules) => unless(&cancel, crds::ensure(tools, &modules))
             .await
             .map(Done::CrdsEnsured),

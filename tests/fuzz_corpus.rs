@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+#[path = "../fuzz/targets/batch.rs"]
+mod batch;
 #[path = "../fuzz/targets/crontab.rs"]
 mod crontab;
 #[path = "../fuzz/targets/hook_config.rs"]
@@ -48,6 +50,11 @@ fn filters() {
 #[test]
 fn configurations() {
     replay("hook_config", hook_config::check);
+}
+
+#[test]
+fn answers_of_several_hooks() {
+    replay("batch", batch::check);
 }
 
 #[test]

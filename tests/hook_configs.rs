@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::HookKind;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
-use addon_operator::jobs::hook::configuration;
+use addon_operator::jobs::hook::config::configuration;
 use fs_err as fs;
 
 fn documents(folder: &str, extension: &str) -> Vec<PathBuf> {

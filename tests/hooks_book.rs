@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::name::{HookId, HookName, ModuleName, Owner};
+use addon_operator::jobs::hook::batch::{Answer, Verdict, weigh};
 use tempfile::TempDir;
 use testbed::process;
 
@@ -102,6 +104,30 @@ fn each_example_is_shown_and_says_what_it_wants() {
         let config = HookConfig::parse(&String::from_utf8(output.stdout).unwrap(), HookKind::Module);
         assert!(config.is_ok(), "{name}: {:?}", config.err());
     }
+}
+
+#[test]
+fn the_example_of_several_hooks_is_shown_and_answers_as_one() {
+    let site = root().join("examples/hooks/site");
+    let answer = |word: &str| {
+        let mut command = process::command(&site);
+        command.args(["hook", word]);
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{word}");
+        Answer::Printed(output.stdout)
+    };
+    let file = HookId {
+        owner: Owner::Module(ModuleName::parse("site").unwrap()),
+        name: HookName::parse("hooks/site").unwrap(),
+    };
+    let verdict = weigh(&file, &answer("config"), &answer("list")).unwrap();
+    let Verdict::Several(hooks) = verdict else {
+        panic!("a hook itself: {verdict:?}");
+    };
+    let names: Vec<_> = hooks.iter().map(|hook| hook.name.as_str()).collect();
+    assert_eq!(names, ["hooks/site:colour:0", "hooks/site:pods:1"]);
+    let page = fs_err::read_to_string(root().join(PAGE)).unwrap();
+    assert!(page.contains("<!-- examples/hooks/site -->"));
 }
 
 /// What a command of a test prints.

@@ -3,7 +3,6 @@
 
 mod rendered;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use walkdir::WalkDir;
 use super::findings::Finding;
 use super::start::{self, StartError};
 use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
-use crate::jobs::hook;
+use crate::jobs::hook::config::Asker;
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
@@ -145,23 +144,24 @@ struct Linter<'a> {
 }
 
 impl Linter<'_> {
-    /// Every hook is run with `--config`.
+    /// Every hook is asked what it wants.
     async fn hooks(&self, module: &FoundModule) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let environment = self.environment.inherited();
+        let asker = Asker {
+            spawner: &self.spawner,
+            environment: &environment,
+            cwd: None,
+            kind: HookKind::Module,
+            deadline: HOOK_DEADLINE,
+            module: Some(&module.path),
+        };
         for file in &module.hooks {
             let id = HookId {
                 owner: Owner::Module(module.name.clone()),
                 name: file.name.clone(),
             };
-            let environment: Vec<(OsString, OsString)> = self.environment.inherited();
-            let spawn = hook::spawn_of(&file.path, Some(&module.path), environment, HOOK_DEADLINE);
-            let answered = hook::asked(
-                &self.spawner,
-                spawn,
-                (&id, HookKind::from(&id.owner)),
-                &CancellationToken::new(),
-            )
-            .await;
+            let answered = asker.ask(&id, &file.path, &CancellationToken::new()).await;
             if let Err(failure) = answered {
                 findings.push(Finding::error(&file.path, failure));
             }

@@ -1,18 +1,30 @@
 //! Where hooks, scripts and charts lie. Decisions know only their names; jobs look up the place.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::{HookId, ModuleName, Owner};
+use addon_core::hook::config::batch::Call;
+use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
 use crate::disk::{Chart, Found, HookFile};
 
-/// What was found on disk, by name.
+/// What was found on disk, by name, and what executables have told of themselves since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
     global_hooks: Vec<HookFile>,
     modules: BTreeMap<ModuleName, ModuleFiles>,
+    /// Hooks that share their executable with others, once it has told of them.
+    batches: BTreeMap<HookId, Program>,
+}
+
+/// How one hook is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its executable.
+    pub path: PathBuf,
+    /// Which of several hooks of that executable it is; nothing if it is the only one.
+    pub call: Option<Call>,
 }
 
 /// The files of one module.
@@ -46,12 +58,19 @@ impl Catalogue {
         Self {
             global_hooks: found.global_hooks.clone(),
             modules: modules.collect(),
+            batches: BTreeMap::new(),
         }
     }
 
     /// The files of a module that was found.
     pub fn module(&self, name: &ModuleName) -> Result<&ModuleFiles, Failure> {
         self.modules.get(name).ok_or_else(|| gone(&format!("module '{name}'")))
+    }
+
+    /// The directory of the owner, if it is a module.
+    pub fn dir(&self, owner: &Owner) -> Result<Option<&Path>, Failure> {
+        let module = owner.module().map(|name| self.module(name)).transpose()?;
+        Ok(module.map(|files| files.dir.as_path()))
     }
 
     /// What may be hooks of the owner, in the order of their paths.
@@ -62,13 +81,28 @@ impl Catalogue {
         }
     }
 
-    /// One of them.
-    pub fn hook(&self, hook: &HookId) -> Result<&HookFile, Failure> {
-        let hooks = self.hooks(&hook.owner)?;
-        hooks
-            .iter()
-            .find(|file| file.name == hook.name)
-            .ok_or_else(|| gone(&hook.to_string()))
+    /// How one of the owner's hooks is started.
+    pub fn hook(&self, hook: &HookId) -> Result<Program, Failure> {
+        if let Some(program) = self.batches.get(hook) {
+            return Ok(program.clone());
+        }
+        let mut files = self.hooks(&hook.owner)?.iter();
+        let file = files.find(|file| file.name == hook.name);
+        let file = file.ok_or_else(|| gone(&hook.to_string()))?;
+        Ok(Program {
+            path: file.path.clone(),
+            call: None,
+        })
+    }
+
+    /// Takes over what the owner's executables tell of their hooks now.
+    pub fn learn(&mut self, owner: &Owner, batches: impl IntoIterator<Item = (HookName, Program)>) {
+        self.batches.retain(|hook, _| hook.owner != *owner);
+        let batches = batches.into_iter().map(|(name, program)| {
+            let owner = owner.clone();
+            (HookId { owner, name }, program)
+        });
+        self.batches.extend(batches);
     }
 }
 

@@ -1,5 +1,7 @@
-//! Runs hooks: asks for their configuration, and runs one with its files. A hook that fails changes nothing.
+//! Runs hooks, each with its files. A hook that fails changes nothing.
 
+pub mod batch;
+pub mod config;
 mod files;
 pub mod relay;
 
@@ -7,16 +9,16 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::hook::config::batch::message;
 use addon_core::hook::context::{BindingContext, Snapshots};
 use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
-use addon_core::name::{BindingName, HookId, HookName, MonitorId, Owner};
+use addon_core::name::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::Usage;
@@ -25,100 +27,15 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Program};
 use super::{Tools, aside, not_ended, tail};
 use crate::cluster::monitor::Reading;
-use crate::process::{self, Finished, Output, ProcessError, Spawn, Spawner};
+use crate::disk::is_executable;
+use crate::process::{self, Output, ProcessError, Spawn};
 use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
 
-/// A hook that has not told its configuration by then never will.
-const CONFIG_DEADLINE: Duration = Duration::from_mins(2);
-const CONFIG_LIMIT: usize = 4 << 20;
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
-
-/// Asks every hook of the owner, in the order of their paths. One that gives no usable answer fails the job: a module
-/// without one of its hooks may do harm.
-pub(super) async fn configure(
-    tools: &Tools,
-    owner: &Owner,
-    cancel: &CancellationToken,
-) -> Result<Vec<(HookName, HookConfig)>, Failure> {
-    let catalogue = tools.catalogue.borrow().clone();
-    let mut configs = Vec::new();
-    for file in catalogue.hooks(owner)? {
-        let hook = HookId {
-            owner: owner.clone(),
-            name: file.name.clone(),
-        };
-        let config = ask(tools, &catalogue, &hook, cancel).await?;
-        configs.push((file.name.clone(), config));
-    }
-    Ok(configs)
-}
-
-async fn ask(
-    tools: &Tools,
-    catalogue: &Catalogue,
-    hook: &HookId,
-    cancel: &CancellationToken,
-) -> Result<HookConfig, Failure> {
-    let mut spawn = command(tools, catalogue, hook, CONFIG_DEADLINE)?;
-    spawn.cwd.clone_from(&tools.hooks_dir);
-    let kind = match tools.hooks_dir {
-        Some(_) => HookKind::Standalone,
-        None => HookKind::from(&hook.owner),
-    };
-    asked(&tools.spawner, spawn, (hook, kind), cancel).await
-}
-
-/// Runs a hook that was prepared by [`spawn_of`] with `--config`, and reads what it says.
-pub async fn asked(
-    spawner: &Spawner,
-    mut spawn: Spawn,
-    (hook, kind): (&HookId, HookKind),
-    cancel: &CancellationToken,
-) -> Result<HookConfig, Failure> {
-    let what = format!("{hook}: getting its configuration with --config");
-    spawn.args.push("--config".into());
-    spawn.stdout = Output::captured(CONFIG_LIMIT);
-    spawn.stderr = Output::captured(STDERR_LIMIT);
-    let finished = spawner
-        .run(spawn, cancel)
-        .await
-        .map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
-    let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-    if !finished.exit.is_success() {
-        let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
-        let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
-        return Err(Failure::new(Class::HookFailed, report)
-            .hint("a hook that is called with --config prints its configuration and ends with 0"));
-    }
-    if finished.stdout.dropped > 0 {
-        let report = format!("{what} failed: it printed more than {} MiB", CONFIG_LIMIT >> 20);
-        return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
-    }
-    configuration(hook, kind, &finished.stdout.bytes)
-}
-
-/// What a hook printed for `--config`, understood.
-pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
-    HookConfig::parse_output(printed, kind).map_err(|error| {
-        let printed = String::from_utf8_lossy(printed);
-        let shown = if printed.trim().is_empty() {
-            "nothing".to_owned()
-        } else {
-            // On one line, as the records of the log are.
-            format!("`{}`", tail(&printed).replace('\n', " ⏎ "))
-        };
-        let what = format!("{hook}: getting its configuration with --config failed");
-        let failure = Failure::from(error).within(what);
-        Failure {
-            report: format!("{}; it printed {shown}", failure.report),
-            ..failure
-        }
-    })
-}
 
 /// What came of a run that ended well.
 pub(super) struct Ran {
@@ -133,7 +50,8 @@ pub(super) struct Ran {
 /// Runs one hook; what it wrote counts only if it ended with 0.
 pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
-    let mut spawn = command(tools, &catalogue, &run.hook, run.deadline)?;
+    let program = catalogue.hook(&run.hook)?;
+    let mut spawn = command(tools, &catalogue, &run.hook.owner, &program, run.deadline)?;
     let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay);
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
@@ -155,7 +73,9 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
         .await
         .map_err(|error| cut_short(&error, &labels))?;
     if !finished.exit.is_success() {
-        return Err(ended_badly(tools, &finished, files, cancel).await);
+        let said = program.call.and_then(|_| message(&finished.stderr.text()));
+        let complaint = said.unwrap_or_else(|| finished.complaint());
+        return Err(ended_badly(tools, complaint, files, cancel).await);
     }
     let (output, response) = take_over(tools, &hook, files, cancel).await?;
     Ok(Ran {
@@ -258,8 +178,7 @@ fn look(
 }
 
 /// Why the hook failed. Its patches that count all the same are carried out.
-async fn ended_badly(tools: &Tools, finished: &Finished, files: Files, cancel: &CancellationToken) -> Failure {
-    let complaint = finished.complaint();
+async fn ended_badly(tools: &Tools, complaint: String, files: Files, cancel: &CancellationToken) -> Failure {
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint),
         // Alerts of hooks alone match the text as the hook wrote it.
@@ -290,14 +209,28 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
     filtered.map_err(|error| Failure::of(Class::HookFailed, &error))
 }
 
-/// The hook's program in the operator's environment, without files and arguments.
-fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Duration) -> Result<Spawn, Failure> {
-    let path = &catalogue.hook(hook)?.path;
-    let module = match &hook.owner {
-        Owner::Module(module) => Some(catalogue.module(module)?.dir.as_path()),
-        Owner::Global => None,
-    };
-    Ok(spawn_of(path, module, tools.environment.clone(), deadline))
+/// The hook's program in the operator's environment, called as it wants to be, without files.
+fn command(
+    tools: &Tools,
+    catalogue: &Catalogue,
+    owner: &Owner,
+    program: &Program,
+    deadline: Duration,
+) -> Result<Spawn, Failure> {
+    let module = catalogue.dir(owner)?;
+    let mut spawn = spawn_of(&program.path, module, tools.environment.clone(), deadline);
+    if let Some(call) = program.call {
+        spawn.args.extend(call.arguments().into_iter().map(Into::into));
+        let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
+        // Applications are a kind of module that only a program around the original knows.
+        let about = [
+            ("MODULE_NAME", module),
+            ("APPLICATION_NAME", ""),
+            ("APPLICATION_NAMESPACE", ""),
+        ];
+        spawn.env.extend(about.map(|(name, value)| (name.into(), value.into())));
+    }
+    Ok(spawn)
 }
 
 /// A run of the hook at this place, of the module in that directory.
@@ -311,19 +244,24 @@ pub fn spawn_of(
         env: environment,
         ..Spawn::new(path, deadline)
     };
-    if let Some(module) = module
-        && path.extension().is_some_and(|extension| extension == "py")
-    {
-        // A module may bring its own Python packages.
-        let home = module.join("hooks/venv");
-        let python = home.join("bin/python3");
-        if python.exists() {
-            spawn.program = python;
-            spawn.args.push(path.into());
-            spawn.env.push(("PYTHONHOME".into(), home.into()));
-        }
+    if let Some(home) = module.filter(|_| is_python(path)).and_then(python_home) {
+        spawn.program = home.join(PYTHON);
+        spawn.args.push(path.into());
+        spawn.env.push(("PYTHONHOME".into(), home.into()));
     }
     spawn
+}
+
+const PYTHON: &str = "bin/python3";
+
+/// Where a module keeps its own Python packages, if it brings some.
+fn python_home(module: &Path) -> Option<PathBuf> {
+    let home = module.join("hooks/venv");
+    is_executable(&home.join(PYTHON)).then_some(home)
+}
+
+fn is_python(hook: &Path) -> bool {
+    hook.extension().is_some_and(|extension| extension == "py")
 }
 
 /// A document as hooks read it.

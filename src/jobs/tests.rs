@@ -20,6 +20,8 @@ use super::*;
 use crate::settings::TmpFiles;
 use tools::Place;
 
+mod batch;
+
 /// Shared with the tests that have a cluster.
 #[path = "../../tests/cluster/tools.rs"]
 mod tools;
@@ -77,12 +79,16 @@ impl World {
     }
 
     async fn hook(&self, deadline: Duration) -> Result<(HookOutput, Usage), Failure> {
+        self.hook_named("hooks/a.sh", deadline).await
+    }
+
+    async fn hook_named(&self, name: &str, deadline: Duration) -> Result<(HookOutput, Usage), Failure> {
         let mut store = Store::new();
         store.set_static(&owner(), json!({"x": 1})).unwrap();
         let hook = HookRun {
             hook: HookId {
                 owner: owner(),
-                name: HookName::parse("hooks/a.sh").unwrap(),
+                name: HookName::parse(name).unwrap(),
             },
             version: ConfigVersion::V1,
             contexts: Vec::new(),

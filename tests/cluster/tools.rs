@@ -114,7 +114,7 @@ fn monitors(cluster: &Cluster) -> Monitors {
     Monitors::new(cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}))
 }
 
-fn catalogue(dir: &Path) -> watch::Receiver<Arc<Catalogue>> {
+fn catalogue(dir: &Path) -> watch::Sender<Arc<Catalogue>> {
     let layout = Layout {
         modules_dirs: vec![dir.join("modules")],
         global_hooks_dir: dir.join("global-hooks"),
@@ -122,5 +122,5 @@ fn catalogue(dir: &Path) -> watch::Receiver<Arc<Catalogue>> {
         missing_values: MissingValues::NoValues,
         crd_filters: Vec::new(),
     };
-    watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1
+    watch::Sender::new(Arc::new(Catalogue::of(&disk::read(&layout))))
 }

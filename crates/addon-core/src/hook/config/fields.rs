@@ -146,7 +146,7 @@ impl<'v> Fields<'v> {
         found.map(|(_, value)| *value)
     }
 
-    fn items(&mut self, key: &'static str, at_least: usize) -> Option<&'v [Value]> {
+    pub(super) fn items(&mut self, key: &'static str, at_least: usize) -> Option<&'v [Value]> {
         let items = self.typed(key, "array", |value| value.as_array().map(Vec::as_slice))?;
         if items.len() < at_least {
             self.note(key, &format!("should have at least {at_least} items"));

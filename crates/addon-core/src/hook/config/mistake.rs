@@ -45,7 +45,7 @@ const SHOWN: usize = 20;
 const LONGEST: usize = 400;
 
 /// One mistake in its own words, several as a list.
-fn listed(problems: &[String]) -> String {
+pub(super) fn listed(problems: &[String]) -> String {
     if let [problem] = problems {
         return glimpse(problem);
     }

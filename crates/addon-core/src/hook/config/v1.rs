@@ -5,35 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
+use super::dialect::Dialect;
 use super::fields::{Fields, Problems};
 use super::reader::{Reader, is_domain, name_or, selector};
 use super::webhook::{admission, conversion};
-use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings, stages};
+use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings};
 use crate::name::BindingName;
 
 const CONVERSION: &str = "kubernetesCustomResourceConversion";
 
 /// Reads the whole configuration.
-pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
+pub(super) fn read(value: &Value, kind: HookKind, dialect: Dialect) -> Result<HookConfig, ConfigError> {
     let schema = Problems::default();
     let mut root = Fields::root(value, &schema);
     root.skip("configVersion");
-    root.require_count(2);
+    dialect.begin(&mut root);
     let mut reader = Reader::default();
     let mut config = HookConfig::empty(ConfigVersion::V1);
-    config.stages = stages(&mut root, kind);
-    let settings = settings::read(&mut root, &mut reader);
+    config.stages = dialect.stages(&mut root, kind);
+    let settings = dialect.settings(&mut root, &mut reader);
     config.rate_limit = settings.rate_limit;
     config.timeout = settings.timeout;
     for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
         config
             .schedules
-            .extend(schedule(fields, reader.at_item("schedule", index)));
+            .extend(schedule(fields, reader.at_item("schedule", index), dialect));
     }
     for (index, fields) in root.objects("kubernetes", 1).into_iter().enumerate() {
         config
             .kubernetes
-            .extend(kubernetes(fields, reader.at_item("kubernetes", index)));
+            .extend(kubernetes(fields, reader.at_item("kubernetes", index), dialect));
     }
     for (index, fields) in root.objects("kubernetesValidating", 1).into_iter().enumerate() {
         config
@@ -50,7 +51,7 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
             .conversions
             .extend(conversion(fields, reader.at_item(CONVERSION, index)));
     }
-    root.finish();
+    dialect.finish(root);
     check_snapshots(&config, &mut reader);
     check_webhook_names(&config, &mut reader);
     add_group_snapshots(&mut config);
@@ -58,15 +59,15 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     reader.finish(config, schema)
 }
 
-fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBinding> {
+fn schedule(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> Option<ScheduleBinding> {
     let name = reader.name(name_or(&mut fields, "schedule"));
     let crontab = fields.required_text("crontab").to_owned();
     let queue = reader.queue(fields.text("queue"));
     let include_snapshots_from = snapshots(&mut fields, reader);
-    let group = group(&mut fields);
+    let group = dialect.group(&mut fields);
     let allow_failure = fields.flag("allowFailure", false);
     let timeout = reader.timeout(&mut fields);
-    fields.finish();
+    dialect.finish(fields);
     let crontab = reader.crontab(&crontab);
     Some(ScheduleBinding {
         name: name?,
@@ -91,13 +92,13 @@ pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<Bin
     names.iter().filter_map(|name| reader.snapshot(name)).collect()
 }
 
-const EVENTS: [(&str, WatchEvent); 3] = [
+pub(super) const EVENTS: [(&str, WatchEvent); 3] = [
     ("Added", WatchEvent::Added),
     ("Modified", WatchEvent::Modified),
     ("Deleted", WatchEvent::Deleted),
 ];
 
-fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
+fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> Option<KubernetesBinding> {
     let name = reader.name(name_or(&mut fields, "kubernetes"));
     let kind = fields.required_text("kind").to_owned();
     let api_version = fields
@@ -109,14 +110,13 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
             "apiVersion is invalid: '{version}' should be a version, or a group and a version: v1, apps/v1"
         ));
     }
-    // The deprecated list is checked too, but counts only alone.
-    let deprecated = fields.words("watchEvent", 0, &EVENTS);
-    let events = fields.words("executeHookOnEvent", 0, &EVENTS).or(deprecated);
-    let explicit_queue = fields.has("queue");
+    let events = dialect.events(&mut fields);
+    // An empty text is no name.
+    let queue = fields.text("queue").filter(|queue| !queue.is_empty());
     let wait = fields.flag("waitForSynchronization", true);
     fields.text("resynchronizationPeriod");
     let names = names(&mut fields, "nameSelector");
-    let field_requirements = field_selector(&mut fields);
+    let field_requirements = field_selector(&mut fields, dialect);
     if !names.is_empty()
         && field_requirements
             .iter()
@@ -124,7 +124,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
     {
         reader.note("fieldSelector 'metadata.name' and nameSelector.matchNames are mutually exclusive");
     }
-    let queue = reader.queue(fields.text("queue"));
+    let queue_name = reader.queue(queue);
     let binding = KubernetesBinding {
         name: name?,
         api_version,
@@ -132,8 +132,8 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
         events: events.map_or_else(|| EVENTS.iter().map(|(_, event)| *event).collect(), BTreeSet::from_iter),
         run_on_synchronization: fields.flag("executeHookOnSynchronization", true),
         // In the queue of everybody there is nothing that could go on without waiting.
-        wait_for_synchronization: wait || !explicit_queue,
-        keep_full_objects: fields.flag("keepFullObjectsInMemory", true),
+        wait_for_synchronization: wait || queue.is_none(),
+        keep_full_objects: fields.flag("keepFullObjectsInMemory", dialect.keeps_full_objects()),
         jq_filter: reader.jq_filter(fields.text("jqFilter")),
         allow_failure: fields.flag("allowFailure", false),
         names,
@@ -141,11 +141,11 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesB
         fields: field_requirements,
         namespaces: namespaces(&mut fields, reader),
         include_snapshots_from: snapshots(&mut fields, reader),
-        queue: queue?,
-        group: group(&mut fields),
+        queue: queue_name?,
+        group: dialect.group(&mut fields),
         timeout: reader.timeout(&mut fields),
     };
-    fields.finish();
+    dialect.finish(fields);
     Some(binding)
 }
 
@@ -165,7 +165,7 @@ fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
     names
 }
 
-fn field_selector(fields: &mut Fields<'_>) -> Vec<FieldRequirement> {
+fn field_selector(fields: &mut Fields<'_>, dialect: Dialect) -> Vec<FieldRequirement> {
     const OPERATORS: [(&str, bool); 5] = [
         ("=", true),
         ("==", true),
@@ -182,7 +182,7 @@ fn field_selector(fields: &mut Fields<'_>) -> Vec<FieldRequirement> {
         fields.require("operator");
         let field = fields.required_text("field").to_owned();
         let equals = fields.word("operator", &OPERATORS);
-        let value = fields.required_text("value").to_owned();
+        let value = dialect.compared(&mut fields).to_owned();
         fields.finish();
         requirements.extend(equals.map(|equals| FieldRequirement { field, equals, value }));
     }

@@ -1,0 +1,307 @@
+//! What an executable with several hooks says about all of them at once: its answer to `hook config`.
+//!
+//! It is JSON, written by a library. Must never let a hook be lost: what cannot be understood is an error that names the
+//! hook by its number.
+
+use std::fmt;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::dialect::{Dialect, without_nothing};
+use super::fields::{Fields, Problems};
+use super::mistake::listed;
+use super::{ConfigError, HookConfig, HookKind, v1};
+use crate::failure::{Class, Failure};
+use crate::name::{HookName, NameError};
+use crate::values::kind_of;
+
+/// All hooks of one executable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Those that are called by their numbers.
+    pub hooks: Vec<BatchHook>,
+    /// The one that tells whether its module is ready, on a schedule.
+    pub readiness: Option<HookConfig>,
+}
+
+/// One hook of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchHook {
+    /// What its author calls it; may be empty.
+    pub title: String,
+    /// What it binds to.
+    pub config: HookConfig,
+}
+
+/// How one hook of several is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// By its number.
+    Run(usize),
+    /// The one that tells readiness.
+    Ready,
+}
+
+impl Call {
+    /// The arguments of the executable.
+    pub fn arguments(self) -> Vec<String> {
+        let words = match self {
+            Self::Run(number) => vec!["run".to_owned(), number.to_string()],
+            Self::Ready => vec!["ready".to_owned()],
+        };
+        std::iter::once("hook".to_owned()).chain(words).collect()
+    }
+}
+
+/// One hook of several, with a name among all hooks of its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub name: HookName,
+    /// How it is called.
+    pub call: Call,
+    /// What it binds to.
+    pub config: HookConfig,
+}
+
+/// Which hook of an executable is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this number, and what its author calls it.
+    Number(usize, String),
+    /// The one that tells readiness.
+    Readiness,
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number, title) if title.is_empty() => write!(f, "hooks[{number}]"),
+            Self::Number(number, title) => write!(f, "hooks[{number}] '{}'", title.escape_debug()),
+            Self::Readiness => f.write_str("readiness"),
+        }
+    }
+}
+
+/// Why an answer to `hook config` tells of no hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BatchError {
+    /// It is no text.
+    #[error("batch config is no text: line {0} is not in UTF-8")]
+    NoText(usize),
+    /// It is no JSON.
+    #[error("batch config is no JSON: {0}")]
+    NoJson(String),
+    /// It is JSON, but neither a map nor a list.
+    #[error("batch config should be a map or a list, and is {0}")]
+    NoMap(&'static str),
+    /// Its version is unknown.
+    #[error("batch config: unknown version '{0}'")]
+    UnknownVersion(String),
+    /// It has no version.
+    #[error("batch config: there is no key 'version'")]
+    MissingVersion,
+    /// What is around the hooks is not as it should be.
+    #[error("batch config does not fit its schema: {}", listed(.0))]
+    Schema(Vec<String>),
+    /// Some of the hooks cannot be understood.
+    #[error("batch config: {}", listed(&told(.0)))]
+    Hooks(Vec<(Which, ConfigError)>),
+    /// A hook cannot have this name.
+    #[error("batch config: {which} cannot be named")]
+    Name {
+        /// Which hook.
+        which: Which,
+        /// Why.
+        source: NameError,
+    },
+}
+
+/// Every mistake with the hook in which it was made.
+fn told(hooks: &[(Which, ConfigError)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (which, error) in hooks {
+        match error {
+            ConfigError::Schema(problems) | ConfigError::Meaning(problems) => {
+                lines.extend(problems.iter().map(|problem| format!("{which}: {problem}")));
+            }
+            other => lines.push(format!("{which}: {other}")),
+        }
+    }
+    lines
+}
+
+impl BatchError {
+    /// What the author of the executable can do.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::NoText(_) | Self::NoJson(_) | Self::NoMap(_) => {
+                "with `hook config` an executable of several hooks prints one document of JSON and nothing before it; what is for people goes to stderr"
+            }
+            Self::UnknownVersion(_) | Self::MissingVersion => r#"write `"version": "v1"`"#,
+            Self::Schema(_) | Self::Hooks(_) | Self::Name { .. } => {
+                "docs/hooks.md tells what an executable of several hooks says about each of them"
+            }
+        }
+    }
+}
+
+impl From<BatchError> for Failure {
+    fn from(error: BatchError) -> Self {
+        Self::of(Class::Invalid, &error).hint(error.advice())
+    }
+}
+
+impl Batch {
+    /// Reads what an executable printed for `hook config`. What follows the first document does not count.
+    pub fn parse_output(output: &[u8], kind: HookKind) -> Result<Self, BatchError> {
+        let text = str::from_utf8(output).map_err(|error| {
+            let before = output.iter().take(error.valid_up_to());
+            BatchError::NoText(1 + before.filter(|byte| **byte == b'\n').count())
+        })?;
+        let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let document = documents
+            .next()
+            .ok_or_else(|| BatchError::NoJson("it is empty".to_owned()))?;
+        let document = document.map_err(|error| BatchError::NoJson(error.to_string()))?;
+        match &document {
+            // The form of old libraries.
+            Value::Array(hooks) => Self::read(hooks, None, kind),
+            Value::Object(_) => Self::read_versioned(&document, kind),
+            other => Err(BatchError::NoMap(kind_of(other))),
+        }
+    }
+
+    fn read_versioned(document: &Value, kind: HookKind) -> Result<Self, BatchError> {
+        let said = |key: &str| document.get(key).filter(|value| !value.is_null());
+        let problems = Problems::default();
+        let mut root = Fields::root(document, &problems);
+        if let Some(Value::String(version)) = said("version")
+            && version != "v1"
+        {
+            return Err(BatchError::UnknownVersion(version.clone()));
+        }
+        if said("version").is_none() {
+            return Err(BatchError::MissingVersion);
+        }
+        root.text("version");
+        if said("has_settings_check").is_some() {
+            // Such a check is for programs that the original is built into.
+            root.flag("has_settings_check", false);
+        }
+        if said("hooks").is_some() {
+            root.items("hooks", 0);
+        }
+        let problems = problems.into_list();
+        if problems.is_empty() {
+            let hooks = said("hooks").and_then(Value::as_array).map(Vec::as_slice);
+            Self::read(hooks.unwrap_or_default(), said("readiness"), kind)
+        } else {
+            Err(BatchError::Schema(problems))
+        }
+    }
+
+    fn read(hooks: &[Value], readiness: Option<&Value>, kind: HookKind) -> Result<Self, BatchError> {
+        let mut wrong = Vec::new();
+        let mut found = Vec::new();
+        for (number, value) in hooks.iter().enumerate() {
+            let title = title(value);
+            match hook(value, kind) {
+                Ok(config) => found.push(BatchHook { title, config }),
+                Err(error) => wrong.push((Which::Number(number, title), error)),
+            }
+        }
+        let readiness = readiness.and_then(|value| {
+            hook(value, kind)
+                .map_err(|error| wrong.push((Which::Readiness, error)))
+                .ok()
+        });
+        if wrong.is_empty() {
+            Ok(Self {
+                hooks: found,
+                readiness,
+            })
+        } else {
+            Err(BatchError::Hooks(wrong))
+        }
+    }
+
+    /// The hooks with the names that they have among those of their owner, in their order.
+    pub fn named(self, file: &HookName, kind: HookKind) -> Result<Vec<Named>, BatchError> {
+        let between = match kind {
+            HookKind::Module => ':',
+            HookKind::Global | HookKind::Standalone => '-',
+        };
+        let mut named = Vec::with_capacity(self.hooks.len() + 1);
+        for (number, BatchHook { title, config }) in self.hooks.into_iter().enumerate() {
+            let name = HookName::parse(&format!("{file}{between}{title}{between}{number}"));
+            named.push(Named {
+                name: name.map_err(|source| BatchError::Name {
+                    which: Which::Number(number, title),
+                    source,
+                })?,
+                call: Call::Run(number),
+                config,
+            });
+        }
+        if let Some(config) = self.readiness {
+            let name = HookName::parse(&format!("{file}-readiness"));
+            named.push(Named {
+                name: name.map_err(|source| BatchError::Name {
+                    which: Which::Readiness,
+                    source,
+                })?,
+                call: Call::Ready,
+                config,
+            });
+        }
+        Ok(named)
+    }
+}
+
+/// What the author of a hook calls it.
+fn title(hook: &Value) -> String {
+    let title = hook.pointer("/metadata/name").and_then(Value::as_str);
+    title.unwrap_or_default().to_owned()
+}
+
+/// One hook. Without a version it is one of this version, which the library always writes.
+fn hook(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
+    if !value.is_object() {
+        return Err(ConfigError::NoMap(kind_of(value)));
+    }
+    match value.get("configVersion") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(version)) if version.is_empty() || version == "v1" => {}
+        Some(Value::String(version)) => return Err(ConfigError::UnknownVersion(version.clone())),
+        Some(_) => return Err(ConfigError::VersionType),
+    }
+    v1::read(&without_nothing(value), kind, Dialect::Batch)
+}
+
+/// The line of an answer to `hook list` that tells how many hooks there are.
+pub fn lists_hooks(printed: &str) -> bool {
+    let counts = printed.match_indices("Found ").filter_map(|(at, found)| {
+        let rest = &printed[at + found.len()..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest[digits..].starts_with(" items").then(|| &rest[..digits])
+    });
+    counts
+        .into_iter()
+        .any(|count| (1..=4).contains(&count.len()) && !count.starts_with('0'))
+}
+
+/// What a hook of several says of its failure, if it says it as its library does: the last line that is JSON with a
+/// `message`.
+pub fn message(stderr: &str) -> Option<String> {
+    let mut lines = stderr
+        .lines()
+        .rev()
+        .filter_map(|line| serde_json::from_str::<Value>(line.trim()).ok());
+    let said = lines.find_map(|said| said.get("message")?.as_str().map(str::to_owned));
+    said.filter(|said| !said.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The two ways in which a configuration of version 1 is written: by people, as an answer to `--config`, and by the
+//! library with which several hooks are built into one executable.
+//!
+//! Must never know more than where the two differ. The second way has no remark for people: what is empty says nothing,
+//! and what a newer library may add is let pass, but for what would select fewer objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::binding::WatchEvent;
+use super::fields::Fields;
+use super::reader::Reader;
+use super::settings::{self, Settings};
+use super::v1::EVENTS;
+use super::{HookKind, RateLimit, Stage, stages};
+
+/// The bindings of a hook in an executable with several are told as one.
+const GROUP: &str = "main";
+
+/// Who wrote a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// A person, for a hook that has its file for itself.
+    Single,
+    /// A library, for one hook of several.
+    Batch,
+}
+
+impl Dialect {
+    /// One binding is the least a person can mean. Of several hooks one may rest.
+    pub(super) fn begin(self, root: &mut Fields<'_>) {
+        match self {
+            Self::Single => root.require_count(2),
+            Self::Batch => {
+                // Without effect, as they always were; the name is taken by whoever names the hook.
+                root.flag("allowFailure", false);
+                root.text("logLevel");
+                if let Some(mut metadata) = root.object("metadata") {
+                    metadata.text("name");
+                    metadata.text("path");
+                }
+            }
+        }
+    }
+
+    pub(super) fn stages(self, root: &mut Fields<'_>, kind: HookKind) -> BTreeMap<Stage, i64> {
+        match self {
+            Self::Single => stages(root, kind),
+            Self::Batch => {
+                let read = |&(key, stage): &(&'static str, Stage)| Some((stage, root.integer(key, 0..=i64::MAX)?));
+                batch_stages(kind).iter().filter_map(read).collect()
+            }
+        }
+    }
+
+    pub(super) fn settings(self, root: &mut Fields<'_>, reader: &mut Reader) -> Settings {
+        match self {
+            Self::Single => settings::read(root, reader),
+            Self::Batch => Settings {
+                rate_limit: root.object("settings").and_then(batch_rate_limit),
+                timeout: None,
+            },
+        }
+    }
+
+    /// The events that make the hook run; nothing for all.
+    pub(super) fn events(self, fields: &mut Fields<'_>) -> Option<Vec<WatchEvent>> {
+        const KEY: &str = "executeHookOnEvent";
+        match self {
+            Self::Single => {
+                // The deprecated list is checked too, but counts only alone.
+                let deprecated = fields.words("watchEvent", 0, &EVENTS);
+                fields.words(KEY, 0, &EVENTS).or(deprecated)
+            }
+            Self::Batch => (!fields.flag(KEY, true)).then(Vec::new),
+        }
+    }
+
+    /// Whether contexts hold whole objects unless a binding says otherwise.
+    pub(super) fn keeps_full_objects(self) -> bool {
+        self == Self::Single
+    }
+
+    pub(super) fn group(self, fields: &mut Fields<'_>) -> Option<String> {
+        match self {
+            Self::Single => super::v1::group(fields),
+            Self::Batch => Some(GROUP.to_owned()),
+        }
+    }
+
+    /// What a field is compared with. The library leaves out an empty text.
+    pub(super) fn compared<'v>(self, fields: &mut Fields<'v>) -> &'v str {
+        match self {
+            Self::Single => fields.required_text("value"),
+            Self::Batch => fields.text("value").unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn finish(self, fields: Fields<'_>) {
+        match self {
+            Self::Single => fields.finish(),
+            Self::Batch => {}
+        }
+    }
+}
+
+/// The library knows modules only; what lies around a release there lies around all modules here.
+fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
+    match kind {
+        HookKind::Global => &[
+            ("onStartup", Stage::OnStartup),
+            ("beforeHelm", Stage::BeforeAll),
+            ("afterHelm", Stage::AfterAll),
+        ],
+        HookKind::Module => &[
+            ("onStartup", Stage::OnStartup),
+            ("beforeHelm", Stage::BeforeHelm),
+            ("afterHelm", Stage::AfterHelm),
+            ("beforeDeleteHelm", Stage::BeforeDeleteHelm),
+            ("afterDeleteHelm", Stage::AfterDeleteHelm),
+        ],
+        HookKind::Standalone => &[("onStartup", Stage::OnStartup)],
+    }
+}
+
+/// The interval is a number of nanoseconds. What is absent does not limit.
+fn batch_rate_limit(mut fields: Fields<'_>) -> Option<RateLimit> {
+    let nanoseconds = fields.integer("executionMinInterval", 0..=i64::MAX);
+    let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
+    // Read by the original, and without effect there.
+    fields.flag("enableSchedulesOnStartup", false);
+    let nanoseconds = u64::try_from(nanoseconds?).ok()?;
+    Some(RateLimit {
+        min_interval: Duration::from_nanos(nanoseconds),
+        burst: u32::try_from(burst.unwrap_or_default()).ok()?,
+    })
+}
+
+/// The document without what says nothing: the library writes `null`, or an empty map or list, for what nobody has set.
+/// Items of lists stay, because others are counted by them.
+pub(super) fn without_nothing(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(without_nothing).collect()),
+        Value::Object(fields) => {
+            let kept = fields.iter().map(|(key, value)| (key.clone(), without_nothing(value)));
+            Value::Object(kept.filter(|(_, value)| says_something(value)).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}

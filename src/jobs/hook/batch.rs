@@ -1,0 +1,132 @@
+//! Finds out whether an executable holds several hooks, and which.
+//!
+//! Executables of people are asked questions here that they may never have heard of. So none gets much time, none may
+//! print without end, and no answer is what makes an executable an ordinary hook.
+
+use std::path::Path;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::config::HookKind;
+use addon_core::hook::config::batch::{Batch, BatchError, Named, lists_hooks};
+use addon_core::name::HookId;
+use tokio_util::sync::CancellationToken;
+
+use super::STDERR_LIMIT;
+use super::config::{Asker, LIMIT, with_output};
+use crate::jobs::{not_ended, tail};
+use crate::process::{Output, ProcessError, Spawn};
+
+/// A library answers at once; a program that does not know the question may take it for work.
+const DEADLINE: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What an executable said to one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It printed this, and ended with 0.
+    Printed(Vec<u8>),
+    /// It gave none, and why.
+    None(String),
+    /// It did not even end.
+    Late(String),
+}
+
+/// What an executable turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds these hooks.
+    Several(Vec<Named>),
+    /// It is a hook itself, as far as this can be said.
+    Single {
+        /// Why it gave no answer.
+        remark: Option<String>,
+    },
+}
+
+/// Asks an executable without an extension.
+pub(super) async fn look(
+    asker: &Asker<'_>,
+    file: &HookId,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<Verdict, Failure> {
+    let config = question(asker, path, "config", cancel).await?;
+    let list = match &config {
+        // It would only take as long again.
+        Answer::Late(why) => Answer::Late(why.clone()),
+        Answer::Printed(_) | Answer::None(_) => question(asker, path, "list", cancel).await?,
+    };
+    weigh(file, &config, &list)
+}
+
+/// What follows from the answers to `hook config` and `hook list`.
+pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, Failure> {
+    let kind = HookKind::from(&file.owner);
+    let lists = matches!(list, Answer::Printed(printed) if lists_hooks(&String::from_utf8_lossy(printed)));
+    let what = format!("{file}: getting its configuration with `hook config` failed");
+    match config {
+        Answer::Printed(printed) => match (Batch::parse_output(printed, kind), lists) {
+            (Ok(batch), true) => {
+                let named = batch.named(&file.name, kind);
+                named
+                    .map(Verdict::Several)
+                    .map_err(|error| unusable(error, what, printed))
+            }
+            (Ok(batch), false) if batch.hooks.is_empty() => Ok(Verdict::Several(Vec::new())),
+            (Ok(batch), false) => {
+                let hooks = batch.hooks.len();
+                let report =
+                    format!("{file}: it tells of {hooks} hooks with `hook config`, and of none with `hook list`");
+                let hint =
+                    "an executable of several hooks answers `hook list` with `Found N items`, N being at most 9999";
+                Err(Failure::new(Class::Invalid, report).hint(hint))
+            }
+            (Err(error), true) => Err(unusable(error, what, printed)),
+            (Err(_), false) => Ok(Verdict::Single { remark: None }),
+        },
+        Answer::None(why) | Answer::Late(why) if lists => {
+            Err(Failure::new(Class::HookFailed, format!("{what}: {why}"))
+                .hint("an executable that lists its hooks tells about them with `hook config`, and ends with 0"))
+        }
+        Answer::None(why) | Answer::Late(why) => Ok(Verdict::Single {
+            remark: Some(format!("`hook config`: {why}")),
+        }),
+    }
+}
+
+fn unusable(error: BatchError, what: String, printed: &[u8]) -> Failure {
+    with_output(Failure::from(error).within(what), printed)
+}
+
+/// Asks one question. Only a cancellation is an error.
+async fn question(asker: &Asker<'_>, path: &Path, word: &str, cancel: &CancellationToken) -> Result<Answer, Failure> {
+    let spawn = Spawn {
+        args: vec!["hook".into(), word.into()],
+        env: asker.environment.to_vec(),
+        stdout: Output::captured(LIMIT),
+        stderr: Output::captured(STDERR_LIMIT),
+        grace: GRACE,
+        ..Spawn::new(path, DEADLINE.min(asker.deadline))
+    };
+    let finished = match asker.spawner.run(spawn, cancel).await {
+        Ok(finished) => finished,
+        Err(error @ ProcessError::Cancelled { .. }) => return Err(not_ended(&error)),
+        Err(error @ ProcessError::TimedOut { .. }) => return Ok(Answer::Late(not_ended(&error).report)),
+        Err(error) => return Ok(Answer::None(not_ended(&error).report)),
+    };
+    if !finished.exit.is_success() {
+        let stderr = finished.stderr.text();
+        let said = tail(&stderr).replace('\n', " ⏎ ");
+        let why = if said.is_empty() {
+            finished.exit.to_string()
+        } else {
+            format!("{}: {said}", finished.exit)
+        };
+        return Ok(Answer::None(why));
+    }
+    if finished.stdout.dropped > 0 {
+        return Ok(Answer::None(format!("it printed more than {} MiB", LIMIT >> 20)));
+    }
+    Ok(Answer::Printed(finished.stdout.bytes))
+}

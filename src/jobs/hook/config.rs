@@ -1,0 +1,212 @@
+//! Asks hooks what they want to be run for. One that gives no usable answer fails the job: a module without one of its
+//! hooks may do harm.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::hook::config::batch::{Call, Named};
+use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::name::{HookId, HookName, Owner};
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{self, Verdict};
+use super::{STDERR_LIMIT, is_python, python_home, spawn_of};
+use crate::disk::HookFile;
+use crate::jobs::catalogue::{Catalogue, Program};
+use crate::jobs::{Tools, not_ended, tail};
+use crate::process::{Output, Spawner};
+
+/// A hook that has not told its configuration by then never will.
+const DEADLINE: Duration = Duration::from_mins(2);
+pub(super) const LIMIT: usize = 4 << 20;
+
+/// The hooks of an owner, as they are found out.
+#[derive(Default)]
+struct Answers {
+    configs: Vec<(HookName, HookConfig)>,
+    batches: Vec<(HookName, Program)>,
+    /// The executable that tells readiness.
+    readiness: Option<HookName>,
+}
+
+/// Who asks, and how.
+#[derive(Debug)]
+pub struct Asker<'a> {
+    /// Starts the hooks.
+    pub spawner: &'a Spawner,
+    /// Their environment.
+    pub environment: &'a [(OsString, OsString)],
+    /// Where they start; nothing for our own working directory.
+    pub cwd: Option<&'a Path>,
+    /// What they may ask for.
+    pub kind: HookKind,
+    /// How long one may think.
+    pub deadline: Duration,
+    /// The directory of their module, if they belong to one.
+    pub module: Option<&'a Path>,
+}
+
+/// What a file said.
+#[derive(Debug)]
+pub enum Said {
+    /// It is a hook, and this is what it wants.
+    Single(HookConfig),
+    /// It holds these hooks.
+    Several(Vec<Named>),
+}
+
+/// Asks every hook of the owner, in the order of their paths.
+pub(in crate::jobs) async fn ask_all(
+    tools: &Tools,
+    owner: &Owner,
+    cancel: &CancellationToken,
+) -> Result<Vec<(HookName, HookConfig)>, Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let asker = Asker {
+        spawner: &tools.spawner,
+        environment: &tools.environment,
+        cwd: tools.hooks_dir.as_deref(),
+        kind: match tools.hooks_dir {
+            Some(_) => HookKind::Standalone,
+            None => HookKind::from(owner),
+        },
+        deadline: DEADLINE,
+        module: catalogue.dir(owner)?,
+    };
+    let mut answers = Answers::default();
+    for file in catalogue.hooks(owner)? {
+        let hook = HookId {
+            owner: owner.clone(),
+            name: file.name.clone(),
+        };
+        match asker.ask(&hook, &file.path, cancel).await? {
+            Said::Single(config) => answers.configs.push((hook.name, config)),
+            Said::Several(named) => answers.take_batch(&hook, file, named)?,
+        }
+    }
+    answers.check_names(owner)?;
+    warn_of_python(&catalogue, owner)?;
+    tools
+        .catalogue
+        .send_modify(|catalogue| Arc::make_mut(catalogue).learn(owner, answers.batches));
+    Ok(answers.configs)
+}
+
+impl Answers {
+    fn take_batch(&mut self, hook: &HookId, file: &HookFile, named: Vec<Named>) -> Result<(), Failure> {
+        if named.is_empty() {
+            tracing::warn!(%hook, "Executable answers as one of several hooks, and has none");
+        }
+        for Named { name, call, config } in named {
+            if call == Call::Ready
+                && let Some(first) = self.readiness.replace(file.name.clone())
+            {
+                let report = format!("{hook}: multiple readiness hooks found: '{first}' has one too");
+                return Err(Failure::new(Class::Invalid, report).hint("one executable tells readiness for all"));
+            }
+            let path = file.path.clone();
+            let program = Program { path, call: Some(call) };
+            self.batches.push((name.clone(), program));
+            self.configs.push((name, config));
+        }
+        Ok(())
+    }
+
+    /// A name that stands for two hooks would lose one of them.
+    fn check_names(&self, owner: &Owner) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        match self.configs.iter().find(|(name, _)| !seen.insert(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let report = format!("{owner}: two hooks have the name '{name}'");
+                Err(Failure::new(Class::Invalid, report)
+                    .hint("the name of a hook of several is made of its file's, its own and its number: rename one"))
+            }
+        }
+    }
+}
+
+/// Packages that a module's hooks need may be missing on the next machine.
+fn warn_of_python(catalogue: &Catalogue, owner: &Owner) -> Result<(), Failure> {
+    let Some(module) = catalogue.dir(owner)?.filter(|module| python_home(module).is_none()) else {
+        return Ok(());
+    };
+    if let Some(file) = catalogue.hooks(owner)?.iter().find(|file| is_python(&file.path)) {
+        let (module, hook) = (module.display(), file.name.as_str());
+        tracing::warn!(%module, hook, "Module has hooks in Python, but no virtual environment");
+    }
+    Ok(())
+}
+
+impl Asker<'_> {
+    /// Asks a file what hook it is, or which hooks it holds.
+    pub async fn ask(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<Said, Failure> {
+        // Where hooks are alone, each has its file for itself.
+        let verdict = if self.kind == HookKind::Standalone || path.extension().is_some() {
+            Verdict::Single { remark: None }
+        } else {
+            batch::look(self, hook, path, cancel).await?
+        };
+        match verdict {
+            Verdict::Several(named) => Ok(Said::Several(named)),
+            Verdict::Single { remark } => {
+                let config = self.ask_single(hook, path, cancel).await;
+                config.map(Said::Single).map_err(|failure| match remark {
+                    Some(remark) => failure.hint(format!(
+                        "asked for several hooks before, it said nothing, either: {remark}"
+                    )),
+                    None => failure,
+                })
+            }
+        }
+    }
+
+    async fn ask_single(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<HookConfig, Failure> {
+        let what = format!("{hook}: getting its configuration with --config");
+        let mut spawn = spawn_of(path, self.module, self.environment.to_vec(), self.deadline);
+        spawn.args.push("--config".into());
+        spawn.cwd = self.cwd.map(Path::to_owned);
+        spawn.stdout = Output::captured(LIMIT);
+        spawn.stderr = Output::captured(STDERR_LIMIT);
+        let finished = self.spawner.run(spawn, cancel).await;
+        let finished = finished.map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
+        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+        if !finished.exit.is_success() {
+            let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
+            let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
+            return Err(Failure::new(Class::HookFailed, report)
+                .hint("a hook that is called with --config prints its configuration and ends with 0"));
+        }
+        if finished.stdout.dropped > 0 {
+            let report = format!("{what} failed: it printed more than {} MiB", LIMIT >> 20);
+            return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
+        }
+        configuration(hook, self.kind, &finished.stdout.bytes)
+    }
+}
+
+/// What a hook printed for `--config`, understood.
+pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
+    HookConfig::parse_output(printed, kind).map_err(|error| {
+        let what = format!("{hook}: getting its configuration with --config failed");
+        with_output(Failure::from(error).within(what), printed)
+    })
+}
+
+/// The failure with what was printed, on one line, as the records of the log are.
+pub(super) fn with_output(failure: Failure, printed: &[u8]) -> Failure {
+    let printed = String::from_utf8_lossy(printed);
+    let shown = if printed.trim().is_empty() {
+        "nothing".to_owned()
+    } else {
+        format!("`{}`", tail(&printed).replace('\n', " ⏎ "))
+    };
+    Failure {
+        report: format!("{}; it printed {shown}", failure.report),
+        ..failure
+    }
+}
