@@ -71,6 +71,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             hook,
             labels,
             failure,
+            took: _,
             allowed,
             attempts,
             retry_in,
@@ -151,6 +152,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             failure,
             attempts,
             retry_in,
+            ..
         } => {
             records::module_failed(module, step, failure, *attempts, *retry_in);
         }

@@ -137,7 +137,7 @@ pub static MODULE_HELM_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_helm_seconds",
     Unit::Seconds,
     ["module", "activation"],
-    "Time from start to end of a module's release step.",
+    "Time from start to end of a module's release step, whether it succeeded or not.",
 )
 .of_modules();
 pub static MODULE_HOOK_ALLOWED_ERRORS: Meter<Counter, 5> = Meter::new(
@@ -200,7 +200,7 @@ pub static MODULE_RUN_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_run_seconds",
     Unit::Seconds,
     ["module", "activation"],
-    "Time from the start of a module's run until its hooks and its release are as its values want them.",
+    "Time from the start of a module's run until its hooks and its release are as its values want them, or until it failed.",
 )
 .of_modules();
 pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(

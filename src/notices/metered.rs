@@ -27,16 +27,19 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         }
         Notice::HookSucceeded { hook, labels, usage } => {
             ended(meters, hook, labels, End::Success);
+            ran(meters, hook, labels, usage.wall);
             used(meters, hook, labels, *usage);
         }
         Notice::HookFailed {
             hook,
             labels,
             failure,
+            took,
             allowed,
             ..
         } => {
             ended(meters, hook, labels, if *allowed { End::Allowed } else { End::Error });
+            ran(meters, hook, labels, *took);
             failed(meters, "hook", failure);
         }
         Notice::ScriptAnswered { module, usage } => script_used(meters, module, *usage),
@@ -53,9 +56,19 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
             meters.observe(&table::MODULE_RUN_SECONDS, [module.as_str(), activation], *took);
         }
         Notice::ModuleFailed {
-            module, step, failure, ..
+            module,
+            step,
+            failure,
+            took,
+            helm,
+            activation,
+            ..
         } => {
             meters.add(&table::MODULE_RUN_ERRORS, [module.as_str()], 1.0);
+            meters.observe(&table::MODULE_RUN_SECONDS, [module.as_str(), activation], *took);
+            if let Some(helm) = helm {
+                meters.observe(&table::MODULE_HELM_SECONDS, [module.as_str(), activation], *helm);
+            }
             failed(meters, step, failure);
         }
         Notice::HelmFinished {
@@ -156,6 +169,27 @@ fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
     }
 }
 
+/// How long a run took, however it ended.
+fn ran(meters: &Meters, hook: &HookId, named: &HookLabels, took: Duration) {
+    let HookLabels {
+        binding,
+        queue,
+        activation,
+        binding_name: _,
+    } = named;
+    match &hook.owner {
+        Owner::Global => {
+            let labels = [hook.name.as_str(), binding, queue, activation];
+            meters.observe(&table::GLOBAL_HOOK_RUN_SECONDS, labels, took);
+            meters.observe(&alone::HOOK_RUN_SECONDS, alone_labels(hook, named), took);
+        }
+        Owner::Module(module) => {
+            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            meters.observe(&table::MODULE_HOOK_RUN_SECONDS, labels, took);
+        }
+    }
+}
+
 fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
     let HookLabels {
         binding,
@@ -166,19 +200,16 @@ fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
     match &hook.owner {
         Owner::Global => {
             let labels = [hook.name.as_str(), binding, queue, activation];
-            meters.observe(&table::GLOBAL_HOOK_RUN_SECONDS, labels, usage.wall);
             meters.observe(&table::GLOBAL_HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&table::GLOBAL_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::GLOBAL_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
             let labels = alone_labels(hook, named);
-            meters.observe(&alone::HOOK_RUN_SECONDS, labels, usage.wall);
             meters.observe(&alone::HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&alone::HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&alone::HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
         }
         Owner::Module(module) => {
             let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
-            meters.observe(&table::MODULE_HOOK_RUN_SECONDS, labels, usage.wall);
             meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));

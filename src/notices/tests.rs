@@ -79,6 +79,7 @@ fn a_failed_hook_says_what_when_and_what_to_do() {
         hook: hook(module("one").into()),
         labels: labels(),
         failure: Failure::new(Class::HookFailed, "exit code 3").hint("read its output above"),
+        took: Duration::from_secs(1),
         allowed: false,
         attempts: 2,
         retry_in: Some(Duration::from_millis(6100)),
@@ -101,6 +102,8 @@ fn a_failed_hook_says_what_when_and_what_to_do() {
             "own_failures_total{{class=\"hook_failed\",step=\"hook\"}} 1\n\
              own_module_hook_allowed_errors_total{series} 0\n\
              own_module_hook_errors_total{series} 1\n\
+             own_module_hook_run_seconds_sum{series} 1\n\
+             own_module_hook_run_seconds_count{series} 1\n\
              own_module_hook_success_total{series} 0"
         )
     );
@@ -112,6 +115,7 @@ fn an_allowed_failure_is_no_error() {
         hook: hook(Owner::Global),
         labels: labels(),
         failure: Failure::new(Class::HookFailed, "exit code 3"),
+        took: Duration::from_secs(1),
         allowed: true,
         attempts: 1,
         retry_in: None,
@@ -191,6 +195,9 @@ fn a_failed_module_is_told_in_the_words_that_alerts_know() {
         module: module("one"),
         step: "helm",
         failure: Failure::new(Class::Unavailable, "upgrade release: timed out"),
+        took: Duration::from_secs(4),
+        helm: Some(Duration::from_secs(3)),
+        activation: "",
         attempts: 1,
         retry_in: Duration::from_secs(5),
     };
@@ -200,10 +207,13 @@ fn a_failed_module_is_told_in_the_words_that_alerts_know() {
         "ModuleRun failed. Requeue task to retry after delay."
     );
     assert_eq!(records[0]["level"], "ERROR");
-    assert!(
-        metrics.contains("own_module_run_errors_total{module=\"one\"} 1"),
-        "{metrics}"
-    );
+    for expected in [
+        "own_module_run_errors_total{module=\"one\"} 1",
+        "own_module_run_seconds_sum{activation=\"\",module=\"one\"} 4",
+        "own_module_helm_seconds_sum{activation=\"\",module=\"one\"} 3",
+    ] {
+        assert!(metrics.contains(expected), "{expected} is not in\n{metrics}");
+    }
 }
 
 #[test]
@@ -214,6 +224,7 @@ fn what_we_cancelled_ourselves_is_no_error() {
             hook: hook(Owner::Global),
             labels: labels(),
             failure: cancelled.clone(),
+            took: Duration::from_secs(1),
             allowed: false,
             attempts: 1,
             retry_in: None,
@@ -222,6 +233,9 @@ fn what_we_cancelled_ourselves_is_no_error() {
             module: module("one"),
             step: "helm",
             failure: cancelled,
+            took: Duration::from_secs(4),
+            helm: Some(Duration::from_secs(3)),
+            activation: "",
             attempts: 1,
             retry_in: Duration::from_secs(5),
         },
@@ -277,6 +291,7 @@ fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
             hook: hook(Owner::Global),
             labels: at_start,
             failure: Failure::new(Class::HookFailed, "exit code 3"),
+            took: Duration::from_secs(1),
             allowed: false,
             attempts: 1,
             retry_in: None,
@@ -298,6 +313,8 @@ fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
             format!("own_hook_run_errors_total{start} 1"),
             format!("own_hook_run_errors_total{nightly} 0"),
             format!("own_hook_run_max_rss_bytes{nightly} 4096"),
+            format!("own_hook_run_seconds_sum{start} 1"),
+            format!("own_hook_run_seconds_count{start} 1"),
             format!("own_hook_run_seconds_sum{nightly} 2"),
             format!("own_hook_run_seconds_count{nightly} 1"),
             format!("own_hook_run_success_total{start} 0"),

@@ -34,7 +34,7 @@ pub struct Probe {
 }
 
 /// Every route and what it is for, in the order of the index page.
-const ROUTES: [(&str, &str); 6] = [
+const ROUTES: [(&str, &str); 7] = [
     (
         "/readyz",
         "ready once the first converge has ended; <code>?verbose</code> says what it waits for",
@@ -47,6 +47,7 @@ const ROUTES: [(&str, &str); 6] = [
     ("/metrics", "metrics of the operator"),
     ("/metrics/hooks", "metrics that hooks emit"),
     ("/discovery", "these routes as plain text"),
+    ("/debug/pprof/cmdline", "how the operator was started"),
 ];
 
 /// Likewise where there are hooks alone.
@@ -67,6 +68,7 @@ pub fn router(probe: Probe) -> Router {
         .route("/readyz", get(readyz))
         .route("/status/converge", get(converge))
         .route("/discovery", get(discovery))
+        .route("/debug/pprof/cmdline", get(command_line))
         .fallback(not_found)
         .with_state(probe)
 }

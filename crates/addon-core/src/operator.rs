@@ -180,7 +180,7 @@ impl Operator {
         match purpose {
             Purpose::Chore(chore) => self.chore_finished(chore, result),
             Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
-            Purpose::Review(id) => self.review_ran(id, result),
+            Purpose::Review(id) => self.review_ran(id, result, took),
             Purpose::Webhooks => self.published(result),
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script { module, round } => self.script_finished(&module, round, result),

@@ -20,6 +20,9 @@ fn failed(class: Class, report: &str) -> Notice {
         module: module("one"),
         step: "helm",
         failure: Failure::new(class, report),
+        took: Duration::ZERO,
+        helm: None,
+        activation: "",
         attempts: 3,
         retry_in: Duration::from_secs(5),
     }

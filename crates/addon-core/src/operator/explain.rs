@@ -17,7 +17,6 @@ use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
-use crate::values::section::Maintenance;
 
 impl Operator {
     pub(super) fn explain(&self, query: &Query) -> Answer {
@@ -299,87 +298,6 @@ impl Operator {
             .into_iter()
             .filter_map(|name| self.modules.get(&name));
         units.map(|unit| self.module_report(unit)).collect()
-    }
-
-    fn module_report(&self, unit: &Unit) -> ModuleReport {
-        let name = &unit.found.name;
-        let head = self.queues.head(&Lane::Module(name.clone()));
-        let verdict = unit.verdict.as_ref();
-        let enabled_by = match verdict {
-            Some(verdict) => verdict.source.to_string(),
-            None if self.assessment.undecided().contains(name) => "enabled script fails".to_owned(),
-            None => "not decided yet".to_owned(),
-        };
-        ModuleReport {
-            name: name.to_string(),
-            order: unit.found.order,
-            enabled: unit.enabled,
-            enabled_by,
-            state: unit.life.describe().to_owned(),
-            waits_for: self.waits_for(unit, head),
-            error: unit.last_failure.clone(),
-            failures: head.map_or(0, |head| head.failures),
-            depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
-            failing: self.failing(name),
-            needs: self.lacks(unit).map(ToString::to_string),
-            in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
-            after: self.modules_awaited(unit),
-            config_problems: self.config_problems(name),
-        }
-    }
-
-    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
-        if let Some(head) = head {
-            let lane = Lane::Module(unit.found.name.clone());
-            return match head.state() {
-                State::Backoff(until) => {
-                    let wait = (until - self.now.tick).as_secs_f64().ceil();
-                    let error = head.error.as_deref().unwrap_or_default();
-                    format!("the next try in {wait}s, after {} failures: {error}", head.failures)
-                }
-                State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
-                    (_, Some(owner)) => format!("the section of {owner} to be saved"),
-                    (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
-                    (None, None) => match &unit.life {
-                        Lifecycle::Watching { next, .. } => {
-                            let hook = unit.order.watching.get(*next).map(ToString::to_string);
-                            format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
-                        }
-                        life => life.describe().to_owned(),
-                    },
-                },
-                State::Held(_) => self.rate_limit_of(&lane),
-                State::Parked => self.outstanding(unit).join("; "),
-                State::Ready => "a free slot".to_owned(),
-            };
-        }
-        match &unit.turn {
-            Turn::Waiting => match self.lacks(unit) {
-                Some(need) => format!("module '{need}', which it needs"),
-                None => format!("modules before it: {}", self.pending_before(unit).join(", ")),
-            },
-            Turn::Held(hold) => hold.reason.clone(),
-            Turn::Out if self.is_removable(&unit.found.name) => {
-                let other = self.outlived_by(&unit.found.name);
-                other.map_or_else(String::new, |other| {
-                    format!("module '{other}', which needs it, to be removed")
-                })
-            }
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
-        }
-    }
-
-    /// The needed module for which a module has to wait.
-    fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
-        let passed = |need: &&ModuleName| {
-            let unit = self.modules.get(*need);
-            unit.is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
-        };
-        match &unit.turn {
-            Turn::Held(hold) => hold.need.as_ref(),
-            Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => None,
-        }
     }
 
     /// The first runs in other queues that a module waits for.

@@ -13,6 +13,7 @@ use crate::failure::{Class, Failure};
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, ModuleName, MonitorId, Owner};
+use crate::time::Tick;
 use crate::values::patch::FlagOp;
 use crate::values::{Change, Globals};
 
@@ -22,6 +23,7 @@ pub(super) struct Doing {
     pub(super) hook: HookId,
     pub(super) labels: HookLabels,
     allow_failure: bool,
+    began: Tick,
     /// The monitors whose first run it is.
     first_runs: Vec<MonitorId>,
     /// Up to which change it read each snapshot.
@@ -189,6 +191,7 @@ impl Operator {
             hook,
             labels,
             allow_failure,
+            began: self.now.tick,
             first_runs,
             read: BTreeMap::new(),
         };
@@ -310,11 +313,13 @@ impl Operator {
         let Some(doing) = self.doing.remove(lane) else {
             return;
         };
+        let took = self.now.tick - doing.began;
         if failure.class != Class::Defect && doing.allow_failure {
             self.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),
                 labels: doing.labels.clone(),
                 failure,
+                took,
                 allowed: true,
                 attempts: 1,
                 retry_in: None,
@@ -336,6 +341,7 @@ impl Operator {
             hook: doing.hook.clone(),
             labels: doing.labels,
             failure: failure.clone(),
+            took,
             allowed: false,
             attempts,
             retry_in,

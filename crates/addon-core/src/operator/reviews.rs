@@ -7,6 +7,7 @@ mod publication;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::publication::Publication;
 use super::Operator;
@@ -163,7 +164,7 @@ impl Operator {
     }
 
     /// The hook of a review has ended.
-    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<Done, Failure>) {
+    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<Done, Failure>, took: Duration) {
         let Some(open) = self.reviews.open.get_mut(&id) else {
             return;
         };
@@ -197,6 +198,7 @@ impl Operator {
                     hook,
                     labels,
                     failure,
+                    took,
                     allowed: false,
                     attempts: 1,
                     retry_in: None,

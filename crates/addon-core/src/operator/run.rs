@@ -165,6 +165,7 @@ impl Operator {
         let version = self.values.version(&owner);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.releasing = version;
+            unit.release_began = self.now.tick;
         }
         self.start_lane_job(
             lane,
@@ -271,11 +272,14 @@ impl Operator {
         if step == Step::Release {
             self.removal.may_exist(name.as_str());
         }
-        let step = step.describe();
+        let (now, activation) = (self.now.tick, self.converge.activation());
+        let (mut took, mut helm) = (Duration::ZERO, None);
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
         self.apply_deferred(name);
         let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
+            took = now - unit.run_began;
+            helm = (step == Step::Release).then(|| now - unit.release_began);
             unit.life.begin_run();
             unit.globals = Some(globals);
             // A run from before a converge took the module up is given up after its back-off.
@@ -286,8 +290,11 @@ impl Operator {
         }
         self.tell(Notice::ModuleFailed {
             module: name.clone(),
-            step,
+            step: step.describe(),
             failure,
+            took,
+            helm,
+            activation,
             attempts,
             retry_in,
         });

@@ -131,7 +131,7 @@ fn a_removal_decided_while_we_were_down_asks_for_the_hooks_first() {
 fn a_module_switched_on_again_after_its_removal_failed_starts_from_the_beginning() {
     let mut state = Lifecycle::Deleting(Deletion::Uninstalling);
     state.begin_run();
-    assert_eq!(state, Lifecycle::Configuring);
+    assert_eq!(state, Lifecycle::Ensuring);
 }
 
 #[test]

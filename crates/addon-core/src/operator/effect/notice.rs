@@ -41,6 +41,8 @@ pub enum Notice {
         labels: HookLabels,
         /// Why.
         failure: Failure,
+        /// From job start to its failure.
+        took: Duration,
         /// Its binding allows that; it is not retried.
         allowed: bool,
         /// How often in a row, this time included.
@@ -127,6 +129,12 @@ pub enum Notice {
         step: &'static str,
         /// Why.
         failure: Failure,
+        /// From the start of the run.
+        took: Duration,
+        /// From the start of the release step, if that is what failed.
+        helm: Option<Duration>,
+        /// `OperatorStartup` during the first converge, else empty.
+        activation: &'static str,
         /// How often in a row.
         attempts: u32,
         /// When it is tried again.
