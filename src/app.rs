@@ -39,7 +39,7 @@ use crate::driver::Driver;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
 use crate::mailbox::replies::Replies;
-use crate::meters::Meters;
+use crate::meters::{Meters, table};
 use crate::notices::Notices;
 use crate::notices::announcements::Announcer;
 use crate::process::Spawner;
@@ -264,6 +264,8 @@ async fn listen(
         charts,
         events,
     } = outside;
+    // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
+    meters.add(&table::LIVE_TICKS, [], 0.0);
     let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {
         doors: doors.clone(),

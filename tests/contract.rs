@@ -42,49 +42,6 @@ fn text(output: &Output) -> String {
     format!("{out}{err}")
 }
 
-/// What the runner says about one scenario.
-#[derive(Debug, Deserialize)]
-struct Outcome {
-    name: String,
-    ok: bool,
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Report {
-    scenarios: Vec<Outcome>,
-}
-
-/// The scenarios that nothing passes yet, each with its reason: `name: reason`, in the order of the names.
-fn not_yet(list: &str) -> BTreeMap<&str, &str> {
-    let lines = list.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .map(|line| {
-            line.split_once(": ")
-                .expect("every line is a name, a colon and a reason")
-        })
-        .collect()
-}
-
-/// What is wrong: a scenario fails that has to pass, or the list says too much.
-fn complaints(outcomes: &[Outcome], listed: &BTreeMap<&str, &str>) -> Vec<String> {
-    let mut unknown = listed.clone();
-    let mut complaints = Vec::new();
-    for Outcome { name, ok, text } in outcomes {
-        match (ok, unknown.remove(name.as_str())) {
-            (false, None) => complaints.push(format!("{name} differs:\n{text}")),
-            (true, Some(_)) => complaints.push(format!("{name} passes: take it off the list")),
-            (true, None) | (false, Some(_)) => {}
-        }
-    }
-    complaints.extend(
-        unknown
-            .keys()
-            .map(|name| format!("{name} is listed, and there is no such scenario")),
-    );
-    complaints
-}
-
 #[test]
 fn the_recorded_scenarios_of_modules_come_out_as_expected() {
     let output = check(Path::new(OPERATOR), "modules", &[]);
@@ -112,42 +69,11 @@ fn the_recorded_scenarios_of_hooks_come_out_as_expected() {
     // The name under which it was called tells the program that it serves hooks alone.
     let operator = files.path().join("shell-operator");
     symlink(OPERATOR, &operator).expect("the folder can be written");
-    let report = files.path().join("report.json");
-    let output = check(
-        &operator,
-        "hooks",
-        &["--json", report.to_str().expect("the path is plain")],
-    );
-    let report = fs_err::read_to_string(report).unwrap_or_else(|error| panic!("{error}\n{}", text(&output)));
-    let report: Report = serde_json::from_str(&report).expect("the runner writes its report");
+    let output = check(&operator, "hooks", &[]);
+    assert!(output.status.success(), "{}", text(&output));
     let present = fs_err::read_dir(folder().join("hooks")).unwrap().count();
-    assert_eq!(report.scenarios.len(), present, "{}", text(&output));
-    let list = fs_err::read_to_string(folder().join("hooks-not-yet.txt")).unwrap();
-    let complaints = complaints(&report.scenarios, &not_yet(&list));
-    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
-}
-
-#[test]
-fn the_list_of_what_is_not_reached_can_only_shrink() {
-    let outcome = |name: &str, ok| Outcome {
-        name: name.to_owned(),
-        ok,
-        text: "seen: other".to_owned(),
-    };
-    let outcomes = [
-        outcome("good", true),
-        outcome("listed", false),
-        outcome("reached", true),
-        outcome("broken", false),
-    ];
-    let listed = not_yet("# why\ngone: renamed\nlisted: needs watches\nreached: needs queues: two\n");
-    let expected = [
-        "reached passes: take it off the list",
-        "broken differs:\nseen: other",
-        "gone is listed, and there is no such scenario",
-    ];
-    assert_eq!(complaints(&outcomes, &listed), expected);
-    assert_eq!(listed["reached"], "needs queues: two");
+    let passed = format!("{present} passed, 0 failed\n");
+    assert!(text(&output).ends_with(&passed), "{}", text(&output));
 }
 
 #[test]
