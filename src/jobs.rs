@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
+use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::cluster::webhooks::ensure::Webhooks;
@@ -46,6 +47,8 @@ pub struct Tools {
     pub webhooks: Webhooks,
     /// Watches objects for hooks.
     pub monitors: Monitors,
+    /// Watches releases; none where there are hooks alone.
+    pub lookout: Option<Lookout>,
     /// Carries out what hooks ask to be done to objects.
     pub patcher: Patcher,
     /// Shows what hooks measure.
@@ -75,6 +78,11 @@ impl Tools {
     fn helm(&self) -> Result<&Helm, Failure> {
         let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
         self.helm.as_ref().ok_or_else(missing)
+    }
+
+    fn lookout(&self) -> Result<&Lookout, Failure> {
+        let missing = || Failure::new(Class::Defect, "releases were to be watched where there are hooks alone");
+        self.lookout.as_ref().ok_or_else(missing)
     }
 }
 
@@ -121,6 +129,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(|()| Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
+        Job::WatchReleases => unless(&cancel, tools.lookout()?.begin())
+            .await
+            .map(|()| Done::ReleasesWatched),
         Job::SaveConfig {
             key,
             text,

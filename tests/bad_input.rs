@@ -11,4 +11,5 @@ mod bad_input {
     mod hooks;
     mod proxy;
     mod stage;
+    mod vandals;
 }

@@ -61,6 +61,8 @@ pub enum Job {
     },
     /// List the releases of the namespace from their Secrets.
     ListReleases,
+    /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
+    WatchReleases,
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.

@@ -113,6 +113,7 @@ impl Operator {
             unit.hooks_known = false;
             unit.last_failure = None;
         }
+        self.drifts.forget(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 

@@ -4,6 +4,7 @@
 mod alone;
 mod converge;
 mod deadlines;
+mod drift;
 mod monitors;
 mod patches;
 mod rates;
@@ -233,6 +234,7 @@ impl World {
                 Done::StateSaved
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
+            Job::WatchReleases => Done::ReleasesWatched,
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::StartMonitors { hook, monitors } => {
                 for start in monitors {
@@ -380,6 +382,7 @@ fn words(job: &Job) -> String {
         // Who has nothing to be asked about publishes in silence.
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),
+        Job::WatchReleases => "watch releases".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),

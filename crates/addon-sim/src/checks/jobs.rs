@@ -28,6 +28,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases
+        | Job::WatchReleases
         | Job::RunEnabledScript { .. }
         | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => None,
@@ -51,6 +52,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
+        Job::WatchReleases => Some("releases".to_owned()),
         Job::ConfigureHooks(_) | Job::ListReleases | Job::RunHook(_) | Job::RunEnabledScript { .. } => None,
     }
 }
