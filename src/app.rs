@@ -32,10 +32,12 @@ use tracing::error;
 
 use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::driver::Driver;
+use crate::helm::Helm;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
 use crate::mailbox::replies::Replies;
@@ -170,12 +172,12 @@ async fn build(
     let kinds = Kinds::new(cluster.clone());
     let replies = Replies::default();
     let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
-    let monitors = watching::start(&cluster, &kinds, &doors, &meters, parts);
-    outside.monitors.get_or_init(|| monitors.clone());
+    let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
     let notices = notices(settings, &cluster, &meters, parts);
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
+        lookout,
         patcher: Patcher::new(cluster.patching(&settings.kube), kinds, jobs::hook::jq),
         meters: Arc::clone(&meters),
         environment: start::hook_environment(settings, environment, &cluster),
@@ -225,6 +227,24 @@ fn notices(settings: &Settings, cluster: &Cluster, meters: &Arc<Meters>, parts: 
     }
 }
 
+/// The watches of objects for hooks, and those of releases where there are any.
+fn watches(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    helm: Option<&Helm>,
+    outside: &Outside,
+    parts: &mut Parts,
+) -> (Monitors, Option<Lookout>) {
+    let doors = &outside.doors;
+    let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
+    outside.monitors.get_or_init(|| monitors.clone());
+    let lookout = helm.map(|helm| watching::lookout((&monitors, cluster), helm.options(), doors, parts));
+    if let Some(lookout) = &lookout {
+        outside.lookout.get_or_init(|| lookout.clone());
+    }
+    (monitors, lookout)
+}
+
 /// What is answered from outside, also before there is a cluster.
 #[derive(Clone)]
 struct Outside {
@@ -232,6 +252,7 @@ struct Outside {
     meters: Arc<Meters>,
     trouble: probe::Trouble,
     monitors: Arc<OnceLock<Monitors>>,
+    lookout: Arc<OnceLock<Lookout>>,
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
 }
@@ -243,6 +264,7 @@ impl Outside {
             meters: Arc::clone(meters),
             trouble,
             monitors: Arc::default(),
+            lookout: Arc::default(),
             charts: Arc::default(),
             events: ConfigEvents::default(),
         }
@@ -261,6 +283,7 @@ async fn listen(
         meters,
         trouble,
         monitors,
+        lookout,
         charts,
         events,
     } = outside;
@@ -290,6 +313,7 @@ async fn listen(
         doors: doors.clone(),
         parameters: Arc::clone(&parameters),
         monitors: Arc::clone(monitors),
+        lookout: Arc::clone(lookout),
         charts: Arc::clone(charts),
     });
     if let Some(address) = settings.debug_http {

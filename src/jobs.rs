@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
+use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::cluster::webhooks::ensure::Webhooks;
@@ -47,6 +48,8 @@ pub struct Tools {
     pub webhooks: Webhooks,
     /// Watches objects for hooks.
     pub monitors: Monitors,
+    /// Watches releases; none where there are hooks alone.
+    pub lookout: Option<Lookout>,
     /// Carries out what hooks ask to be done to objects.
     pub patcher: Patcher,
     /// Shows what hooks measure.
@@ -76,6 +79,11 @@ impl Tools {
     fn helm(&self) -> Result<&Helm, Failure> {
         let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
         self.helm.as_ref().ok_or_else(missing)
+    }
+
+    fn lookout(&self) -> Result<&Lookout, Failure> {
+        let missing = || Failure::new(Class::Defect, "releases were to be watched where there are hooks alone");
+        self.lookout.as_ref().ok_or_else(missing)
     }
 }
 
@@ -131,6 +139,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(|()| Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
+        Job::WatchReleases => unless(&cancel, tools.lookout()?.begin())
+            .await
+            .map(|()| Done::ReleasesWatched),
         Job::SaveConfig {
             key,
             text,

@@ -170,6 +170,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         } => {
             records::module_delete_failed(module, failure, *retry_in);
         }
+        Notice::ReleaseDrifted { module, drift, times } => records::release_drifted(module, drift, *times),
         Notice::ReleasePurged { release } => info!(release, "Release without a module is removed"),
         Notice::PurgeFailed {
             release,

@@ -12,4 +12,5 @@ mod bad_input {
     mod hooks;
     mod proxy;
     mod stage;
+    mod vandals;
 }

@@ -3,14 +3,13 @@
 //! The runner in `tests/contract/scenarios` judges; this target only calls it, and shows that it can say no. Nothing here
 //! knows what a scenario expects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::thread;
 
-use serde::Deserialize;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::{process, shared};

@@ -12,16 +12,20 @@ use tracing::error;
 
 use super::parts::Parts;
 use crate::cluster::Cluster;
+use crate::cluster::drift::lookout::{self, Lookout};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::lens::Sieve;
 use crate::cluster::monitor::observation::{Labels, Observation};
 use crate::cluster::monitor::{Monitors, Settings, trouble};
+use crate::helm;
 use crate::meters::Meters;
 use crate::meters::bindings::{Bound, WatchError};
 use crate::serve::Loop;
 
 /// How many changes may wait for the loop before watches wait for it, too.
 const CHANGES: usize = 256;
+/// Releases differ seldom, and what sees them can wait.
+const SIGHTS: usize = 16;
 /// How often it is looked which watches are stale.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -56,6 +60,29 @@ pub(super) fn start(
         }
     });
     monitors
+}
+
+/// What sees how releases fare, and the task that carries it to the loop.
+pub(super) fn lookout(
+    (monitors, cluster): (&Monitors, &Cluster),
+    helm: &helm::Options,
+    doors: &Loop,
+    parts: &mut Parts,
+) -> Lookout {
+    let (sender, mut sights) = mpsc::channel(SIGHTS);
+    let settings = lookout::Settings {
+        labels: helm.labels.clone(),
+        helm_timeout: helm.timeout,
+    };
+    let doors = doors.clone();
+    parts.spawn("the way of releases to the loop", async move {
+        while let Some(sight) = sights.recv().await {
+            if doors.observe(Event::ReleaseSeen(sight)).await.is_err() {
+                return;
+            }
+        }
+    });
+    Lookout::new(monitors, cluster, settings, sender)
 }
 
 /// Shows which watches are stale, and takes back those that are not any more.

@@ -2,6 +2,8 @@
 //!
 //! An object counts as there if it has its name and our labels, as in the original. What it contains is not compared.
 
+pub mod lookout;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -49,18 +51,25 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The objects of a manifest's documents. What has no kind or no name is helm's to complain about.
+/// The objects of a manifest's documents that should stay. What has no kind or no name is helm's to complain about.
 pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
     let mut keys = BTreeSet::new();
+    let mut take = |object: &Value| keys.extend(key_of(object).filter(|_| !is_passing(object)));
     for document in documents {
         match document.get("items").and_then(Value::as_array) {
             Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => {
-                keys.extend(items.iter().filter_map(key_of));
+                items.iter().for_each(&mut take);
             }
-            _ => keys.extend(key_of(document)),
+            _ => take(document),
         }
     }
     keys
+}
+
+/// A Job that is to be removed when it has ended: that it is gone is what its author wanted.
+fn is_passing(object: &Value) -> bool {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()
 }
 
 pub(super) fn key_of(object: &Value) -> Option<ObjectKey> {
@@ -208,9 +217,11 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "List", "items": [
                 {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b", "namespace": "n"}}]}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "c-"}}),
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "d"}, "spec": {"ttlSecondsAfterFinished": 0}}),
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "e"}, "spec": {}}),
         ];
         let keys: Vec<_> = keys_of(&documents).iter().map(ToString::to_string).collect();
-        assert_eq!(keys, ["ConfigMap/a", "n/Secret/b"]);
+        assert_eq!(keys, ["Job/e", "ConfigMap/a", "n/Secret/b"]);
     }
 
     #[test]

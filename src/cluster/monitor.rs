@@ -21,15 +21,16 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
 use addon_core::name::{HookId, MonitorId};
-use addon_core::object::ObjectView;
 use addon_core::object::snapshot::{Operations, Order, Snapshot};
+use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::ObjectChange;
 use futures::future::try_join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::ledger::{Key, Outlet, Target};
+use self::ledger::outlet::Outlet;
+use self::ledger::{Key, Target};
 use self::lens::{Compile, Lens};
 use self::observation::{Labels, Observe};
 use self::shared::Shared;
@@ -226,17 +227,21 @@ impl Monitors {
         self.0.shutdown().await;
     }
 
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+
     fn target(&self, hook: &HookId, binding: &KubernetesBinding) -> Result<Target, Failure> {
         let lens = Lens::of(binding, self.0.settings.compile).map_err(|failure| failure.within(hook))?;
         Ok(Target {
             snapshot: Snapshot::new(lens.order()),
             lens: Arc::new(lens),
-            labels: Arc::new(Labels {
+            labels: Some(Arc::new(Labels {
                 hook: hook.clone(),
                 binding: binding.name.to_string(),
                 queue: binding.queue.to_string(),
                 kind: binding.kind.clone(),
-            }),
+            })),
             outlet: Outlet::Core(binding.events.clone()),
             live: false,
             end: self.0.token(),
@@ -271,8 +276,8 @@ impl Monitors {
             let (labels, end) = {
                 let ledger = self.0.ledger();
                 let target = ledger.target(key);
-                let target = target.ok_or_else(|| told(Failure::new(Class::Cancelled, "it was stopped")))?;
-                (Arc::clone(&target.labels), target.end.clone())
+                let watching = target.and_then(|target| Some((target.labels.clone()?, target.end.clone())));
+                watching.ok_or_else(|| told(Failure::new(Class::Cancelled, "it was stopped")))?
             };
             let set = Namespaces::start(&self.0, *id, binding, selector, kind.resource, labels).await;
             return set.map(|set| Some((set, end))).map_err(told);
@@ -332,11 +337,33 @@ impl Target {
         Self {
             snapshot: Snapshot::new(Order::ByName),
             lens: Arc::new(Lens::presence()),
-            labels,
+            labels: Some(labels),
             outlet,
             live: true,
             end,
         }
+    }
+
+    /// One of our own, seen through this lens.
+    pub(super) fn own(outlet: Outlet, lens: Lens, end: CancellationToken) -> Self {
+        Self {
+            snapshot: Snapshot::new(lens.order()),
+            lens: Arc::new(lens),
+            labels: None,
+            outlet,
+            live: true,
+            end,
+        }
+    }
+
+    /// Everything that was seen of it.
+    pub(super) fn seen(&self) -> Vec<(Arc<ObjectName>, ObjectView)> {
+        let names = self.snapshot.names().into_iter();
+        names.zip(self.snapshot.objects()).collect()
+    }
+
+    pub(super) fn holds(&self, name: &ObjectName) -> bool {
+        self.snapshot.holds(name)
     }
 
     pub(super) fn names(&self) -> Vec<String> {

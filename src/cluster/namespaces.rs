@@ -18,7 +18,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::monitor::ledger::{Key, Moved, Outlet, Target};
+use super::monitor::ledger::outlet::{Moved, Outlet};
+use super::monitor::ledger::{Key, Target};
 use super::monitor::observation::Labels;
 use super::monitor::selection::{self, Selection};
 use super::monitor::shared::{Place, Shared};
@@ -63,6 +64,7 @@ impl Namespaces {
             namespace: None,
             labels: selection::labels(selector),
             fields: None,
+            metadata_only: false,
         };
         shared.join(key, &selection).await?;
         let mut set = Self {

@@ -31,7 +31,7 @@ pub const INPUTS: &str = "addon-operator/inputs";
 /// The objects of the revision, an annotation.
 pub const OBJECTS: &str = "addon-operator/objects";
 
-const SECRET_TYPE: &str = "helm.sh/release.v1";
+pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
 const CONTENT: &str = "release";
 const PAGE: u32 = 500;
 /// Far above what fits into a Secret, so that a crafted one cannot fill our memory.
@@ -208,7 +208,7 @@ impl Cluster {
 }
 
 impl Revision {
-    fn read(secret: &PartialObjectMeta<Secret>) -> Option<Self> {
+    pub(super) fn read(secret: &PartialObjectMeta<Secret>) -> Option<Self> {
         let metadata = &secret.metadata;
         let labels = metadata.labels.as_ref()?;
         let label = |key: &str| labels.get(key).map(String::as_str);

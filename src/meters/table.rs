@@ -210,11 +210,25 @@ pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
     "1 for every module that cannot run before another one, which it needs, has succeeded.",
 )
 .of_modules();
+pub static MODULES_ABSENT_RESOURCES: Meter<Counter, 2> = Meter::new(
+    "modules_absent_resources_total",
+    Unit::Count,
+    ["module", "resource"],
+    "Objects of releases, as namespace/Kind/name, whose absence made their module run.",
+)
+.of_modules();
 pub static MODULES_DISCOVER_ERRORS: Meter<Counter, 0> = Meter::new(
     "modules_discover_errors_total",
     Unit::Count,
     [],
     "Failed attempts to find out which modules are enabled.",
+)
+.of_modules();
+pub static MODULES_HELM_RELEASE_REDEPLOYED: Meter<Counter, 1> = Meter::new(
+    "modules_helm_release_redeployed_total",
+    Unit::Count,
+    ["module"],
+    "Releases that were not deployed any more, by another hand than ours, which made their module run.",
 )
 .of_modules();
 pub static TASK_WAIT_IN_QUEUE: Meter<Counter, 4> = Meter::new(
@@ -260,7 +274,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 35] = [
+static OWN: [Row; 37] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -289,7 +303,9 @@ static OWN: [Row; 35] = [
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
     MODULE_WAITS_FOR_NEED.row(),
+    MODULES_ABSENT_RESOURCES.row(),
     MODULES_DISCOVER_ERRORS.row(),
+    MODULES_HELM_RELEASE_REDEPLOYED.row(),
     TASK_WAIT_IN_QUEUE.row(),
     TASKS_QUEUE_ACTION_SECONDS.row(),
     TASKS_QUEUE_COMPACTED.row(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use addon_core::failure::Failure;
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, Notice};
-use addon_core::operator::event::{SyncAction, Usage};
+use addon_core::operator::event::{Drift, SyncAction, Usage};
 
 use crate::meters::bindings::Enabled;
 use crate::meters::queues::QueueAction;
@@ -85,6 +85,12 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
             meters.add(&table::MODULE_DELETE_ERRORS, [module.as_str()], 1.0);
             failed(meters, "delete", failure);
         }
+        Notice::ReleaseDrifted { module, drift, .. } => match drift {
+            Drift::Absent(object) => {
+                meters.add(&table::MODULES_ABSENT_RESOURCES, [module.as_str(), object], 1.0);
+            }
+            Drift::Status(_) => meters.add(&table::MODULES_HELM_RELEASE_REDEPLOYED, [module.as_str()], 1.0),
+        },
         Notice::PurgeFailed { failure, .. } => failed(meters, "purge", failure),
         Notice::ModuleBlocked { failure, .. } => failed(meters, "declaration", failure),
         Notice::StepFailed { failure, .. } => failed(meters, "own step", failure),

@@ -5,9 +5,28 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::HookLabels;
-use addon_core::operator::event::{SyncAction, Usage};
+use addon_core::operator::event::{Drift, SyncAction, Usage};
 use addon_core::operator::policy::Mode;
+use addon_core::release::Status;
 use tracing::{debug, error, info, warn};
+
+pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
+    let module = module.as_str();
+    match drift {
+        Drift::Absent(object) => warn!(
+            module,
+            resource = object,
+            times,
+            "An object of the release is absent, the module is run to restore it"
+        ),
+        Drift::Status(status) => warn!(
+            module,
+            status = status.map_or("absent", Status::word),
+            times,
+            "The release is in an unexpected status, the module is run to restore it"
+        ),
+    }
+}
 
 pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     info!(

@@ -28,6 +28,7 @@ use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
 use super::{Loop, Unanswered, not_found, text};
+use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 
 /// What the routes answer from.
@@ -39,6 +40,8 @@ pub struct Debug {
     pub parameters: Arc<Parameters>,
     /// Where snapshots are read, once there is a cluster.
     pub monitors: Arc<OnceLock<Monitors>>,
+    /// What watches releases, once there is a cluster and modules.
+    pub lookout: Arc<OnceLock<Lookout>>,
     /// What is known of charts and releases, once there is a cluster.
     pub charts: Arc<OnceLock<Charts>>,
 }

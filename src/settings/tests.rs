@@ -425,6 +425,10 @@ fn what_has_no_effect_is_said() {
         remarks(&[], &[("HELM_MONITOR_KUBE_CLIENT_QPS", "80")]),
         ["HELM_MONITOR_KUBE_CLIENT_QPS has no effect"]
     );
+    assert_eq!(
+        remarks(&["--drift=changed"], &[]),
+        ["--drift is 'changed': for now only what is absent is restored"]
+    );
     assert_eq!(remarks(&["--admission-server-enabled"], &[]).len(), 1);
 }
 

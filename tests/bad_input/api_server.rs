@@ -14,7 +14,7 @@ use super::proxy::{Lie, Proxy};
 use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
 /// A proxy that nobody answers on yet, and a stage whose operators know no other way to the API server.
-fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
+pub(super) fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
     let mut stage = Stage::build(prefix);
     let server = stage.namespace().plane().server().to_owned();
     let proxy = Proxy::closed(server.trim_start_matches("https://").parse().unwrap());
@@ -94,7 +94,7 @@ fn assert_one_word_per_change(said: &str, absences: usize) {
 }
 
 /// Speaks plain HTTP with the API server, so that a proxy before it can put words into its mouth.
-fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
+pub(super) fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
     let plane = stage.namespace().plane();
     let log = stage.path("kubectl-proxy.log");
     let mut command = process::command(plane.program(Part::Kubectl));

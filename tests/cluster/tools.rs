@@ -59,6 +59,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         helm: Some(Helm::new(helm, spawner.clone())),
         webhooks: webhooks(&cluster),
         monitors: monitors(&cluster),
+        lookout: None,
         patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hook::jq),
         cluster,
         meters: meters(),

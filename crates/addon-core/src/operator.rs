@@ -15,6 +15,7 @@ mod commit;
 mod config;
 mod converge;
 mod crds;
+mod drift;
 mod enable;
 mod explain;
 mod hooks;
@@ -38,6 +39,7 @@ use self::assess::Assessment;
 use self::commit::Commits;
 use self::config::Config;
 use self::converge::Converge;
+use self::drift::Drifts;
 use self::effect::{Effect, Job, JobId, Notice};
 use self::event::{Done, Event};
 use self::hooks::Doing;
@@ -83,6 +85,7 @@ pub struct Operator {
     assessment: Assessment,
     converge: Converge,
     removal: Removal,
+    drifts: Drifts,
     schedules: Schedules,
     stopping: Option<Stopping>,
 }
@@ -123,6 +126,7 @@ impl Operator {
             assessment: Assessment::default(),
             converge: Converge::default(),
             removal: Removal::default(),
+            drifts: Drifts::default(),
             schedules: Schedules::default(),
             stopping: None,
         }
@@ -138,6 +142,7 @@ impl Operator {
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
+            Event::ReleaseSeen(sight) => self.release_seen(sight),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
         }
@@ -161,6 +166,7 @@ impl Operator {
             self.startup.timeout(),
             self.schedule_timeout(),
             self.reviews_timeout(),
+            self.drift_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -201,6 +207,7 @@ impl Operator {
         loop {
             let before = self.queues.ledger();
             let mut progress = self.advance_assessment();
+            self.restore_releases();
             self.wake_converge();
             for lane in self.queues.ready() {
                 progress |= self.advance_lane(&lane);
@@ -210,6 +217,7 @@ impl Operator {
                 break;
             }
         }
+        self.watch_releases();
         // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
         self.advance_reviews();
     }
@@ -268,6 +276,7 @@ impl Operator {
                 Done::StateLoaded(_)
                 | Done::StateSaved
                 | Done::ReleasesListed(_)
+                | Done::ReleasesWatched
                 | Done::MonitorsStarted
                 | Done::WebhooksPublished
                 | Done::ScriptAnswered(_)

@@ -41,6 +41,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         }
         Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
         Event::WebhooksTouched => "webhooks touched".to_owned(),
+        Event::ReleaseSeen(sight) => format!("release {} seen: {:?}", sight.release, sight.drift),
         Event::TimerFired => "timer".to_owned(),
         Event::ShutdownRequested => "asked to stop".to_owned(),
     }
@@ -56,7 +57,11 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
-        Done::StateSaved | Done::MonitorsStarted | Done::WebhooksPublished | Done::ReleaseDeleted => String::new(),
+        Done::StateSaved
+        | Done::MonitorsStarted
+        | Done::WebhooksPublished
+        | Done::ReleasesWatched
+        | Done::ReleaseDeleted => String::new(),
         Done::ReleasesListed(list) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
                 if release.ours {
@@ -135,6 +140,7 @@ fn job_text(job: &Job) -> String {
         }
         Job::LoadState
         | Job::ListReleases
+        | Job::WatchReleases
         | Job::ConfigureHooks(_)
         | Job::PublishWebhooks(_)
         | Job::EnsureCrds(_)

@@ -3,6 +3,7 @@
 //! A change is taken into a snapshot and put on its way in one step, so that no reader can see less than was told. Must
 //! never wait for anything, and never make a request.
 
+pub(in crate::cluster) mod outlet;
 mod starting;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -10,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::hook::config::WatchEvent;
 use addon_core::name::{HookId, MonitorId};
-use addon_core::object::snapshot::{Change, PartId, Sighting, Snapshot};
+use addon_core::object::snapshot::{PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::ObjectChange;
 use kube::core::ApiResource;
@@ -20,6 +20,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::outlet::Outlet;
 use super::lens::Lens;
 use super::selection::Selection;
 use super::{Labels, StaleWatch};
@@ -31,28 +32,20 @@ pub(in crate::cluster) enum Key {
     Monitor(MonitorId),
     /// The namespaces that a monitor's selector finds, by the same id.
     Namespaces(MonitorId),
+    /// What we want to see for ourselves.
+    Own(OwnId),
 }
 
-/// A namespace came into a selector's sight, or left it.
-#[derive(Debug)]
-pub(in crate::cluster) struct Moved {
-    pub(in crate::cluster) namespace: String,
-    pub(in crate::cluster) present: bool,
-}
-
-/// Where changes go.
-pub(in crate::cluster) enum Outlet {
-    /// To the core, if it asked for events of this kind.
-    Core(BTreeSet<WatchEvent>),
-    /// To the one who keeps a moving set of namespaces.
-    Namespaces(mpsc::UnboundedSender<Moved>),
-}
+/// The name of something that we want to see for ourselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::cluster) struct OwnId(pub(in crate::cluster) u64);
 
 /// What belongs to one who watches.
 pub(in crate::cluster) struct Target {
     pub(super) snapshot: Snapshot,
     pub(super) lens: Arc<Lens>,
-    pub(super) labels: Arc<Labels>,
+    /// None for what no hook sees.
+    pub(super) labels: Option<Arc<Labels>>,
     pub(super) outlet: Outlet,
     /// Its changes are told. Until its start is complete they are part of what it starts with.
     pub(super) live: bool,
@@ -100,7 +93,7 @@ struct Health {
 pub(super) struct Viewer {
     pub(super) key: Key,
     pub(super) lens: Arc<Lens>,
-    pub(super) labels: Arc<Labels>,
+    pub(super) labels: Option<Arc<Labels>>,
     /// It sees everything for the first time, and in silence.
     pub(super) first: bool,
 }
@@ -108,7 +101,7 @@ pub(super) struct Viewer {
 impl Viewer {
     /// How it is labelled in metrics. What only serves another one is not measured.
     pub(super) fn measured(&self) -> Option<&Labels> {
-        matches!(self.key, Key::Monitor(_)).then_some(&*self.labels)
+        self.labels.as_deref().filter(|_| matches!(self.key, Key::Monitor(_)))
     }
 }
 
@@ -160,7 +153,7 @@ impl Ledger {
         for feed in feeds {
             self.unsubscribe(feed, key);
         }
-        Some(target.labels)
+        target.labels
     }
 
     pub(in crate::cluster) fn target(&self, key: Key) -> Option<&Target> {
@@ -169,7 +162,8 @@ impl Ledger {
 
     /// A run of the hook begins: what its monitors see from now on is counted anew.
     pub(super) fn begin_run(&mut self, hook: &HookId) {
-        for target in self.targets.values_mut().filter(|target| target.labels.hook == *hook) {
+        let of_hook = |target: &&mut Target| target.labels.as_ref().is_some_and(|labels| labels.hook == *hook);
+        for target in self.targets.values_mut().filter(of_hook) {
             target.snapshot.begin_run();
         }
     }
@@ -241,7 +235,7 @@ impl Ledger {
             Some(Viewer {
                 key: subscriber.key,
                 lens: Arc::clone(&target.lens),
-                labels: Arc::clone(&target.labels),
+                labels: target.labels.clone(),
                 first,
             })
         });
@@ -311,23 +305,30 @@ impl Ledger {
         }
     }
 
-    /// Watches of which nothing was known for longer than the bound.
+    /// Watches of hooks of which nothing was known for longer than the bound.
     pub(super) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
-        let stale = self.feeds.values().filter_map(|feed| {
-            let since = feed.health.proven.elapsed();
-            (since > bound).then(|| StaleWatch {
-                kind: feed.selection.resource.kind.clone(),
-                namespace: feed.selection.namespace.clone().unwrap_or_default(),
-                since,
-                error: feed.health.error.clone(),
-            })
-        });
+        let stale = self
+            .feeds
+            .values()
+            .filter(|feed| feed.is_of_hooks())
+            .filter_map(|feed| {
+                let since = feed.health.proven.elapsed();
+                (since > bound).then(|| StaleWatch {
+                    kind: feed.selection.resource.kind.clone(),
+                    namespace: feed.selection.namespace.clone().unwrap_or_default(),
+                    since,
+                    error: feed.health.error.clone(),
+                })
+            });
         stale.collect()
     }
 
-    /// Kinds that somebody watches and that are not served any more, each with its group and version.
+    /// Kinds that hooks watch and that are not served any more, each with its group and version.
     pub(super) fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
-        let unserved = self.feeds.values().filter(|feed| feed.health.unserved);
+        let unserved = self
+            .feeds
+            .values()
+            .filter(|feed| feed.health.unserved && feed.is_of_hooks());
         let kinds = unserved.map(|feed| &feed.selection.resource);
         kinds
             .map(|resource| (resource.kind.clone(), resource.api_version.clone()))
@@ -353,42 +354,18 @@ impl Ledger {
     }
 }
 
+impl Feed {
+    fn is_of_hooks(&self) -> bool {
+        self.subscribers.iter().any(|one| !matches!(one.key, Key::Own(_)))
+    }
+}
+
 impl Health {
     fn proven() -> Self {
         Self {
             proven: Instant::now(),
             error: None,
             unserved: false,
-        }
-    }
-}
-
-impl Target {
-    fn tell(&self, key: Key, name: &ObjectName, change: Change, room: Option<mpsc::Permit<'_, ObjectChange>>) {
-        let (event, view) = match change {
-            Change::Added(view) => (WatchEvent::Added, view),
-            Change::Modified(view) => (WatchEvent::Modified, view),
-            Change::Deleted(view) => (WatchEvent::Deleted, view),
-        };
-        match (&self.outlet, key, room) {
-            (Outlet::Core(events), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
-                room.send(ObjectChange {
-                    monitor,
-                    seq: self.snapshot.seq(),
-                    event,
-                    name: name.clone(),
-                    view,
-                });
-            }
-            (Outlet::Namespaces(door), ..) => {
-                let moved = Moved {
-                    namespace: name.name.clone(),
-                    present: event != WatchEvent::Deleted,
-                };
-                // Whoever kept the set has ended with its monitor.
-                let _ = door.send(moved);
-            }
-            _ => {}
         }
     }
 }

@@ -20,7 +20,7 @@ pub type Sieve = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 pub type Compile = fn(&str) -> Result<Sieve, String>;
 
 /// How a binding looks at objects.
-pub(super) struct Lens {
+pub(in crate::cluster) struct Lens {
     filter: Option<(String, Sieve)>,
     regard: Regard,
 }
@@ -80,9 +80,17 @@ impl Lens {
     }
 
     /// Sees that objects are there, and nothing of them.
-    pub(super) fn presence() -> Self {
+    pub(in crate::cluster) fn presence() -> Self {
         let (filter, regard) = (None, Regard::Presence);
         Self { filter, regard }
+    }
+
+    /// Sees what this makes of objects, and keeps nothing else.
+    pub(in crate::cluster) fn through(name: &str, sieve: Sieve) -> Self {
+        Self {
+            filter: Some((name.to_owned(), sieve)),
+            regard: Regard::Passing,
+        }
     }
 
     /// In which order its snapshots are.

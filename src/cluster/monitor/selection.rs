@@ -8,6 +8,9 @@ use kube::Resource as _;
 use kube::api::{DynamicObject, ListParams, WatchParams};
 use kube::core::{ApiResource, Request};
 
+/// A request that was put together, or could not be.
+pub(super) type Built = Result<hyper::Request<Vec<u8>>, kube::core::request::Error>;
+
 /// Objects of one resource, as one request can name them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::cluster) struct Selection {
@@ -16,6 +19,8 @@ pub(in crate::cluster) struct Selection {
     pub(in crate::cluster) namespace: Option<String>,
     pub(in crate::cluster) labels: Option<String>,
     pub(in crate::cluster) fields: Option<String>,
+    /// Of each object nothing but its metadata is sent.
+    pub(in crate::cluster) metadata_only: bool,
 }
 
 impl Selection {
@@ -38,7 +43,23 @@ impl Selection {
         }
     }
 
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn list(&self, params: &ListParams) -> Built {
+        if self.metadata_only {
+            self.request().list_metadata(params)
+        } else {
+            self.request().list(params)
+        }
+    }
+
+    pub(super) fn watch(&self, params: &WatchParams, version: &str) -> Built {
+        if self.metadata_only {
+            self.request().watch_metadata(params, version)
+        } else {
+            self.request().watch(params, version)
+        }
+    }
+
+    fn request(&self) -> Request {
         Request::new(DynamicObject::url_path(&self.resource, self.namespace.as_deref()))
     }
 }
@@ -54,6 +75,7 @@ pub(in crate::cluster) fn of_binding(
         namespace: namespace.map(str::to_owned),
         labels: binding.labels.as_ref().and_then(labels),
         fields: fields(&binding.fields, name),
+        metadata_only: false,
     };
     if binding.names.is_empty() {
         return vec![selection(None)];

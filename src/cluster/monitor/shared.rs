@@ -30,7 +30,7 @@ const LISTS: usize = 4;
 /// See the head of this file.
 pub(in crate::cluster) struct Shared {
     pub(super) cluster: Cluster,
-    pub(super) kinds: Kinds,
+    pub(in crate::cluster) kinds: Kinds,
     pub(super) settings: Settings,
     ledger: Mutex<Ledger>,
     changes: mpsc::Sender<ObjectChange>,

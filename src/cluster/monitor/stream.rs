@@ -19,7 +19,7 @@ use super::super::Cluster;
 use super::super::error::{Attempt, RequestError};
 use super::super::pace::within;
 use super::heard::unusable;
-use super::selection::Selection;
+use super::selection::{Built, Selection};
 use super::trouble::{Trouble, WatchError, jittered};
 
 /// Objects in one page of a list.
@@ -94,7 +94,7 @@ impl Source {
         let mut params = self.selection.list_params();
         params.limit = Some(PAGE);
         params.continue_token = (!next.is_empty()).then(|| next.to_owned());
-        let request = self.selection.request().list(&params);
+        let request = self.selection.list(&params);
         let read = async {
             let body = self.send(&attempt, request).await?;
             let collected = body.collect().await;
@@ -111,7 +111,7 @@ impl Source {
         let mut params = self.selection.list_params();
         params.limit = Some(1);
         let read = async {
-            let body = self.send(&attempt, self.selection.request().list(&params)).await?;
+            let body = self.send(&attempt, self.selection.list(&params)).await?;
             let collected = body.collect().await;
             Ok(collected.map_err(|error| failed(attempt.clone(), error))?.to_bytes())
         };
@@ -126,7 +126,7 @@ impl Source {
         let mut params = self.selection.watch_params();
         params.send_initial_events = version.is_none();
         params.timeout = u32::try_from(jittered(LIFE).as_secs()).ok();
-        let request = self.selection.request().watch(&params, version.unwrap_or_default());
+        let request = self.selection.watch(&params, version.unwrap_or_default());
         let request = request.map(|mut request| {
             // Compressed watches of newer servers cannot be read as they come.
             let plain = "identity".parse().expect("a header value of letters");
@@ -157,11 +157,7 @@ impl Source {
         within(waited, answer).await.ok_or_else(silent)?
     }
 
-    async fn send(
-        &self,
-        attempt: &Attempt,
-        request: Result<hyper::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<Body, Trouble> {
+    async fn send(&self, attempt: &Attempt, request: Built) -> Result<Body, Trouble> {
         let broken = |error| failed(attempt.clone(), kube::Error::BuildRequest(error));
         let request = request.map_err(broken)?.map(Body::from);
         let sent = self.cluster.client.send(request).await;
@@ -193,6 +189,7 @@ impl fmt::Display for Source {
             namespace,
             labels,
             fields,
+            metadata_only: _,
         } = &self.selection;
         write!(f, "{}", resource.plural)?;
         if !resource.group.is_empty() {

@@ -15,6 +15,7 @@ use super::render::Renderer;
 use super::route::Format;
 use super::{Debug, Unanswered, document, text};
 use crate::cluster::Cluster;
+use crate::cluster::drift::lookout::Lookout;
 use crate::serve;
 
 /// How long the API server may take to tell of releases: without them the rest is shown all the same.
@@ -87,10 +88,15 @@ impl Debug {
         Ok(shown.collect())
     }
 
-    /// Nothing is watched of releases between two runs of their modules.
+    /// The objects that are watched of each release between two runs of its module.
     pub(super) async fn resource_monitors(&self, format: Format) -> Result<Response, Unanswered> {
         let names = self.enabled().await?.into_iter();
-        let monitors: Map<String, Value> = names.map(|name| (name, json!("No monitor"))).collect();
+        let mut watched = self.lookout.get().map(Lookout::objects).unwrap_or_default();
+        let mut shown = |name: &str| match watched.remove(name) {
+            Some(objects) => json!(objects),
+            None => json!("No monitor"),
+        };
+        let monitors: Map<String, Value> = names.map(|name| (name.clone(), shown(&name))).collect();
         Ok(document(format, &monitors))
     }
 

@@ -43,6 +43,7 @@ async fn ask(request: &str) -> (u16, String, String) {
             doors,
             parameters,
             monitors: Arc::default(),
+            lookout: Arc::default(),
             charts: Arc::default(),
         }),
         request,

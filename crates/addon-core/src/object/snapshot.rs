@@ -125,6 +125,11 @@ impl Snapshot {
         self.parts.values().all(|part| part.objects.is_empty())
     }
 
+    /// Whether an object of that name is there.
+    pub fn holds(&self, name: &ObjectName) -> bool {
+        self.parts.values().any(|part| part.objects.contains_key(name))
+    }
+
     /// Takes in an object of the first listing: it is there, and that is no change.
     pub fn fill(&mut self, part: PartId, sighting: Sighting) {
         if let Some(part) = self.parts.get_mut(&part) {

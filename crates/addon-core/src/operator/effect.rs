@@ -64,6 +64,8 @@ pub enum Job {
     ListReleases,
     /// Put the CRDs of these modules into the cluster and wait until they can be used.
     EnsureCrds(Vec<ModuleName>),
+    /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
+    WatchReleases,
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.

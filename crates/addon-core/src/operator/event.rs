@@ -10,6 +10,7 @@ use crate::hook::output::HookOutput;
 use crate::module::Inventory;
 use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
+use crate::release::Status;
 use crate::review::request::ReviewRequest;
 use crate::review::response::HookResponse;
 
@@ -28,6 +29,8 @@ pub enum Event {
     ReviewRequested(ReviewId, Asked),
     /// What was published for webhooks was changed, by somebody else or by ourselves.
     WebhooksTouched,
+    /// What stands in the cluster of a release was damaged, or is whole again.
+    ReleaseSeen(ReleaseSight),
     /// The time that `poll_timeout` named has come.
     TimerFired,
     /// The process was asked to stop.
@@ -47,6 +50,24 @@ pub struct Asked {
     pub request: ReviewRequest,
     /// How long it waits for an answer.
     pub within: Duration,
+}
+
+/// How a release was found by those who watch it. It is told whenever it differs from what was told last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseSight {
+    /// Its name.
+    pub release: String,
+    /// What is wrong with it, `None` if nothing is.
+    pub drift: Option<Drift>,
+}
+
+/// What somebody did to a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drift {
+    /// This object is gone, or does not carry our labels any more: `namespace/Kind/name`.
+    Absent(String),
+    /// Its newest revision is not `deployed`; `None` if it has none any more.
+    Status(Option<Status>),
 }
 
 /// One change of one object, as the monitor of a binding tells it: what the binding does not look at is no change.
@@ -89,6 +110,8 @@ pub enum Done {
     ReleasesListed(Vec<ReleaseSummary>),
     /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
     CrdsEnsured(BTreeMap<ModuleName, Failure>),
+    /// All releases of the namespace are watched from now on.
+    ReleasesWatched,
     /// Every hook of the owner answered `--config` with something usable.
     HooksConfigured(Vec<(HookName, HookConfig)>),
     /// The API server asks whom it should.

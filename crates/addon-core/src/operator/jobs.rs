@@ -18,6 +18,8 @@ pub(super) enum Chore {
     SaveState,
     /// List the releases.
     ListReleases,
+    /// Watch the releases.
+    WatchReleases,
     /// Ask the global hooks for their configuration.
     ConfigureGlobalHooks,
 }
@@ -26,9 +28,14 @@ impl Chore {
     /// It needs nobody but the API server.
     pub(super) fn asks_api_server(self) -> bool {
         match self {
-            Self::LoadState | Self::SaveState | Self::ListReleases => true,
+            Self::LoadState | Self::SaveState | Self::ListReleases | Self::WatchReleases => true,
             Self::ConfigureGlobalHooks => false,
         }
+    }
+
+    /// Nothing of the start waits for it.
+    pub(super) fn is_aside(self) -> bool {
+        self == Self::WatchReleases
     }
 
     /// What it does, in words for people.
@@ -37,6 +44,7 @@ impl Chore {
             Self::LoadState => "read the state Secret",
             Self::SaveState => "write the state Secret",
             Self::ListReleases => "list the helm releases",
+            Self::WatchReleases => "watch the helm releases",
             Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
         }
     }
@@ -73,6 +81,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         | Job::SaveState { .. }
         | Job::ListReleases
         | Job::EnsureCrds(_)
+        | Job::WatchReleases
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => Slot::None,

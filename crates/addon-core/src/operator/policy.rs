@@ -31,6 +31,8 @@ pub struct Policy {
     pub hook_deadline: Duration,
     /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
     pub shutdown_grace: Duration,
+    /// Releases are watched, and restored when somebody else damages them.
+    pub restores: bool,
     /// A release that is never purged (`HELM_IGNORE_RELEASE`).
     pub ignore_release: Option<String>,
     /// The zone in which crontabs are read.
@@ -47,6 +49,7 @@ impl Default for Policy {
             helm_slots: 2,
             hook_deadline: Duration::from_mins(30),
             shutdown_grace: Duration::from_secs(10),
+            restores: false,
             ignore_release: None,
             time_zone: TimeZone::UTC,
         }

@@ -180,6 +180,8 @@ pub enum Waiting {
     },
     /// An enabled script is asked again.
     EnabledScript(ModuleName),
+    /// A module runs because its release was damaged.
+    Restoring(ModuleName),
     /// Something of our own is tried again.
     Step(String),
     /// Running jobs are given this long after a shutdown was asked for.

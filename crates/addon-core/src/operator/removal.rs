@@ -114,6 +114,7 @@ impl Operator {
             unit.crds_ensured = false;
             unit.last_failure = None;
         }
+        self.drifts.forget(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 

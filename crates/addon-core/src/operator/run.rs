@@ -259,6 +259,7 @@ impl Operator {
             took,
             activation,
         });
+        self.drifts.ran(name, now);
         if changed {
             self.rerun(name, RunReason::AfterHelmChange);
         }

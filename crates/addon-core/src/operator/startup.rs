@@ -80,7 +80,7 @@ impl Startup {
         if mode == Mode::Addons && self.first_reads.is_empty() && !self.begun {
             waiting.push("the ConfigMap has not been read yet".to_owned());
         }
-        for (chore, progress) in &self.chores {
+        for (chore, progress) in self.chores.iter().filter(|(chore, _)| !chore.is_aside()) {
             match progress {
                 Progress::Running { .. } => waiting.push(chore.describe().to_owned()),
                 Progress::Backoff { error, failures, .. } => {
@@ -202,7 +202,7 @@ impl Operator {
     }
 
     /// Starts a chore that has not been done, and one whose delay is over.
-    fn run_chore(&mut self, chore: Chore) {
+    pub(super) fn run_chore(&mut self, chore: Chore) {
         let (failures, error) = match self.startup.chores.get(&chore) {
             None => (0, None),
             Some(Progress::Backoff { until, failures, error }) if *until <= self.now.tick => {
@@ -217,6 +217,7 @@ impl Operator {
                 last_good: self.config.begin_save(),
             },
             Chore::ListReleases => Job::ListReleases,
+            Chore::WatchReleases => Job::WatchReleases,
             Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
         };
         self.startup.chores.insert(chore, Progress::Running { failures, error });
@@ -237,6 +238,7 @@ impl Operator {
                 self.removal.listed(releases);
                 Ok(())
             }
+            (Chore::WatchReleases, Ok(Done::ReleasesWatched)) => Ok(()),
             (Chore::ConfigureGlobalHooks, Ok(Done::HooksConfigured(hooks))) => {
                 self.hooks_configured(&Owner::Global, hooks);
                 Ok(())

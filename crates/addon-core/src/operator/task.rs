@@ -97,6 +97,10 @@ pub(super) enum RunReason {
     KubernetesChange,
     /// Its hooks after the release changed its values.
     AfterHelmChange,
+    /// An object of its release is gone.
+    ObjectAbsent,
+    /// Its release is not `deployed` any more.
+    UnexpectedStatus,
 }
 
 impl fmt::Display for RunReason {
@@ -109,6 +113,8 @@ impl fmt::Display for RunReason {
             Self::ScheduleChange => "Schedule-Change-ModuleValues",
             Self::KubernetesChange => "Kubernetes-Change-ModuleValues",
             Self::AfterHelmChange => "AfterHelm-Hooks-Change-Values",
+            Self::ObjectAbsent => "AbsentHelmResourcesDetected",
+            Self::UnexpectedStatus => "HelmReleaseUnexpectedStatus",
         })
     }
 }

@@ -28,6 +28,7 @@ pub fn job_name(job: &Job) -> String {
         Job::LoadState => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::ListReleases => "list".to_owned(),
+        Job::WatchReleases => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
         Job::EnsureCrds(modules) => {
@@ -63,6 +64,7 @@ impl World {
             Job::LoadState
             | Job::SaveState { .. }
             | Job::ListReleases
+            | Job::WatchReleases
             | Job::StartMonitors { .. }
             | Job::PublishWebhooks(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
@@ -92,6 +94,9 @@ impl World {
                 Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
             }
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
+            Job::WatchReleases => self
+                .fault("watch-releases", Class::Refused)
+                .map(|()| Done::ReleasesWatched),
             Job::ConfigureHooks(owner) => self.configure(owner),
             Job::StartMonitors { .. } => {
                 self.fault(&job_name(job), Class::Unavailable)?;

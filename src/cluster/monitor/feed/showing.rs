@@ -60,7 +60,9 @@ impl Feed {
 
     /// A filter that fails: at first that fails the start, later the object stays as it was last seen.
     fn refuse(&self, viewer: &Viewer, item: &Item, error: &str) {
-        let Labels { hook, binding, .. } = &*viewer.labels;
+        let Some(Labels { hook, binding, .. }) = viewer.labels.as_deref() else {
+            return;
+        };
         if viewer.first {
             let failure = self.refusal(binding, item, error);
             self.shared.ledger().fail(self.id, viewer.key, &failure);
@@ -107,10 +109,11 @@ impl Feed {
             let Some((source, known)) = self.shared.ledger().known(self.id, &lens) else {
                 return false;
             };
+            let binding = labels.as_ref().map_or("", |labels| labels.binding.as_str());
             let seen = if lens.is_within(&source) {
                 Ok(known.into_iter().map(|sighting| lens.narrow(sighting)).collect())
             } else {
-                self.look_again(known, &lens, &labels.binding).await
+                self.look_again(known, &lens, binding).await
             };
             let mut ledger = self.shared.ledger();
             match seen {

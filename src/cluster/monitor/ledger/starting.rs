@@ -91,13 +91,13 @@ impl Ledger {
     }
 
     /// Whoever waits for a first listing.
-    pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Arc<Labels>)> {
+    pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Option<Arc<Labels>>)> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
         waiting
             .filter_map(|subscriber| {
                 let target = self.targets.get(&subscriber.key)?;
-                Some((subscriber.key, Arc::clone(&target.lens), Arc::clone(&target.labels)))
+                Some((subscriber.key, Arc::clone(&target.lens), target.labels.clone()))
             })
             .collect()
     }

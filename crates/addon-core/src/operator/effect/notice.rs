@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
-use crate::operator::event::{SyncAction, Usage};
+use crate::operator::event::{Drift, SyncAction, Usage};
 
 /// Something worth telling a person, and the source of our own metrics.
 #[derive(Debug, Clone)]
@@ -164,6 +164,15 @@ pub enum Notice {
         failure: Failure,
         /// When it is tried again.
         retry_in: Duration,
+    },
+    /// Somebody damaged the release of a module, which is restored by a run of the module.
+    ReleaseDrifted {
+        /// Which.
+        module: ModuleName,
+        /// What is wrong.
+        drift: Drift,
+        /// How often in a row that has happened so far.
+        times: u32,
     },
     /// A release of ours without a module was removed.
     ReleasePurged {

@@ -1,0 +1,362 @@
+//! The lookout: sees what happens to releases of ours between two runs of their modules.
+//!
+//! Which releases there are, how they stand and what they consist of is read from the Secrets of helm as they change, so
+//! that nobody has to tell it, and a restart knows what was known before. It only says how it finds a release; whether
+//! that is damage, and what is done about it, is decided elsewhere. Costs no request while nothing happens.
+
+mod posts;
+mod releases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use addon_core::failure::Failure;
+use addon_core::object::snapshot::Change;
+use addon_core::object::{ObjectName, ObjectView};
+use addon_core::operator::event::{Drift, ReleaseSight};
+use addon_core::yaml;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::ApiResource;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use self::posts::{Joined, Posts};
+use self::releases::{Judgement, KindName, Release, essence, revision_of};
+use super::ObjectKey;
+use crate::cluster::Cluster;
+use crate::cluster::monitor::Monitors;
+use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
+use crate::cluster::monitor::ledger::{Key, OwnId, Target};
+use crate::cluster::monitor::lens::Lens;
+use crate::cluster::monitor::selection::Selection;
+use crate::cluster::monitor::shared::Shared;
+use crate::cluster::releases::{Revision, SECRET_TYPE};
+
+/// The watch of the Secrets.
+const RELEASES: OwnId = OwnId(0);
+/// A revision that nobody has marked by then was made by hand, and what it consists of is read from itself.
+const UNMARKED: Duration = Duration::from_secs(10);
+
+/// What can be chosen.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What all objects of releases carry.
+    pub labels: BTreeMap<String, String>,
+    /// How long any helm may work on a release.
+    pub helm_timeout: Duration,
+}
+
+/// See the head of this file. Clones share everything.
+#[derive(Clone)]
+pub struct Lookout(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    cluster: Cluster,
+    settings: Settings,
+    sights: mpsc::Sender<ReleaseSight>,
+    releases: Mutex<BTreeMap<String, Release>>,
+}
+
+impl Lookout {
+    /// One that does not look yet. What it sees goes out through `sights`.
+    pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, sights: mpsc::Sender<ReleaseSight>) -> Self {
+        Self(Arc::new(Inner {
+            shared: Arc::clone(monitors.shared()),
+            cluster: cluster.clone(),
+            settings,
+            sights,
+            releases: Mutex::default(),
+        }))
+    }
+
+    /// Looks from now on until everything ends. When this returns, all releases are known.
+    pub async fn begin(&self) -> Result<(), Failure> {
+        let shared = &self.0.shared;
+        let (door, turns) = mpsc::unbounded_channel();
+        let key = Key::Own(RELEASES);
+        let lens = Lens::through("the essence of a release", Arc::new(|secret| Ok(essence(secret))));
+        // One that was given up half way is of no use.
+        shared.strike(key);
+        let target = Target::own(Outlet::Own(door.clone()), lens, shared.token());
+        shared.ledger().enter(key, target);
+        let selection = Selection {
+            resource: ApiResource::erase::<Secret>(&()),
+            namespace: Some(self.0.cluster.namespace().to_owned()),
+            labels: Some("owner=helm,status!=superseded".to_owned()),
+            fields: Some(format!("type={SECRET_TYPE}")),
+            metadata_only: true,
+        };
+        shared.join(key, &selection).await?;
+        let watch = Watch::new(Arc::clone(&self.0), door, turns);
+        shared.run(shared.token(), watch.run(), |_| {});
+        Ok(())
+    }
+
+    /// The objects of each release that is looked after: `namespace/Kind/name`.
+    pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
+        let namespace = self.0.cluster.namespace();
+        let releases = self.0.releases();
+        let shown = releases
+            .iter()
+            .filter_map(|(name, release)| Some((name.clone(), release.shown(namespace)?)));
+        shown.collect()
+    }
+}
+
+impl fmt::Debug for Lookout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookout")
+            .field("releases", &self.0.releases().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn releases(&self) -> MutexGuard<'_, BTreeMap<String, Release>> {
+        // Whoever panicked has ended the process' trust in its watches already.
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Something that took its time.
+enum Errand {
+    /// The first listing of a kind.
+    Joined(KindName, OwnId, Joined),
+    /// The objects of a revision were read from itself.
+    Read(Revision, Result<BTreeSet<ObjectKey>, Failure>),
+}
+
+type Errands = JoinSet<Errand>;
+
+/// The work itself.
+struct Watch {
+    inner: Arc<Inner>,
+    turns: mpsc::UnboundedReceiver<Turned>,
+    posts: Posts,
+    errands: Errands,
+    /// The release of each Secret, and its revision.
+    secrets: BTreeMap<Arc<ObjectName>, (String, u32)>,
+    /// Releases that may not be as they were.
+    dirty: BTreeSet<String>,
+    /// Releases that are looked at again at these times, whatever happens.
+    again: BTreeMap<String, Instant>,
+    /// Revisions whose objects were asked for.
+    asked: BTreeMap<String, u32>,
+}
+
+impl Watch {
+    fn new(inner: Arc<Inner>, door: mpsc::UnboundedSender<Turned>, turns: mpsc::UnboundedReceiver<Turned>) -> Self {
+        let labels = &inner.settings.labels;
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let posts = Posts::new(
+            Arc::clone(&inner.shared),
+            labels.join(","),
+            inner.cluster.namespace().to_owned(),
+            door,
+            RELEASES,
+        );
+        Self {
+            inner,
+            turns,
+            posts,
+            errands: JoinSet::new(),
+            secrets: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            again: BTreeMap::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    async fn run(mut self) {
+        self.take_in();
+        loop {
+            for sight in self.look() {
+                if self.inner.sights.send(sight).await.is_err() {
+                    return;
+                }
+            }
+            self.wait().await;
+        }
+    }
+
+    /// What changed since stands in the queue as well, and is taken from there once more.
+    fn take_in(&mut self) {
+        let present = {
+            let ledger = self.inner.shared.ledger();
+            ledger.target(Key::Own(RELEASES)).map(Target::seen).unwrap_or_default()
+        };
+        for (name, view) in present {
+            self.saw_secret(&name, Some(view));
+        }
+    }
+
+    async fn wait(&mut self) {
+        let next = self.again.values().copied().chain(self.posts.next()).min();
+        tokio::select! {
+            turned = self.turns.recv() => {
+                // What comes at once is judged at once.
+                let more = std::iter::from_fn(|| self.turns.try_recv().ok()).collect::<Vec<_>>();
+                turned.into_iter().chain(more).for_each(|turned| self.turned(turned));
+            }
+            Some(errand) = self.errands.join_next() => self.ended(errand),
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+        let now = Instant::now();
+        let due = self.again.extract_if(.., |_, at| *at <= now);
+        self.dirty.extend(due.map(|(release, _)| release));
+    }
+
+    fn turned(&mut self, Turned { id, name, change }: Turned) {
+        if id == RELEASES {
+            let view = match change {
+                Change::Added(view) | Change::Modified(view) => Some(view),
+                Change::Deleted(_) => None,
+            };
+            self.saw_secret(&name, view);
+            return;
+        }
+        let Some(kind) = self.posts.kind(id) else { return };
+        let releases = self.inner.releases();
+        let touched = releases
+            .iter()
+            .filter(|(_, release)| release.may_hold(kind, &name.name));
+        self.dirty.extend(touched.map(|(release, _)| release.clone()));
+    }
+
+    /// A Secret of helm is there and looks like this, or is not there any more.
+    fn saw_secret(&mut self, secret: &Arc<ObjectName>, view: Option<ObjectView>) {
+        let essence = view.and_then(|view| Some(view.filter_result?.to_value()));
+        let mut releases = self.inner.releases();
+        let name = if let Some((revision, is_unmanaged)) = essence.and_then(revision_of) {
+            let (name, number) = (revision.release.clone(), revision.newest.revision);
+            self.secrets.insert(Arc::clone(secret), (name.clone(), number));
+            releases.entry(name.clone()).or_default().see(revision, is_unmanaged);
+            name
+        } else {
+            let Some((name, number)) = self.secrets.remove(secret) else {
+                return;
+            };
+            if let Some(release) = releases.get_mut(&name) {
+                release.lose(number);
+            }
+            name
+        };
+        self.dirty.insert(name);
+    }
+
+    fn ended(&mut self, errand: Result<Errand, JoinError>) {
+        match errand {
+            Ok(Errand::Joined(kind, id, joined)) => {
+                if self.posts.joined(&kind, id, joined, Instant::now()) {
+                    let releases = self.inner.releases();
+                    let touched = releases
+                        .iter()
+                        .filter(|(_, release)| release.kinds().any(|own| *own == kind));
+                    self.dirty.extend(touched.map(|(release, _)| release.clone()));
+                }
+            }
+            Ok(Errand::Read(revision, read)) => {
+                self.has_read(revision, read);
+            }
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+
+    fn has_read(&mut self, revision: Revision, read: Result<BTreeSet<ObjectKey>, Failure>) {
+        let Revision { release, newest, .. } = revision;
+        match read {
+            Ok(keys) => {
+                let mut releases = self.inner.releases();
+                let known = releases.get_mut(&release);
+                let still = |known: &&mut Release| known.unmarked().is_some_and(|one| one.newest == newest);
+                if let Some(known) = known.filter(still) {
+                    known.consists_of(newest.revision, keys);
+                }
+                drop(releases);
+                self.dirty.insert(release);
+            }
+            Err(failure) => warn!(
+                release,
+                revision = newest.revision,
+                error = failure.report,
+                "what this revision consists of cannot be read: what vanishes is restored by the next run of its module"
+            ),
+        }
+    }
+
+    /// Looks at what may have changed, and names what is to be told.
+    fn look(&mut self) -> Vec<ReleaseSight> {
+        let now = Instant::now();
+        let dirty = std::mem::take(&mut self.dirty);
+        let inner = Arc::clone(&self.inner);
+        let mut releases = inner.releases();
+        let kinds: BTreeSet<&KindName> = releases.values().flat_map(Release::kinds).collect();
+        self.posts.want(&kinds, now, &mut self.errands);
+        let mut sights = Vec::new();
+        for name in dirty {
+            let Some(release) = releases.get_mut(&name) else {
+                continue;
+            };
+            if let Some(revision) = release.unmarked() {
+                self.ask_for_objects(&name, revision, now);
+            }
+            let drift = self.judge(&name, release, now);
+            if release.told != drift {
+                release.told.clone_from(&drift);
+                sights.push(ReleaseSight { release: name, drift });
+            }
+        }
+        sights
+    }
+
+    fn judge(&mut self, name: &str, release: &Release, now: Instant) -> Option<Drift> {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        let namespace = self.inner.cluster.namespace();
+        let timeout = self.inner.settings.helm_timeout;
+        match release.judge(namespace, timeout, wall, |kind, object| self.posts.holds(kind, object)) {
+            Judgement::Whole => None,
+            Judgement::Drifted(drift) => Some(drift),
+            Judgement::Unfinished(until) => {
+                let at = now + Duration::from_secs(until.saturating_sub(wall) + 1);
+                self.again.insert(name.to_owned(), at);
+                None
+            }
+        }
+    }
+
+    /// At first one of us may be about to mark it.
+    fn ask_for_objects(&mut self, name: &str, revision: &Revision, now: Instant) {
+        let number = revision.newest.revision;
+        if self.asked.get(name) == Some(&number) {
+            return;
+        }
+        self.asked.insert(name.to_owned(), number);
+        let (cluster, revision) = (self.inner.cluster.clone(), revision.clone());
+        self.errands.spawn(async move {
+            sleep_until(now + UNMARKED).await;
+            let read = objects_of(&cluster, &revision).await;
+            Errand::Read(revision, read)
+        });
+    }
+}
+
+async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
+    let manifest = cluster.manifest(revision).await?;
+    let documents = yaml::documents_v2(&manifest).map_err(|error| {
+        let class = addon_core::failure::Class::Invalid;
+        Failure::new(class, format!("its manifest is no YAML: {error}"))
+    })?;
+    Ok(super::keys_of(&documents))
+}

@@ -1,0 +1,238 @@
+//! One watch for each kind of which releases hold objects, shared by all of them.
+//!
+//! A kind that cannot be watched is named once and tried again, seldom: until then the runs of modules see what is
+//! missing. Must never take what it cannot see for something that is not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::object::ObjectName;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::Errands;
+use super::releases::{KindName, Named};
+use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
+use crate::cluster::monitor::ledger::{Key, OwnId, Target};
+use crate::cluster::monitor::lens::Lens;
+use crate::cluster::monitor::selection::Selection;
+use crate::cluster::monitor::shared::Shared;
+
+/// How soon a kind is tried again that could not be watched. Each further time takes twice as long.
+const FIRST_PAUSE: Duration = Duration::from_mins(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(16);
+/// The same where only the server could not be reached.
+const SHORT_PAUSE: Duration = Duration::from_secs(5);
+
+/// All watches of kinds.
+pub(super) struct Posts {
+    shared: Arc<Shared>,
+    /// Selects what carries our labels.
+    labels: String,
+    namespace: String,
+    door: mpsc::UnboundedSender<Turned>,
+    last: OwnId,
+    by_kind: BTreeMap<KindName, Post>,
+}
+
+struct Post {
+    id: OwnId,
+    stage: Stage,
+    failures: u32,
+    /// What people were told of it.
+    told: Option<String>,
+}
+
+enum Stage {
+    /// Its objects are being listed.
+    Joining(AbortHandle),
+    /// They are watched.
+    Standing { namespaced: bool },
+    /// They could not be.
+    Waiting(Instant),
+}
+
+/// How the first listing of a kind ended: whether its objects live in namespaces.
+pub(super) type Joined = Result<bool, Failure>;
+
+impl Posts {
+    /// None yet; `last` is the name that was given last.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        labels: String,
+        namespace: String,
+        door: mpsc::UnboundedSender<Turned>,
+        last: OwnId,
+    ) -> Self {
+        Self {
+            shared,
+            labels,
+            namespace,
+            door,
+            last,
+            by_kind: BTreeMap::new(),
+        }
+    }
+
+    /// Begins to watch what is not watched, and ceases to watch everything else.
+    pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
+        self.by_kind.retain(|kind, post| {
+            let wanted = kinds.contains(kind);
+            if !wanted {
+                if let Stage::Joining(task) = &post.stage {
+                    task.abort();
+                }
+                self.shared.strike(Key::Own(post.id));
+            }
+            wanted
+        });
+        for kind in kinds {
+            let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
+                None => true,
+                Some(Stage::Waiting(until)) => *until <= now,
+                Some(Stage::Joining(_) | Stage::Standing { .. }) => false,
+            };
+            if due {
+                self.begin(kind, errands);
+            }
+        }
+    }
+
+    fn begin(&mut self, kind: &KindName, errands: &mut Errands) {
+        self.last.0 += 1;
+        let id = self.last;
+        let join = join(
+            Arc::clone(&self.shared),
+            kind.clone(),
+            self.labels.clone(),
+            self.door.clone(),
+            id,
+        );
+        let named = kind.clone();
+        let task = errands.spawn(async move { super::Errand::Joined(named, id, join.await) });
+        let (failures, told) = self
+            .by_kind
+            .remove(kind)
+            .map_or((0, None), |post| (post.failures, post.told));
+        let stage = Stage::Joining(task);
+        let post = Post {
+            id,
+            stage,
+            failures,
+            told,
+        };
+        self.by_kind.insert(kind.clone(), post);
+    }
+
+    /// A first listing ended. False if nothing is known of the kind's objects.
+    pub(super) fn joined(&mut self, kind: &KindName, id: OwnId, joined: Joined, now: Instant) -> bool {
+        let Some(post) = self.by_kind.get_mut(kind).filter(|post| post.id == id) else {
+            // Nobody wants it any more.
+            self.shared.strike(Key::Own(id));
+            return false;
+        };
+        match joined {
+            Ok(namespaced) => {
+                post.stage = Stage::Standing { namespaced };
+                post.failures = 0;
+                if post.told.take().is_some() {
+                    info!(kind = kind.kind, "objects of this kind are watched again");
+                }
+                true
+            }
+            Err(failure) => {
+                self.shared.strike(Key::Own(id));
+                let pause = post.fail(failure.class);
+                post.stage = Stage::Waiting(now + pause);
+                post.tell(kind, &failure);
+                false
+            }
+        }
+    }
+
+    /// Whether an object is there; nothing if nobody watches its kind.
+    pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
+        let post = self.by_kind.get(kind)?;
+        let Stage::Standing { namespaced } = post.stage else {
+            return None;
+        };
+        let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
+        let name = ObjectName {
+            namespace: if namespaced { namespace } else { "" }.to_owned(),
+            name: object.name.clone(),
+            kind: kind.kind.clone(),
+        };
+        let ledger = self.shared.ledger();
+        Some(ledger.target(Key::Own(post.id))?.holds(&name))
+    }
+
+    /// The kind that a watch is about.
+    pub(super) fn kind(&self, id: OwnId) -> Option<&KindName> {
+        let mut posts = self.by_kind.iter();
+        posts.find(|(_, post)| post.id == id).map(|(kind, _)| kind)
+    }
+
+    /// When one of them is to be tried again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let waiting = self.by_kind.values().filter_map(|post| match post.stage {
+            Stage::Waiting(until) => Some(until),
+            Stage::Joining(_) | Stage::Standing { .. } => None,
+        });
+        waiting.min()
+    }
+}
+
+impl Post {
+    fn fail(&mut self, class: Class) -> Duration {
+        if class == Class::Unavailable {
+            return SHORT_PAUSE;
+        }
+        let pause = (FIRST_PAUSE * (1 << self.failures.min(8))).min(LONGEST_PAUSE);
+        self.failures += 1;
+        pause
+    }
+
+    fn tell(&mut self, KindName { api_version, kind }: &KindName, failure: &Failure) {
+        let Failure { report, hints, .. } = failure;
+        if self.told.as_ref() == Some(report) {
+            return;
+        }
+        let hint = hints.join("; ");
+        warn!(
+            kind,
+            api_version,
+            error = report,
+            hint,
+            "objects of this kind are not watched: what vanishes is restored by the next run of its module"
+        );
+        self.told = Some(report.clone());
+    }
+}
+
+/// Lists what there is of a kind with our labels, and watches on.
+async fn join(
+    shared: Arc<Shared>,
+    kind: KindName,
+    labels: String,
+    door: mpsc::UnboundedSender<Turned>,
+    id: OwnId,
+) -> Joined {
+    let KindName { api_version, kind } = &kind;
+    let found = shared.kinds.resolve(Some(api_version), kind).await?;
+    let key = Key::Own(id);
+    let target = Target::own(Outlet::Own(door), Lens::presence(), shared.token());
+    shared.ledger().enter(key, target);
+    let selection = Selection {
+        resource: found.resource,
+        namespace: None,
+        labels: Some(labels),
+        fields: None,
+        metadata_only: true,
+    };
+    shared.join(key, &selection).await?;
+    Ok(found.namespaced)
+}

@@ -1,0 +1,214 @@
+//! What is known of releases: their revisions, the objects they consist of, and what is wrong with them.
+//!
+//! Knows no cluster and no clock. Must never call an object absent that a revision does not name for certain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use addon_core::operator::event::Drift;
+use addon_core::release::Status;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::PartialObjectMeta;
+use serde_json::{Map, Value, json};
+
+use super::super::ObjectKey;
+use crate::cluster::releases::{INPUTS, MAINTENANCE, OBJECTS, Revision};
+
+/// A kind as manifests name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KindName {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+}
+
+/// One of the objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Named {
+    /// As the manifest says it.
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+type Objects = BTreeMap<KindName, BTreeSet<Named>>;
+
+/// One release.
+#[derive(Debug, Default)]
+pub(super) struct Release {
+    /// The revisions of which no newer one has taken the place, by number.
+    revisions: BTreeMap<u32, Known>,
+    objects: Objects,
+    /// The revision that consists of them.
+    objects_of: Option<u32>,
+    pub(super) told: Option<Drift>,
+}
+
+#[derive(Debug)]
+struct Known {
+    revision: Revision,
+    /// It is in the hands of people.
+    is_unmanaged: bool,
+}
+
+/// What one look at a release leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    Whole,
+    Drifted(Drift),
+    /// A helm may be at work on it until then, in seconds since 1970.
+    Unfinished(u64),
+}
+
+/// What is kept of a release Secret.
+pub(super) fn essence(secret: &Value) -> Value {
+    let metadata = &secret["metadata"];
+    let kept = [INPUTS, OBJECTS].into_iter();
+    let annotations: Map<String, Value> = kept
+        .filter_map(|key| Some((key.to_owned(), metadata["annotations"].get(key)?.clone())))
+        .collect();
+    json!({"metadata": {
+        "name": metadata["name"],
+        "creationTimestamp": metadata["creationTimestamp"],
+        "labels": metadata["labels"],
+        "annotations": annotations,
+    }})
+}
+
+/// The name of a release and its revision, read from that.
+pub(super) fn revision_of(essence: Value) -> Option<(Revision, bool)> {
+    let secret: PartialObjectMeta<Secret> = serde_json::from_value(essence).ok()?;
+    let labels = secret.metadata.labels.as_ref()?;
+    let is_unmanaged = labels.get(MAINTENANCE).is_some_and(|state| state == "true");
+    Some((Revision::read(&secret)?, is_unmanaged))
+}
+
+impl Release {
+    /// A revision is there, and looks like this.
+    pub(super) fn see(&mut self, revision: Revision, is_unmanaged: bool) {
+        let number = revision.newest.revision;
+        let known = Known { revision, is_unmanaged };
+        self.revisions.insert(number, known);
+        self.read_marks();
+    }
+
+    /// A revision has gone, or a newer one took its place.
+    pub(super) fn lose(&mut self, number: u32) {
+        self.revisions.remove(&number);
+        self.read_marks();
+    }
+
+    fn read_marks(&mut self) {
+        let marked = self.watched().and_then(|revision| {
+            let keys: BTreeSet<ObjectKey> = serde_json::from_str(revision.objects.as_deref()?).ok()?;
+            Some((revision.newest.revision, keys))
+        });
+        match marked {
+            Some((number, keys)) => self.consists_of(number, keys),
+            // Until the one at work has ended, it consists of what it was.
+            None if self.watched().is_some() || self.is_unfinished() => {}
+            None => {
+                self.objects.clear();
+                self.objects_of = None;
+            }
+        }
+    }
+
+    /// The objects of a revision.
+    pub(super) fn consists_of(&mut self, number: u32, keys: BTreeSet<ObjectKey>) {
+        self.objects.clear();
+        self.objects_of = Some(number);
+        for key in keys {
+            let ObjectKey {
+                api_version,
+                kind,
+                namespace,
+                name,
+            } = key;
+            let of_kind = self.objects.entry(KindName { api_version, kind }).or_default();
+            of_kind.insert(Named { namespace, name });
+        }
+    }
+
+    fn newest(&self) -> Option<&Known> {
+        self.revisions.last_key_value().map(|(_, known)| known)
+    }
+
+    /// The newest revision, if it is one whose objects are to be there.
+    fn watched(&self) -> Option<&Revision> {
+        let Known { revision, is_unmanaged } = self.newest()?;
+        let newest = &revision.newest;
+        (newest.ours && !is_unmanaged && newest.status == Status::Deployed).then_some(revision)
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.newest()
+            .is_some_and(|known| known.revision.newest.status.is_unfinished())
+    }
+
+    /// The newest revision, if nobody has said what it consists of.
+    pub(super) fn unmarked(&self) -> Option<&Revision> {
+        self.watched()
+            .filter(|revision| self.objects_of != Some(revision.newest.revision))
+    }
+
+    /// The kinds of its objects.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &KindName> {
+        self.objects.keys()
+    }
+
+    /// One of its objects may be meant by these words.
+    pub(super) fn may_hold(&self, kind: &KindName, name: &str) -> bool {
+        let of_kind = self.objects.get(kind);
+        of_kind.is_some_and(|objects| objects.iter().any(|object| object.name == name))
+    }
+
+    /// What is wrong with it. `is_there` knows of an object, or of its kind, nothing yet.
+    pub(super) fn judge(
+        &self,
+        namespace: &str,
+        helm_timeout: Duration,
+        now: u64,
+        is_there: impl Fn(&KindName, &Named) -> Option<bool>,
+    ) -> Judgement {
+        let Some(Known { revision, is_unmanaged }) = self.newest() else {
+            return Judgement::Drifted(Drift::Status(None));
+        };
+        let newest = &revision.newest;
+        if !newest.ours || *is_unmanaged {
+            return Judgement::Whole;
+        }
+        let until = newest.written.saturating_add(helm_timeout.as_secs());
+        match newest.status {
+            Status::Deployed if self.objects_of != Some(newest.revision) => Judgement::Whole,
+            Status::Deployed => self.absent(namespace, is_there),
+            status if status.is_unfinished() && now < until => Judgement::Unfinished(until),
+            status => Judgement::Drifted(Drift::Status(Some(status))),
+        }
+    }
+
+    fn absent(&self, namespace: &str, is_there: impl Fn(&KindName, &Named) -> Option<bool>) -> Judgement {
+        let objects = self.objects.iter();
+        let mut all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
+        let absent = all.find(|(kind, object)| is_there(kind, object) == Some(false));
+        absent.map_or(Judgement::Whole, |(kind, object)| {
+            Judgement::Drifted(Drift::Absent(id(namespace, kind, object)))
+        })
+    }
+
+    /// Its objects as people know them, `None` if nobody looks after them.
+    pub(super) fn shown(&self, namespace: &str) -> Option<Vec<String>> {
+        self.watched()?;
+        let objects = self.objects.iter();
+        let ids = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| id(namespace, kind, object)));
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort_unstable();
+        Some(ids)
+    }
+}
+
+/// The name that the original gives to an object, also to one that lives in no namespace.
+fn id(namespace: &str, kind: &KindName, Named { namespace: own, name }: &Named) -> String {
+    format!("{}/{}/{name}", own.as_deref().unwrap_or(namespace), kind.kind)
+}
+
+#[cfg(test)]
+mod tests;

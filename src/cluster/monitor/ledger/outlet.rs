@@ -1,0 +1,79 @@
+//! Where a change goes that stands in a snapshot by now. Must never wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use addon_core::hook::config::WatchEvent;
+use addon_core::object::ObjectName;
+use addon_core::object::snapshot::Change;
+use addon_core::operator::event::ObjectChange;
+use tokio::sync::mpsc;
+
+use super::{Key, OwnId, Target};
+
+/// A namespace came into a selector's sight, or left it.
+#[derive(Debug)]
+pub(in crate::cluster) struct Moved {
+    pub(in crate::cluster) namespace: String,
+    pub(in crate::cluster) present: bool,
+}
+
+/// Something changed that we see for ourselves.
+#[derive(Debug)]
+pub(in crate::cluster) struct Turned {
+    pub(in crate::cluster) id: OwnId,
+    pub(in crate::cluster) name: Arc<ObjectName>,
+    pub(in crate::cluster) change: Change,
+}
+
+/// Where changes go.
+pub(in crate::cluster) enum Outlet {
+    /// To the core, if it asked for events of this kind.
+    Core(BTreeSet<WatchEvent>),
+    /// To the one who keeps a moving set of namespaces.
+    Namespaces(mpsc::UnboundedSender<Moved>),
+    /// To the one of us who wants to see it.
+    Own(mpsc::UnboundedSender<Turned>),
+}
+
+impl Target {
+    pub(super) fn tell(
+        &self,
+        key: Key,
+        name: &Arc<ObjectName>,
+        change: Change,
+        room: Option<mpsc::Permit<'_, ObjectChange>>,
+    ) {
+        if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
+            let name = Arc::clone(name);
+            // Whoever wanted to see it has ended with everything else.
+            let _ = door.send(Turned { id, name, change });
+            return;
+        }
+        let (event, view) = match change {
+            Change::Added(view) => (WatchEvent::Added, view),
+            Change::Modified(view) => (WatchEvent::Modified, view),
+            Change::Deleted(view) => (WatchEvent::Deleted, view),
+        };
+        match (&self.outlet, key, room) {
+            (Outlet::Core(events), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
+                room.send(ObjectChange {
+                    monitor,
+                    seq: self.snapshot.seq(),
+                    event,
+                    name: ObjectName::clone(name),
+                    view,
+                });
+            }
+            (Outlet::Namespaces(door), ..) => {
+                let moved = Moved {
+                    namespace: name.name.clone(),
+                    present: event != WatchEvent::Deleted,
+                };
+                // Whoever kept the set has ended with its monitor.
+                let _ = door.send(moved);
+            }
+            _ => {}
+        }
+    }
+}
