@@ -3,13 +3,17 @@
 //! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules; that a
 //! cluster cannot be reached is no reason to end, that a directory does not exist is one.
 
+pub mod check;
 mod config_events;
+pub mod findings;
 mod inventory;
+pub mod lint;
 mod parts;
 pub mod post_renderer;
 mod rendering;
 mod reviews;
 mod start;
+pub mod switch;
 mod watching;
 
 use std::process::ExitCode;
@@ -179,7 +183,7 @@ async fn build(
         config_map: config_map.clone(),
         script_deadline: settings.hooks.timeout,
         relay: start::relay(settings),
-        holds: jobs::release::Holds::default(),
+        holds: jobs::release::holds::Holds::default(),
     });
     let charts = rendering::charts(&tools, found.versions, parts.stopping());
     outside.charts.get_or_init(|| charts);

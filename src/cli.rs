@@ -4,14 +4,19 @@
 //! answers of its debug socket.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
+mod completion;
 mod config;
 mod global;
 mod hook;
 mod hooks;
+mod lint;
 mod module;
+mod paint;
 mod queue;
 mod socket;
+mod switch;
 mod table;
+mod watch;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,7 +25,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
-use crate::app::post_renderer;
+use crate::app::lint::LintError;
+use crate::app::post_renderer::{self, Claim};
+use crate::app::switch::SwitchError;
 use crate::report::Report;
 use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
 pub use hooks::HooksCli;
@@ -60,6 +67,8 @@ enum Command {
     Queue(queue::Queue),
     /// Show modules, their values and what they wait for
     Module(module::Module),
+    /// Say where a module stands and what it waits for
+    Why(module::Why),
     /// Show global hooks and global values
     Global(global::Global),
     /// Show or change what can be changed while the operator runs
@@ -68,6 +77,8 @@ enum Command {
     Hook(hook::Hook),
     /// Print the answer of the debug socket to any path
     Raw(Raw),
+    /// Print a script that completes commands and flags in a shell
+    Completion(completion::Completion),
     /// Add labels to the manifests on standard input; helm calls this
     #[command(hide = true)]
     PostRenderer(PostRenderer),
@@ -82,6 +93,27 @@ struct PostRenderer {
     /// The labels, as NAME=VALUE
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
+    /// The file in which the objects are claimed
+    #[arg(long, value_name = "FILE", requires = "release", requires = "namespace")]
+    claims: Option<PathBuf>,
+    /// The release that claims them
+    #[arg(long)]
+    release: Option<String>,
+    /// The namespace of objects that name none
+    #[arg(long)]
+    namespace: Option<String>,
+}
+
+impl PostRenderer {
+    fn run(self) -> ExitCode {
+        let claim = self.claims.zip(self.release).zip(self.namespace);
+        let claim = claim.map(|((file, release), namespace)| Claim {
+            file,
+            release,
+            namespace,
+        });
+        post_renderer::post_render(&self.labels, claim.as_ref(), self.complaints.as_deref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -133,14 +165,34 @@ enum CommandError {
     Print(#[source] io::Error),
     #[error("cannot wait between two looks")]
     Watch(#[source] io::Error),
+    #[error("cannot read {}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Lint(#[from] LintError),
+    #[error("there is something to be mended")]
+    Found,
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    #[error("nothing is changed: standard input is no terminal, so that nobody can be asked")]
+    NobodyToAsk,
+    #[error("nothing is changed")]
+    NotWanted,
 }
 
 impl CommandError {
-    fn hints(&self) -> Vec<&'static str> {
+    fn hints(&self) -> Vec<String> {
         match self {
-            Self::Socket(error) => error.hints(),
-            Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules"],
-            Self::Settings(_) | Self::Print(_) | Self::Watch(_) => Vec::new(),
+            Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
+            Self::Switch(error) => error.hints(),
+            Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
+            Self::NobodyToAsk => vec!["--yes goes on without a question".to_owned()],
+            Self::Settings(_)
+            | Self::Print(_)
+            | Self::Watch(_)
+            | Self::Read { .. }
+            | Self::Lint(_)
+            | Self::Found
+            | Self::NotWanted => Vec::new(),
         }
     }
 }
@@ -155,12 +207,12 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
-        Some(Command::PostRenderer(PostRenderer { complaints, labels })) => {
-            return post_renderer::post_render(&labels, complaints.as_deref());
-        }
+        Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),
+        Some(Command::Why(why)) => why.run(&caller),
+        Some(Command::Completion(completion)) => completion.run::<Cli>(),
         Some(Command::Global(global)) => global.run(&caller),
         Some(Command::Config(config)) => config.run(&caller),
         Some(Command::Hook(hook)) => hook.run(&caller),

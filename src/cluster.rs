@@ -6,6 +6,7 @@
 
 pub mod apis;
 pub mod config_map;
+pub mod crds;
 pub mod difference;
 pub mod drift;
 pub mod error;

@@ -3,9 +3,11 @@
 //! something that is not there: such a gap is told.
 
 mod chart;
+pub mod crds;
 mod description;
 mod hooks;
 mod problem;
+mod schemas;
 mod values;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
+use addon_core::values::schema::Schemas;
 use serde_json::Value;
 
 use crate::settings::MissingValues;
@@ -32,12 +35,15 @@ pub struct Layout {
     /// The order of modules whose directory has no number.
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
+    /// Files of CRDs whose names begin so are none.
+    pub crd_filters: Vec<String>,
 }
 
 /// Everything that was found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub global_values: Value,
+    pub global_schemas: Schemas,
     pub global_hooks: Vec<HookFile>,
     /// Flags of the modules directories' values files; of two, the later one counts.
     pub flags: BTreeMap<ModuleName, bool>,
@@ -73,11 +79,14 @@ pub struct FoundModule {
     pub path: PathBuf,
     /// Its section of the common values file, with the section of its own laid over.
     pub values: Value,
+    pub schemas: Schemas,
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
     /// Of the chart, if it says one.
     pub version: Option<String>,
+    /// Files with CRDs, in the order of their paths.
+    pub crds: Vec<PathBuf>,
     pub depends_on: Vec<ModuleName>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
@@ -108,6 +117,7 @@ pub fn read(layout: &Layout) -> Found {
         Err(problem) => found.problems.push(problem),
     }
     found.problems.append(&mut warnings);
+    found.global_schemas = schemas::read(&layout.global_hooks_dir, &mut found.problems);
     let mut bad_flags = Vec::new();
     for dir in &layout.modules_dirs {
         read_modules_dir(layout, dir, &mut found, &mut bad_flags);
@@ -237,6 +247,7 @@ fn read_module(
         layout.missing_values,
         &mut faults,
     );
+    let schemas = schemas::read(&path, &mut faults);
     let hooks = hooks::find(&Root::module(&path), warnings).unwrap_or_else(|problem| {
         faults.push(problem);
         Vec::new()
@@ -245,17 +256,23 @@ fn read_module(
         faults.push(problem);
         None
     });
-    let depends_on = description::read(&path.join(description::FILE), &mut faults);
+    let crds = crds::find(&path, &layout.crd_filters).unwrap_or_else(|problem| {
+        faults.push(problem);
+        Vec::new()
+    });
+    let depends_on = description::read(&path.join(description::FILE), &mut faults, warnings);
     let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
         name,
         order,
         path,
         values,
+        schemas,
         hooks,
         enabled_script,
         chart,
         version,
+        crds,
         depends_on,
         faults,
     }

@@ -5,6 +5,8 @@
 //! one release: the caller holds the release.
 
 pub mod chart;
+pub mod claims;
+mod environment;
 pub mod labels;
 mod outcry;
 mod plugin;
@@ -28,6 +30,8 @@ use crate::process::{Exit, Finished, Output, ParentDeath, ProcessError, Spawn, S
 use crate::report::Chain;
 
 pub use version::Version;
+
+use claims::Claims;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
 const OLDEST: Version = Version {
@@ -63,7 +67,7 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// The program that adds labels: ourselves.
     pub post_renderer: PathBuf,
-    /// Labels for every object; empty for none.
+    /// Labels for every object of every release; empty for none.
     pub labels: BTreeMap<String, String>,
     /// `--history-max`.
     pub history_max: u32,
@@ -75,6 +79,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Helm {
     options: Options,
+    claims: Claims,
     spawner: Spawner,
     version: OnceCell<Version>,
     plugin: OnceCell<()>,
@@ -89,6 +94,10 @@ pub struct Chart<'a> {
     pub dir: &'a Path,
     /// The file with its values.
     pub values: &'a Path,
+    /// Labels for every object; empty for none.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Where its objects are claimed; nowhere for somebody who only wants to look.
+    pub claims: Option<&'a Claims>,
 }
 
 /// How much of a rendering that failed is told.
@@ -162,6 +171,7 @@ impl Helm {
     /// A helm that was not asked anything yet.
     pub fn new(options: Options, spawner: Spawner) -> Self {
         Self {
+            claims: Claims::at(options.dir.join("claims.json")),
             options,
             spawner,
             version: OnceCell::new(),
@@ -174,6 +184,11 @@ impl Helm {
         &self.options
     }
 
+    /// To which release objects belong.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
     /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks. For debugging also
     /// what is no YAML, followed by the reason.
     pub async fn template(
@@ -184,7 +199,7 @@ impl Helm {
         verbosity: Verbosity,
         cancel: &CancellationToken,
     ) -> Result<String, HelmError> {
-        let labelling = self.labelling().await?;
+        let labelling = self.labelling(chart).await?;
         let mut args = self.args("template", chart, &labelling);
         for flag in [
             "--is-upgrade",
@@ -207,7 +222,12 @@ impl Helm {
             let error = failed("render", chart.release, &finished, &labelling.complaint());
             let rendered = finished.stdout.text();
             return match verbosity {
-                Verbosity::Debug if !rendered.trim().is_empty() => Ok(format!("{rendered}\n{error}\n")),
+                Verbosity::Debug if !rendered.trim().is_empty() => {
+                    let error = error.to_string();
+                    // What follows is where in helm it was found.
+                    let reason = error.split("\nhelm.go:").next().unwrap_or_default();
+                    Ok(format!("{rendered}\n{reason}\n"))
+                }
                 Verbosity::Debug | Verbosity::Plain => Err(error),
             };
         }
@@ -226,7 +246,7 @@ impl Helm {
         method: ApplyMethod,
         cancel: &CancellationToken,
     ) -> Result<Upgraded, HelmError> {
-        let labelling = self.labelling().await?;
+        let labelling = self.labelling(chart).await?;
         let mut args = self.args("upgrade", chart, &labelling);
         args.extend(self.version().await?.applying(method).iter().map(OsString::from));
         let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -316,39 +336,6 @@ impl Helm {
             ..Spawn::new(&self.options.binary, deadline)
         };
         self.spawner.run(spawn, cancel).await.map_err(HelmError::Process)
-    }
-
-    /// Everything that a helm child knows of the machine.
-    fn environment(&self) -> Vec<(OsString, OsString)> {
-        let Options {
-            dir,
-            kubeconfig,
-            search_path,
-            home,
-            ..
-        } = &self.options;
-        let own = |name: &str| dir.join(name).into_os_string();
-        let home = home
-            .as_ref()
-            .map_or_else(|| own("home"), |home| home.clone().into_os_string());
-        [
-            ("PATH", search_path.clone()),
-            ("HOME", home),
-            ("TMPDIR", dir.clone().into_os_string()),
-            ("KUBECONFIG", kubeconfig.clone().into_os_string()),
-            ("HELM_DRIVER", "secret".into()),
-            ("HELM_CACHE_HOME", own("cache")),
-            ("HELM_CONFIG_HOME", own("config")),
-            ("HELM_DATA_HOME", own("data")),
-            ("HELM_PLUGINS", own(plugin::DIR)),
-            ("HELM_BURST_LIMIT", "300".into()),
-            // A call lives for a tenth of a second: collecting garbage costs it a fifth of its processor time. The
-            // limit keeps a huge chart from taking all memory; only near it does Go collect again.
-            ("GOGC", "off".into()),
-            ("GOMEMLIMIT", "256MiB".into()),
-        ]
-        .map(|(name, value)| (name.into(), value))
-        .into()
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 pub mod config;
+pub mod crds;
 pub mod enabled;
 pub mod hook;
 pub mod release;
@@ -32,7 +33,7 @@ use crate::meters::Meters;
 use crate::process::{ProcessError, Spawner};
 use catalogue::Catalogue;
 use hook::relay::Style;
-use release::Holds;
+use release::holds::Holds;
 use tmp::TmpDir;
 
 /// Everything that jobs work with.
@@ -84,6 +85,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
     let tools = &*shared;
     match job {
         Job::ConfigureHooks(owner) => hook::configure(tools, &owner, &cancel).await.map(Done::HooksConfigured),
+        Job::EnsureCrds(modules) => unless(&cancel, crds::ensure(tools, &modules))
+            .await
+            .map(Done::CrdsEnsured),
         Job::PublishWebhooks(routes) => {
             let published = tools.webhooks.ensure(&routes, Timestamp::now());
             unless(&cancel, Box::pin(published))
@@ -110,7 +114,11 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        Job::SyncRelease { module, values } => Box::pin(release::sync(tools, &module, &values, &cancel))
+        Job::SyncRelease {
+            module,
+            values,
+            maintenance,
+        } => Box::pin(release::sync(tools, &module, &values, maintenance, &cancel))
             .await
             .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)

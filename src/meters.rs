@@ -180,6 +180,12 @@ impl Meters {
             let enabled = if module.enabled { "true" } else { "false" };
             ([module.name.as_str(), enabled, "true"], 1.0)
         });
+        let in_maintenance = sample.modules.iter().filter(|module| module.in_maintenance);
+        let in_maintenance = in_maintenance.map(|module| ([module.name.as_str(), "NoResourceReconciliation"], 1.0));
+        let waiting = sample.modules.iter().filter_map(|module| {
+            let need = module.needs.as_deref()?;
+            Some(([module.name.as_str(), need], 1.0))
+        });
         let lengths = sample
             .queues
             .iter()
@@ -189,6 +195,8 @@ impl Meters {
             self.family(&table::TASKS_QUEUE_HEAD_INFO, heads),
             self.family(&table::TASKS_QUEUE_BY_HOOK, queues::crowds(&sample.queues)),
             self.family(&table::MM_MODULE_INFO, modules),
+            self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
+            self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
         ]
         .concat()
     }

@@ -166,6 +166,9 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             );
         }
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
+        Notice::ModuleHeld { module, reason } => {
+            warn!(module = module.as_str(), reason, "Module waits for another one");
+        }
         Notice::ConvergeStarted { reason } => info!(trigger = reason, "Converge modules started"),
         Notice::ConvergeFinished {
             reason,

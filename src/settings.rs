@@ -35,6 +35,9 @@ use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
 use words::Words;
 
+/// With which letters the names of files in `crds/` begin that are none, unless somebody says otherwise; joined by commas.
+pub const CRD_FILTERS: &str = "doc-,_";
+
 /// Set by installations for Helm 2, which must not be taken for ones of ours.
 const HELM2_VARIABLES: [&str; 5] = [
     "ADDON_OPERATOR_TILLER_LISTEN_PORT",
@@ -108,8 +111,10 @@ pub struct ModuleSettings {
     pub config_map: String,
     pub helm: HelmSettings,
     pub drift: Drift,
-    /// On every object of a release; never empty.
+    /// On every object of a release and on CRDs; never empty.
     pub extra_labels: BTreeMap<String, String>,
+    /// Files of CRDs whose names begin so are left out.
+    pub crd_filters: Vec<String>,
 }
 
 /// What to say when nobody knows the namespace.

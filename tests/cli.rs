@@ -253,3 +253,22 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
         "temporary files are left"
     );
 }
+
+#[test]
+fn the_completion_of_bash_knows_our_commands() {
+    let script = program(&["completion", "bash"], &[]).output().unwrap();
+    assert!(script.status.success() && script.stderr.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("completion");
+    fs_err::write(&path, &script.stdout).unwrap();
+    // As the shell does when somebody types `addon-operator module e` and the tabulator.
+    let typed = "source completion; complete -p addon-operator; COMP_WORDS=(addon-operator module e); COMP_CWORD=2; \
+                 _addon_operator addon-operator e module; echo \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    let output = bash.args(["-c", typed]).current_dir(dir.path()).output().unwrap();
+    let expected = "complete -o bashdefault -o default -o nosort -F _addon_operator addon-operator\nenable\n";
+    assert_eq!(
+        (text(&output.stdout).as_str(), text(&output.stderr).as_str()),
+        (expected, "")
+    );
+}

@@ -15,6 +15,8 @@ mod metrics;
 mod object_patches;
 #[path = "../fuzz/targets/review.rs"]
 mod review;
+#[path = "../fuzz/targets/schema.rs"]
+mod schema;
 
 /// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -66,4 +68,9 @@ fn metrics() {
 #[test]
 fn reviews() {
     replay("review", review::check);
+}
+
+#[test]
+fn schemas() {
+    replay("schema", schema::check);
 }

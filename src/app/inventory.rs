@@ -56,6 +56,7 @@ fn layout(modules: ModuleSettings) -> Layout {
         global_hooks_dir: modules.global_hooks_dir,
         unnumbered_order: modules.unnumbered_order,
         missing_values: modules.missing_values,
+        crd_filters: modules.crd_filters,
     }
 }
 
@@ -89,6 +90,7 @@ fn inventory(found: Found) -> Inventory {
     let complete = found.is_complete();
     let Found {
         global_values,
+        global_schemas,
         global_hooks,
         flags,
         modules,
@@ -100,6 +102,7 @@ fn inventory(found: Found) -> Inventory {
     });
     Inventory {
         global_values,
+        global_schemas,
         has_global_hooks: !global_hooks.is_empty(),
         modules: modules.collect(),
         complete,
@@ -112,10 +115,12 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         order,
         path: _,
         values,
+        schemas,
         hooks,
         enabled_script,
         chart,
         version: _,
+        crds,
         depends_on,
         faults,
     } = found;
@@ -124,8 +129,10 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         name,
         order,
         values,
+        schemas,
         enabled,
         has_chart: chart.is_some(),
+        has_crds: !crds.is_empty(),
         has_enabled_script: enabled_script.is_some(),
         has_hooks: !hooks.is_empty(),
         depends_on,

@@ -1,15 +1,17 @@
-//! What our binary does when helm calls it: manifests come in, manifests with labels go out.
+//! What our binary does when helm calls it: manifests come in, manifests with labels go out, unless one of the objects
+//! belongs to another release. Never lets helm go on with what it could not claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fs_err as fs;
 use thiserror::Error;
 
 use super::FAILED;
-use crate::helm::labels::{LabelError, add_labels};
+use crate::helm::claims::{Claims, Object};
+use crate::helm::labels::{LabelError, add_labels_noting};
 use crate::report::{Chain, Report};
 
 #[derive(Debug, Error)]
@@ -20,14 +22,29 @@ enum RenderError {
     Read(#[source] io::Error),
     #[error("cannot add labels")]
     Add(#[from] LabelError),
+    #[error("cannot claim the objects")]
+    Claim(#[source] io::Error),
+    #[error("{report}")]
+    Refused { report: String },
     #[error("cannot write the manifests")]
     Write(#[source] io::Error),
 }
 
+/// For whom the objects are claimed, and where.
+#[derive(Debug)]
+pub struct Claim {
+    /// The claims of all releases.
+    pub file: PathBuf,
+    /// Whose manifests they are.
+    pub release: String,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+}
+
 /// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects. An error is
 /// also written to the file for complaints.
-pub fn post_render(labels: &[String], complaints: Option<&Path>) -> ExitCode {
-    match render(labels, io::stdin().lock(), io::stdout().lock()) {
+pub fn post_render(labels: &[String], claim: Option<&Claim>, complaints: Option<&Path>) -> ExitCode {
+    match render(labels, claim, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Helm 3 shows what stands on standard error, helm 4 does not. When both ways are gone, the exit code has to do.
@@ -40,7 +57,12 @@ pub fn post_render(labels: &[String], complaints: Option<&Path>) -> ExitCode {
     }
 }
 
-fn render(labels: &[String], mut from: impl Read, mut to: impl Write) -> Result<(), RenderError> {
+fn render(
+    labels: &[String],
+    claim: Option<&Claim>,
+    mut from: impl Read,
+    mut to: impl Write,
+) -> Result<(), RenderError> {
     let split = |text: &String| {
         let (name, value) = text
             .split_once('=')
@@ -50,7 +72,18 @@ fn render(labels: &[String], mut from: impl Read, mut to: impl Write) -> Result<
     let labels: BTreeMap<String, String> = labels.iter().map(split).collect::<Result<_, RenderError>>()?;
     let mut manifests = String::new();
     from.read_to_string(&mut manifests).map_err(RenderError::Read)?;
-    let labelled = add_labels(&manifests, &labels)?;
+    let mut objects = BTreeSet::new();
+    let labelled = add_labels_noting(&manifests, &labels, &mut |object| {
+        objects.extend(claim.and_then(|claim| Object::of(object, &claim.namespace)));
+    })?;
+    if let Some(Claim { file, release, .. }) = claim
+        && let Err(refusal) = Claims::at(file.clone())
+            .claim(release, &objects)
+            .map_err(RenderError::Claim)?
+    {
+        let report = refusal.failure(release).report;
+        return Err(RenderError::Refused { report });
+    }
     to.write_all(labelled.as_bytes())
         .and_then(|()| to.flush())
         .map_err(RenderError::Write)
@@ -63,7 +96,7 @@ mod tests {
     fn rendered(labels: &[&str], manifests: &str) -> Result<String, String> {
         let labels: Vec<String> = labels.iter().copied().map(str::to_owned).collect();
         let mut out = Vec::new();
-        render(&labels, manifests.as_bytes(), &mut out).map_err(|error| error.to_string())?;
+        render(&labels, None, manifests.as_bytes(), &mut out).map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -78,6 +111,26 @@ mod tests {
             out.contains("heritage: addon-operator") && out.contains("a: b=c"),
             "{out}"
         );
+    }
+
+    #[test]
+    fn an_object_of_another_release_lets_nothing_pass() {
+        let dir = tempfile::tempdir().unwrap();
+        let rendered = |release: &str| {
+            let claim = Claim {
+                file: dir.path().join("claims"),
+                release: release.to_owned(),
+                namespace: "ns".to_owned(),
+            };
+            let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+            let mut out = Vec::new();
+            let rendered = render(&[], Some(&claim), manifests.as_bytes(), &mut out);
+            rendered.map_err(|error| (error.to_string(), out.len()))
+        };
+        assert_eq!(rendered("a"), Ok(()));
+        assert_eq!(rendered("a"), Ok(()));
+        let report = "module 'b' renders ConfigMap 'x' of namespace 'ns', which belongs to module 'a'";
+        assert_eq!(rendered("b"), Err((report.to_owned(), 0)));
     }
 
     #[test]

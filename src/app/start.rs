@@ -39,7 +39,7 @@ use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
-pub(super) enum StartError {
+pub enum StartError {
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
     #[error("cannot start the thread that starts processes")]
@@ -217,7 +217,7 @@ pub(super) fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartErr
     resolved.map(Some).map_err(|source| StartError::HooksDir { source })
 }
 
-fn address(settings: &Settings, environment: &Environment) -> Address {
+pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {
     Address {
         kube_config: settings.kube.config.clone(),
         context: settings.kube.context.clone(),

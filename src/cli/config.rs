@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::lint::Check;
 use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
@@ -20,6 +21,8 @@ enum ConfigCommand {
         #[arg(short, long, value_enum, default_value = "text")]
         output: Output,
     },
+    /// Say what the operator would say of a ConfigMap, without a cluster
+    Check(Check),
     /// Set a parameter
     Set {
         /// Its name, for example log.level
@@ -33,13 +36,14 @@ enum ConfigCommand {
 
 impl Config {
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
-        let socket = self.target.socket(caller)?;
+        let socket = || self.target.socket(caller);
         match self.command {
-            ConfigCommand::List { output } => show(&socket.get(&format!("/config/list.{}", output.extension()))?),
+            ConfigCommand::List { output } => show(&socket()?.get(&format!("/config/list.{}", output.extension()))?),
+            ConfigCommand::Check(check) => check.run(),
             ConfigCommand::Set { name, value, duration } => {
                 let mut fields = vec![("name", name.as_str()), ("value", value.as_str())];
                 fields.extend(duration.as_deref().map(|duration| ("duration", duration)));
-                show(&socket.post("/config/set", &fields)?)
+                show(&socket()?.post("/config/set", &fields)?)
             }
         }
     }

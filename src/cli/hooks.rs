@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{AFTER_HELP, Caller, Raw, config, end, hook, print, queue};
+use super::{AFTER_HELP, Caller, Raw, completion, config, end, hook, print, queue};
 use crate::settings::{Environment, HooksArgs, Program};
 
 /// Runs the hooks of a directory when something happens in a Kubernetes cluster.
@@ -33,6 +33,8 @@ enum HooksCommand {
     Hook(hook::Hook),
     /// Show or change what can be changed while the operator runs
     Config(config::Config),
+    /// Print a script that completes commands and flags in a shell
+    Completion(completion::Completion),
     /// Print the answer of the debug socket to any path
     Raw(Raw),
 }
@@ -66,6 +68,7 @@ fn run(command: Option<HooksCommand>, environment: &Environment) -> ExitCode {
         Some(HooksCommand::Queue(queue)) => queue.run(&caller),
         Some(HooksCommand::Hook(hook)) => hook.run(&caller),
         Some(HooksCommand::Config(config)) => config.run(&caller),
+        Some(HooksCommand::Completion(completion)) => completion.run::<HooksCli>(),
         Some(HooksCommand::Raw(raw)) => raw.run(&caller),
     })
 }

@@ -1,13 +1,16 @@
 //! `module`: which there are, where each stands and why, what each was given.
 
-use std::fmt::Write as _;
+pub(super) mod status;
 
 use clap::{Args, Subcommand};
-use serde::Deserialize;
+use jiff::Timestamp;
 
+use super::lint::Lint;
+use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
-use super::table::Table;
-use super::{Caller, CommandError, Output, Target, print, show};
+use super::switch::{Switch, Way};
+use super::watch::Watching;
+use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -15,20 +18,28 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// How to print it
-    #[arg(short, long, value_enum, default_value = "yaml", global = true)]
-    output: Output,
+    /// How to print it [default: yaml; of get and why: text]
+    #[arg(short, long, value_enum, global = true)]
+    output: Option<Output>,
 }
 
 #[derive(Debug, Subcommand)]
 enum ModuleCommand {
+    #[command(flatten)]
+    Ask(Question),
+    #[command(flatten)]
+    Act(Deed),
+}
+
+/// What is asked of the running operator.
+#[derive(Debug, Subcommand)]
+enum Question {
     /// List the enabled modules; `-o wide`: all modules, where they stand and what they wait for
-    List,
+    List(Watching),
+    /// Show all that is known of a module
+    Get(Standing),
     /// Say where a module stands and what it waits for
-    Why {
-        /// Name of the module
-        module: String,
-    },
+    Why(Standing),
     /// Print the values in force for a module
     Values(Section),
     /// Print the module's section of the ConfigMap
@@ -37,8 +48,25 @@ enum ModuleCommand {
     Render(Render),
     /// Print what hooks changed in a module's values
     Patches(Named),
+    /// Print what is watched of the modules' releases
+    ResourceMonitor {
+        /// Has no meaning, as in the original
+        #[arg(hide = true)]
+        module: Option<String>,
+    },
     /// Print what a module's hooks know of the cluster
     Snapshots(Named),
+}
+
+/// What needs no running operator.
+#[derive(Debug, Subcommand)]
+enum Deed {
+    /// Switch a module on in the ConfigMap
+    Enable(Switch),
+    /// Switch a module off in the ConfigMap, after telling what is deleted
+    Disable(Switch),
+    /// Look for mistakes in a module's files: hooks, values, chart, schemas
+    Lint(Lint),
 }
 
 #[derive(Debug, Args)]
@@ -68,17 +96,25 @@ struct Render {
     diff: bool,
 }
 
-/// A module as the socket reports it.
-#[derive(Debug, Deserialize)]
-struct Status {
-    name: String,
-    order: u32,
-    enabled: bool,
-    enabled_by: String,
-    state: String,
-    waits_for: String,
-    error: Option<String>,
-    failures: u32,
+/// A module that is looked at, maybe for a while.
+#[derive(Debug, Args)]
+struct Standing {
+    /// Name of the module
+    module: String,
+    #[command(flatten)]
+    watching: Watching,
+}
+
+/// `why` alone, since it is asked so often.
+#[derive(Debug, Args)]
+pub(super) struct Why {
+    #[command(flatten)]
+    standing: Standing,
+    #[command(flatten)]
+    target: Target,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
 }
 
 impl Module {
@@ -88,26 +124,77 @@ impl Module {
             target,
             output,
         } = self;
+        let question = match command {
+            ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
+            ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
+            ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
+            ModuleCommand::Ask(question) => question,
+        };
         let socket = target.socket(caller)?;
-        let form = output.extension();
-        let answer = match command {
-            ModuleCommand::List if output == Output::Wide => {
-                let modules: Vec<Status> = socket.read("/module/status.json")?;
-                return print(&table(&modules));
+        let paint = Paint::of(caller.environment);
+        let form = output.unwrap_or(Output::Yaml).extension();
+        let answer = match question {
+            Question::List(watching) => return list(&socket, &watching, output, paint),
+            Question::Get(standing) => {
+                return standing.print(&socket, output, |_, status| {
+                    status::full(status, Timestamp::now(), paint)
+                });
             }
-            ModuleCommand::List => socket.get(&format!("/module/list.{form}")),
-            ModuleCommand::Why { module } => {
-                let modules: Vec<Status> = socket.read("/module/status.json")?;
-                let found = modules.into_iter().find(|status| status.name == module);
-                return print(&why(&found.ok_or(CommandError::NoSuchModule { name: module })?));
-            }
-            ModuleCommand::Values(section) => section.read(&socket, "values", form),
-            ModuleCommand::Config(section) => section.read(&socket, "config", form),
-            ModuleCommand::Render(render) => render.read(&socket),
-            ModuleCommand::Patches(named) => named.read(&socket, "patches", form),
-            ModuleCommand::Snapshots(named) => named.read(&socket, "snapshots", form),
+            Question::Why(standing) => return standing.why(&socket, output, paint),
+            Question::Values(section) => section.read(&socket, "values", form),
+            Question::Config(section) => section.read(&socket, "config", form),
+            Question::Render(render) => render.read(&socket),
+            Question::Patches(named) => named.read(&socket, "patches", form),
+            Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),
+            Question::Snapshots(named) => named.read(&socket, "snapshots", form),
         };
         show(&answer?)
+    }
+}
+
+impl Why {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let socket = self.target.socket(caller)?;
+        self.standing
+            .why(&socket, Some(self.output), Paint::of(caller.environment))
+    }
+}
+
+fn list(socket: &Socket, watching: &Watching, output: Option<Output>, paint: Paint) -> Result<(), CommandError> {
+    let output = output.unwrap_or(Output::Yaml);
+    watching.print(|| {
+        Ok(match output {
+            Output::Wide => status::table(&status::read(socket)?, Timestamp::now(), paint),
+            Output::Text | Output::Json | Output::Yaml => {
+                socket.get(&format!("/module/list.{}", output.extension()))? + "\n"
+            }
+        })
+    })
+}
+
+impl Standing {
+    fn why(&self, socket: &Socket, output: Option<Output>, paint: Paint) -> Result<(), CommandError> {
+        self.print(socket, output, |modules, status| status::why(modules, status, paint))
+    }
+
+    fn print(
+        &self,
+        socket: &Socket,
+        output: Option<Output>,
+        text: impl Fn(&[status::Status], &status::Status) -> String,
+    ) -> Result<(), CommandError> {
+        let Self { module, watching } = self;
+        watching.print(|| match output {
+            None | Some(Output::Text | Output::Wide) => {
+                let modules = status::read(socket)?;
+                let found = status::find(&modules, module)?;
+                Ok(text(&modules, found))
+            }
+            Some(form @ (Output::Json | Output::Yaml)) => {
+                let path = format!("/module/{}/status.{}", encode(module), form.extension());
+                Ok(socket.get(&path)?)
+            }
+        })
     }
 }
 
@@ -132,99 +219,5 @@ impl Render {
         let Self { module, debug, diff } = self;
         let module = encode(module);
         socket.get_patiently(&format!("/module/{module}/render?debug={debug}&diff={diff}"))
-    }
-}
-
-fn table(modules: &[Status]) -> String {
-    if modules.is_empty() {
-        return "No modules.\n".to_owned();
-    }
-    let mut table = Table::new(["NAME", "ORDER", "ENABLED", "BY", "STATE", "WAITS FOR"]);
-    for status in modules {
-        let Status {
-            name,
-            order,
-            enabled,
-            enabled_by,
-            state,
-            waits_for,
-            error: _,
-            failures: _,
-        } = status;
-        let enabled = if *enabled { "yes" } else { "no" };
-        table.row([
-            name,
-            &order.to_string(),
-            enabled,
-            enabled_by,
-            state,
-            one_line(waits_for),
-        ]);
-    }
-    table.to_string()
-}
-
-fn why(status: &Status) -> String {
-    let Status {
-        name,
-        order,
-        enabled,
-        enabled_by,
-        state,
-        waits_for,
-        error,
-        failures,
-    } = status;
-    let enabled = if *enabled { "yes" } else { "no" };
-    let mut text = format!("module: {name}\norder: {order}\nenabled: {enabled}, by {enabled_by}\nstate: {state}\n");
-    if !waits_for.is_empty() {
-        let _ = writeln!(text, "waits for: {waits_for}");
-    }
-    if let Some(error) = error {
-        let _ = writeln!(text, "last failure, {failures} in a row: {error}");
-    }
-    text
-}
-
-/// The first line: a table has one line a row, the rest is told by `why`.
-fn one_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(name: &str, waits_for: &str) -> Status {
-        Status {
-            name: name.into(),
-            order: 20,
-            enabled: true,
-            enabled_by: "KubeConfig".into(),
-            state: "Releasing".into(),
-            waits_for: waits_for.into(),
-            error: Some("no such chart".into()),
-            failures: 3,
-        }
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
-        let text = table(&[status("a-long-name", "helm\nmore"), status("b", "")]);
-        let expected = "\
-NAME         ORDER  ENABLED  BY          STATE      WAITS FOR
-a-long-name  20     yes      KubeConfig  Releasing  helm
-b            20     yes      KubeConfig  Releasing
-";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn why_tells_everything() {
-        assert_eq!(
-            why(&status("one", "the next try in 5s")),
-            "module: one\norder: 20\nenabled: yes, by KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
-             last failure, 3 in a row: no such chart\n"
-        );
     }
 }

@@ -1,38 +1,40 @@
 //! Columns for people: as wide as their widest cell, two spaces apart, nothing behind the last.
 
-use std::fmt;
+use super::paint::{Paint, Tone};
 
 pub(super) struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
+    rows: Vec<[(Tone, String); N]>,
 }
 
 impl<const N: usize> Table<N> {
     pub(super) fn new(head: [&str; N]) -> Self {
         Self {
-            rows: vec![head.map(str::to_owned)],
+            rows: vec![head.map(|cell| (Tone::Neutral, cell.to_owned()))],
         }
     }
 
-    pub(super) fn row(&mut self, cells: [&str; N]) {
-        self.rows.push(cells.map(str::to_owned));
+    pub(super) fn row(&mut self, cells: [(Tone, String); N]) {
+        self.rows.push(cells);
     }
-}
 
-impl<const N: usize> fmt::Display for Table<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn show(&self, paint: Paint) -> String {
         let width = |column: usize| {
-            self.rows
-                .iter()
-                .map(|row| row[column].chars().count())
-                .max()
-                .unwrap_or_default()
+            let cells = self.rows.iter().map(|row| row[column].1.chars().count());
+            cells.max().unwrap_or_default()
         };
         let widths: [usize; N] = std::array::from_fn(width);
+        let mut text = String::new();
         for row in &self.rows {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-            let line = cells.collect::<Vec<_>>().join("  ");
-            writeln!(f, "{}", line.trim_end())?;
+            let last = row.iter().rposition(|(_, cell)| !cell.is_empty()).unwrap_or_default();
+            for (at, ((tone, cell), width)) in row.iter().zip(widths).enumerate().take(last + 1) {
+                text.push_str(&paint.paint(*tone, cell));
+                if at < last {
+                    let gap = width + 2 - cell.chars().count();
+                    text.extend(std::iter::repeat_n(' ', gap));
+                }
+            }
+            text.push('\n');
         }
-        Ok(())
+        text
     }
 }

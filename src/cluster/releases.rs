@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
-use addon_core::operator::event::ReleaseSummary;
 use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -59,11 +58,13 @@ pub struct Marks {
     pub checksum: String,
     /// The objects, as [`super::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
+    /// It is in the hands of people.
+    pub unmanaged: bool,
 }
 
 /// The labels of a release of ours.
-pub fn labels(checksum: Option<&str>) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), "false".to_owned())]);
+pub fn labels(checksum: Option<&str>, unmanaged: bool) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), unmanaged.to_string())]);
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
@@ -71,24 +72,18 @@ pub fn labels(checksum: Option<&str>) -> BTreeMap<String, String> {
 }
 
 impl Cluster {
-    /// All releases of the namespace, by name.
-    pub async fn list_releases(&self) -> Result<Vec<ReleaseSummary>, RequestError> {
+    /// All releases of the namespace, by name: the newest revision of each, with the objects that the newest marked one
+    /// consists of.
+    pub async fn list_releases(&self) -> Result<Vec<Revision>, RequestError> {
+        let mut revisions = self.revisions("owner=helm").await?;
+        revisions.sort_by_key(|revision| revision.newest.revision);
         let mut newest: BTreeMap<String, Revision> = BTreeMap::new();
-        for revision in self.revisions("owner=helm").await? {
-            match newest.get(&revision.release) {
-                Some(known) if known.newest.revision >= revision.newest.revision => {}
-                _ => {
-                    newest.insert(revision.release.clone(), revision);
-                }
-            }
+        for mut revision in revisions {
+            let older = newest.remove(&revision.release);
+            revision.objects = revision.objects.or(older.and_then(|older| older.objects));
+            newest.insert(revision.release.clone(), revision);
         }
-        Ok(newest
-            .into_iter()
-            .map(|(name, revision)| ReleaseSummary {
-                name,
-                ours: revision.newest.ours,
-            })
-            .collect())
+        Ok(newest.into_values().collect())
     }
 
     /// The newest revision of one release.
@@ -148,9 +143,12 @@ impl Cluster {
             inputs,
             checksum,
             objects,
+            unmanaged,
         } = marks;
         let annotations = json!({INPUTS: inputs, OBJECTS: objects});
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels(Some(checksum)), "annotations": annotations}}));
+        let patch = Patch::Merge(
+            json!({"metadata": {"labels": labels(Some(checksum), *unmanaged), "annotations": annotations}}),
+        );
         let (name, api) = (format!("sh.helm.release.v1.{release}.v{revision}"), self.secrets());
         let attempt = self.attempt("patch", "secrets", &name);
         self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
@@ -230,6 +228,7 @@ impl Revision {
             revision: number,
             status: Status::parse(label("status").unwrap_or_default()),
             ours,
+            unmanaged: label(MAINTENANCE) == Some("true"),
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
             written,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use addon_core::name::{ModuleName, NameError};
 use addon_core::values::merge::TooDeep;
+use addon_core::values::schema::SchemaError;
 use addon_core::yaml::YamlError;
 use serde_json::Value;
 use thiserror::Error;
@@ -71,16 +72,27 @@ pub enum Fault {
     FlagOfNobody { key: String },
     #[error("section {key} cannot be merged")]
     TooDeep { key: String, source: TooDeep },
-    #[error("unknown field {field}: only {} is known", description::DEPENDS_ON)]
-    UnknownField { field: String },
-    #[error("{field} should be {expected}, but is {found}")]
+    #[error("refers to more than {} files", super::schemas::MAX_FILES)]
+    TooManySchemas,
+    #[error("holds a schema that cannot be used")]
+    Schema(#[source] Box<SchemaError>),
+    #[error("line {line}: unknown field {field} is ignored")]
+    UnknownField { line: usize, field: String },
+    #[error("line {line}: unknown field {field}, is {} meant?", description::DEPENDS_ON)]
+    MisspeltField { line: usize, field: String },
+    #[error("line {line}: {field} should be {expected}, but is {found}")]
     WrongField {
+        line: usize,
         field: String,
         expected: &'static str,
         found: Kind,
     },
-    #[error("{field} names no module")]
-    FieldName { field: String, source: NameError },
+    #[error("line {line}: {field} names no module")]
+    FieldName {
+        line: usize,
+        field: String,
+        source: NameError,
+    },
     #[error("no executable permissions, chmod +x is required to run this hook")]
     NotExecutable,
     #[error("no executable permissions, chmod +x is required to run the enabled script")]

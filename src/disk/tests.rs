@@ -49,6 +49,7 @@ impl Tree {
             global_hooks_dir: self.path("global-hooks"),
             unnumbered_order: 1,
             missing_values: MissingValues::NoValues,
+            crd_filters: vec!["doc-".to_owned()],
         }
     }
 
@@ -405,18 +406,18 @@ fn a_module_says_what_it_depends_on() {
         (
             "dependsOn: b",
             &[],
-            &["dependsOn should be a list of module names, but is a text"],
+            &["line 1: dependsOn should be a list of module names, but is a text"],
         ),
         (
             "dependsOn: [b, 5]",
             &["b"],
-            &["dependsOn[1] should be the name of a module, but is a number"],
+            &["line 1: dependsOn[1] should be the name of a module, but is a number"],
         ),
-        ("dependsOn: [Bad]", &[], &["dependsOn[0] names no module: "]),
+        ("dependsOn: [Bad]", &[], &["line 1: dependsOn[0] names no module: "]),
         (
-            "dependson: [b]",
+            "name: one\ndepends-on: [b]",
             &[],
-            &["unknown field dependson: only dependsOn is known"],
+            &["line 2: unknown field depends-on, is dependsOn meant?"],
         ),
         ("- b", &[], &["should hold a map, but holds a list"]),
         ("dependsOn: [b]\ndependsOn: [c]", &[], &["is no YAML: line 2"]),
@@ -435,6 +436,20 @@ fn a_module_says_what_it_depends_on() {
             );
         }
     }
+}
+
+#[test]
+fn what_others_keep_in_module_yaml_is_let_pass_and_what_nobody_knows_is_told() {
+    let text = "name: one\nweight: 900\nstage: Preview\nrequirements:\n  modules: {b: '>= 1.0'}\ncolour: red\n\
+                dependsOn: [b]\n";
+    let tree = Tree::new(&[("modules/001-one/module.yaml", text)]);
+    let found = tree.read();
+    let module = &found.modules[0];
+    assert!(!module.is_broken() && found.is_complete());
+    assert_eq!(module.depends_on.len(), 1);
+    let told = tree.told(&found.problems);
+    let expected = "Warning modules/001-one/module.yaml: line 6: unknown field colour is ignored";
+    assert!(told.iter().any(|told| told == expected), "{told:?}");
 }
 
 #[test]
@@ -498,4 +513,74 @@ fn files_that_trade_their_content_are_noticed() {
         digest(&[("m/a", "2"), ("m/b", "1")])
     );
     assert_ne!(digest(&[("m/a", "1b")]), digest(&[("m/a1", "b")]));
+}
+
+#[test]
+fn schemas_are_read_with_what_they_refer_to() {
+    use addon_core::values::schema::Kind;
+    let tree = Tree::new(&[
+        ("global-hooks/openapi/values.yaml", "properties: {a: {}}"),
+        (
+            "modules/001-one/openapi/config-values.yaml",
+            "properties: {a: {$ref: 'lib/a.yaml#/a'}}",
+        ),
+        ("modules/001-one/openapi/lib/a.yaml", "a: {$ref: '../b.yaml'}"),
+        ("modules/001-one/openapi/b.yaml", "type: string"),
+        ("modules/001-one/openapi/values.yaml", ""),
+        ("modules/002-two/values.yaml", ""),
+    ]);
+    let found = tree.read();
+    assert!(tree.told(&found.problems).is_empty());
+    assert!(found.global_schemas.has(Kind::Values) && !found.global_schemas.has(Kind::Config));
+    let one = &found.modules[0].schemas;
+    assert!(
+        one.has(Kind::Config) && !one.has(Kind::Values),
+        "an empty file is no schema"
+    );
+    let refused = one.check(Kind::Config, "one", &json!({"a": 1}), None).unwrap_err();
+    assert_eq!(refused.to_string(), "one.a in body must be of type string: \"number\"");
+    assert!(found.modules[1].schemas.is_empty());
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_breaks_its_module_alone() {
+    let tree = Tree::new(&[
+        (
+            "modules/001-one/openapi/values.yaml",
+            "properties: {a: {$ref: 'nowhere.yaml'}}",
+        ),
+        (
+            "modules/002-two/openapi/config-values.yaml",
+            "x-deckhouse-validations: [{expression: 'self.', message: m}]",
+        ),
+        ("modules/003-three/openapi/values.yaml", "properties: {}"),
+        ("modules/004-four/openapi/values.yaml/", ""),
+    ]);
+    let found = tree.read();
+    assert!(tree.told(&found.problems).is_empty());
+    let told: Vec<_> = found
+        .modules
+        .iter()
+        .map(|module| tree.told(&module.faults).join(""))
+        .collect();
+    assert_eq!(
+        told[0],
+        "Fatal modules/001-one/openapi: holds a schema that cannot be used: load schema modules/001-one/openapi/values.yaml, \
+         at properties.a: refers to the file modules/001-one/openapi/nowhere.yaml, which is not there"
+    );
+    assert!(
+        told[1].contains("config-values.yaml, at x-deckhouse-validations: compile the 'self.' rule: 1:"),
+        "{}",
+        told[1]
+    );
+    assert_eq!(told[2], "");
+    assert!(
+        told[3].starts_with("Fatal modules/004-four/openapi/values.yaml: cannot be read"),
+        "{}",
+        told[3]
+    );
+
+    let tree = Tree::new(&[("global-hooks/openapi/values.yaml", "[]")]);
+    let found = tree.read();
+    assert_eq!(found.fatal().count(), 1);
 }

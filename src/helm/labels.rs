@@ -26,6 +26,15 @@ const HELM_HOOK: &str = "helm.sh/hook";
 /// What is no object passes unchanged, for helm to complain about. The comments before an object stay: they say which
 /// template it came from.
 pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
+    add_labels_noting(manifests, labels, &mut |_| {})
+}
+
+/// The same, and every object is told that can belong to a release.
+pub fn add_labels_noting(
+    manifests: &str,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<String, LabelError> {
     let mut output = String::with_capacity(manifests.len() * 5 / 4);
     for Piece { line, text } in pieces(manifests) {
         let documents = yaml::documents_v2(text).map_err(|source| LabelError::Yaml { line, source })?;
@@ -41,7 +50,7 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
             .lines()
             .take_while(|line| line.starts_with('#') || line.trim().is_empty());
         for mut document in documents {
-            label_document(&mut document, labels)?;
+            label_document(&mut document, labels, note)?;
             output.push_str("---\n");
             for comment in comments.by_ref().filter(|line| line.starts_with('#')) {
                 output.push_str(comment);
@@ -97,23 +106,32 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-fn label_document(document: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+fn label_document(
+    document: &mut Value,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<(), LabelError> {
     let is_list = document
         .get("kind")
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
-        return items.iter_mut().try_for_each(|item| label_object(item, labels));
+        return items.iter_mut().try_for_each(|item| label_object(item, labels, note));
     }
-    label_object(document, labels)
+    label_object(document, labels, note)
 }
 
-fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+fn label_object(
+    object: &mut Value,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<(), LabelError> {
     if object["metadata"]["annotations"].get(HELM_HOOK).is_some() {
         return Ok(());
     }
+    note(object);
     let name = name_of(object);
-    let Some(fields) = object.as_object_mut() else {
+    let Some(fields) = object.as_object_mut().filter(|_| !labels.is_empty()) else {
         return Ok(());
     };
     let no_map = |field| LabelError::NoMap {

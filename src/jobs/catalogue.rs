@@ -26,6 +26,8 @@ pub struct ModuleFiles {
     pub enabled_script: Option<PathBuf>,
     /// Its chart.
     pub chart: Option<Chart>,
+    /// Its files with CRDs.
+    pub crds: Vec<PathBuf>,
 }
 
 impl Catalogue {
@@ -37,6 +39,7 @@ impl Catalogue {
                 hooks: module.hooks.clone(),
                 enabled_script: module.enabled_script.clone(),
                 chart: module.chart,
+                crds: module.crds.clone(),
             };
             (module.name.clone(), files)
         });

@@ -4,8 +4,10 @@ mod files;
 pub mod relay;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue::Catalogue;
 use super::{Tools, aside, not_ended, tail};
 use crate::cluster::monitor::Reading;
-use crate::process::{self, Finished, Output, ProcessError, Spawn};
+use crate::process::{self, Finished, Output, ProcessError, Spawn, Spawner};
 use files::{Documents, Files, Wrote};
 use relay::{LabelSet, Labels, Stream};
 
@@ -61,14 +63,27 @@ async fn ask(
     hook: &HookId,
     cancel: &CancellationToken,
 ) -> Result<HookConfig, Failure> {
-    let what = format!("{hook}: getting its configuration with --config");
     let mut spawn = command(tools, catalogue, hook, CONFIG_DEADLINE)?;
-    spawn.args.push("--config".into());
     spawn.cwd.clone_from(&tools.hooks_dir);
+    let kind = match tools.hooks_dir {
+        Some(_) => HookKind::Standalone,
+        None => HookKind::from(&hook.owner),
+    };
+    asked(&tools.spawner, spawn, (hook, kind), cancel).await
+}
+
+/// Runs a hook that was prepared by [`spawn_of`] with `--config`, and reads what it says.
+pub async fn asked(
+    spawner: &Spawner,
+    mut spawn: Spawn,
+    (hook, kind): (&HookId, HookKind),
+    cancel: &CancellationToken,
+) -> Result<HookConfig, Failure> {
+    let what = format!("{hook}: getting its configuration with --config");
+    spawn.args.push("--config".into());
     spawn.stdout = Output::captured(CONFIG_LIMIT);
     spawn.stderr = Output::captured(STDERR_LIMIT);
-    let finished = tools
-        .spawner
+    let finished = spawner
         .run(spawn, cancel)
         .await
         .map_err(|error| not_ended(&error).within(format_args!("{what} failed")))?;
@@ -83,10 +98,6 @@ async fn ask(
         let report = format!("{what} failed: it printed more than {} MiB", CONFIG_LIMIT >> 20);
         return Err(Failure::new(Class::Invalid, report).hint("a configuration has a few lines"));
     }
-    let kind = match tools.hooks_dir {
-        Some(_) => HookKind::Standalone,
-        None => HookKind::from(&hook.owner),
-    };
     configuration(hook, kind, &finished.stdout.bytes)
 }
 
@@ -282,15 +293,29 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
 /// The hook's program in the operator's environment, without files and arguments.
 fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Duration) -> Result<Spawn, Failure> {
     let path = &catalogue.hook(hook)?.path;
+    let module = match &hook.owner {
+        Owner::Module(module) => Some(catalogue.module(module)?.dir.as_path()),
+        Owner::Global => None,
+    };
+    Ok(spawn_of(path, module, tools.environment.clone(), deadline))
+}
+
+/// A run of the hook at this place, of the module in that directory.
+pub fn spawn_of(
+    path: &Path,
+    module: Option<&Path>,
+    environment: Vec<(OsString, OsString)>,
+    deadline: Duration,
+) -> Spawn {
     let mut spawn = Spawn {
-        env: tools.environment.clone(),
+        env: environment,
         ..Spawn::new(path, deadline)
     };
-    if let Owner::Module(module) = &hook.owner
+    if let Some(module) = module
         && path.extension().is_some_and(|extension| extension == "py")
     {
         // A module may bring its own Python packages.
-        let home = catalogue.module(module)?.dir.join("hooks/venv");
+        let home = module.join("hooks/venv");
         let python = home.join("bin/python3");
         if python.exists() {
             spawn.program = python;
@@ -298,7 +323,7 @@ fn command(tools: &Tools, catalogue: &Catalogue, hook: &HookId, deadline: Durati
             spawn.env.push(("PYTHONHOME".into(), home.into()));
         }
     }
-    Ok(spawn)
+    spawn
 }
 
 /// A document as hooks read it.

@@ -3,12 +3,15 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+pub mod holds;
+mod inputs;
+mod ownership;
 mod removal;
 pub mod render;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use addon_core::digest::Digest;
@@ -17,9 +20,8 @@ use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
+use addon_core::values::section::Maintenance;
 use addon_core::yaml;
-use serde_json::Value;
-use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -27,7 +29,6 @@ use super::{Tools, unless};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::{self, Marks, Revision};
-use crate::disk::{self, Chart};
 use crate::helm::{self, Verbosity};
 use crate::report::Chain;
 use source::Source;
@@ -41,23 +42,15 @@ const ANNOTATION_LIMIT: usize = 128 << 10;
 /// A repair changes the state; a second one means that somebody else works against us.
 const REPAIRS: usize = 2;
 
-/// Who holds which release. Clones share the holds.
-#[derive(Debug, Clone, Default)]
-pub struct Holds(Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>);
-
-impl Holds {
-    /// Waits until nobody else holds the release.
-    async fn hold(&self, release: &str) -> OwnedMutexGuard<()> {
-        let mutex = {
-            let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(holds.entry(release.to_owned()).or_default())
-        };
-        mutex.lock_owned().await
-    }
-}
-
 pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
-    Ok(tools.cluster.list_releases().await?)
+    let releases = tools.cluster.list_releases().await?;
+    let ours = releases.iter().filter(|revision| revision.newest.ours);
+    ownership::begin(tools, ours).await?;
+    let summary = |revision: Revision| ReleaseSummary {
+        name: revision.release,
+        ours: revision.newest.ours,
+    };
+    Ok(releases.into_iter().map(summary).collect())
 }
 
 /// Makes the release what these values render to, with as little as needed.
@@ -65,6 +58,7 @@ pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
     values: &HookDocument,
+    maintenance: Maintenance,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
@@ -79,17 +73,20 @@ pub(super) async fn sync(
     let _hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
     let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
     let values = &values.to_value();
-    let inputs = inputs(tools, chart, &files.dir, values, &apis).await?;
+    let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
+    let inputs = inputs::digest(tools, chart, &files.dir, values, &labels, &apis).await?;
     let mut sync = Sync {
         tools,
         cancel,
         chart: Source::new(chart, &files.dir, values),
+        labels,
         apis,
         revision: None,
         objects: None,
         facts: Facts {
             release: name.to_owned(),
             inputs: inputs.to_string(),
+            unmanaged: maintenance == Maintenance::NoResourceReconciliation,
             newest: None,
             objects: Objects::Unknown,
             rendered: None,
@@ -106,38 +103,12 @@ pub(super) async fn sync(
     outcome
 }
 
-/// The digest of everything that the rendering and the release depend on.
-async fn inputs(
-    tools: &Tools,
-    chart: Chart,
-    dir: &std::path::Path,
-    values: &Value,
-    apis: &Apis,
-) -> Result<Digest, Failure> {
-    let helm = tools.helm()?.identity().await?;
-    let options = tools.helm()?.options();
-    let dir = dir.to_owned();
-    let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
-        .await
-        .map_err(|error| Failure::new(Class::Defect, format!("cannot digest the chart: {error}")))?
-        .map_err(|error| Failure::new(Class::Invalid, Chain(&error).to_string()))?;
-    let mut digest = Digest::builder()
-        .part(files.to_string())
-        .value(values)
-        .part(helm)
-        .part(apis.digest.to_string())
-        .part(&options.namespace);
-    for (key, value) in &options.labels {
-        digest = digest.part(key).part(value);
-    }
-    Ok(digest.finish())
-}
-
 /// One sync under way.
 struct Sync<'a> {
     tools: &'a Tools,
     cancel: &'a CancellationToken,
     chart: Source<'a>,
+    labels: BTreeMap<String, String>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
     /// The objects of the deployed revision, once somebody asked.
@@ -164,6 +135,14 @@ impl Sync<'_> {
                     return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
                 }
                 Step::Keep { revision } => {
+                    return Ok(Synced {
+                        action: SyncAction::Unchanged,
+                        revision,
+                    });
+                }
+                Step::LeaveAlone { revision } => {
+                    let release = self.facts.release.as_str();
+                    info!(release, "helm release is Unmanaged, skip helm upgrade");
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
@@ -223,13 +202,19 @@ impl Sync<'_> {
             release: &self.facts.release,
             dir: chart,
             values,
+            labels: &self.labels,
+            claims: Some(self.tools.helm()?.claims()),
         };
         let names = self.apis.names.iter().map(String::as_str);
         let manifest = self
             .tools
             .helm()?
             .template(chart, &self.apis.version, names, Verbosity::Plain, self.cancel)
-            .await?;
+            .await;
+        let manifest = match manifest {
+            Ok(manifest) => manifest,
+            Err(error) => return Err(ownership::explain(self.tools, &self.facts.release, error).await),
+        };
         self.facts.rendered = Some(checksum(&manifest));
         Ok(())
     }
@@ -254,6 +239,7 @@ impl Sync<'_> {
             inputs: self.facts.inputs.clone(),
             checksum: checksum.clone(),
             objects: annotation(keys),
+            unmanaged: self.facts.unmanaged,
         };
         Ok(self
             .tools
@@ -281,8 +267,10 @@ impl Sync<'_> {
             release,
             dir: chart,
             values,
+            labels: &self.labels,
+            claims: Some(tools.helm()?.claims()),
         };
-        let labels = releases::labels(self.facts.rendered.as_deref());
+        let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
@@ -297,7 +285,7 @@ impl Sync<'_> {
             Ok(upgraded) => upgraded,
             Err(error) => {
                 forget_unless_unfinished(tools, release).await;
-                return Err(error.into());
+                return Err(ownership::explain(tools, release, error).await);
             }
         };
         self.mark_upgraded(&upgraded).await;
@@ -312,6 +300,7 @@ impl Sync<'_> {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
         let marked = async {
             let keys = keys_of(release, &upgraded.manifest)?;
+            ownership::settle(self.tools, release, &keys).await?;
             if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
                 cluster.forget_apis().await;
             }
@@ -324,6 +313,7 @@ impl Sync<'_> {
                 inputs: self.facts.inputs.clone(),
                 checksum,
                 objects: annotation(&keys),
+                unmanaged: self.facts.unmanaged,
             };
             cluster
                 .mark(release, upgraded.revision, &marks)
@@ -396,20 +386,4 @@ fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_release_is_held_by_one_at_a_time() {
-        let holds = Holds::default();
-        let first = holds.hold("one").await;
-        let _other = holds.hold("two").await;
-        let mut second = std::pin::pin!(holds.hold("one"));
-        assert!(futures::poll!(second.as_mut()).is_pending());
-        drop(first);
-        assert!(futures::poll!(second).is_ready());
-    }
 }

@@ -119,6 +119,13 @@ pub static MM_MODULE_INFO: Meter<Sampled, 3> = Meter::new(
     "1 for every module that was found, with whether it is enabled.",
 )
 .of_modules();
+pub static MM_MODULE_MAINTENANCE: Meter<Sampled, 2> = Meter::new(
+    "mm_module_maintenance",
+    Unit::Count,
+    ["module", "state"],
+    "1 for every module in maintenance mode: its release is left alone.",
+)
+.of_modules();
 pub static MODULE_DELETE_ERRORS: Meter<Counter, 1> = Meter::new(
     "module_delete_errors_total",
     Unit::Count,
@@ -196,6 +203,13 @@ pub static MODULE_RUN_SECONDS: Meter<Histogram, 2> = Meter::new(
     "Time from the start of a module's run until its hooks and its release are as its values want them.",
 )
 .of_modules();
+pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
+    "module_waits_for_need",
+    Unit::Count,
+    ["module", "needs"],
+    "1 for every module that cannot run before another one, which it needs, has succeeded.",
+)
+.of_modules();
 pub static MODULES_DISCOVER_ERRORS: Meter<Counter, 0> = Meter::new(
     "modules_discover_errors_total",
     Unit::Count,
@@ -246,7 +260,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 33] = [
+static OWN: [Row; 35] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -262,6 +276,7 @@ static OWN: [Row; 33] = [
     HELM_OPERATION_SECONDS.row(),
     LIVE_TICKS.row(),
     MM_MODULE_INFO.row(),
+    MM_MODULE_MAINTENANCE.row(),
     MODULE_DELETE_ERRORS.row(),
     MODULE_HELM_SECONDS.row(),
     MODULE_HOOK_ALLOWED_ERRORS.row(),
@@ -273,6 +288,7 @@ static OWN: [Row; 33] = [
     MODULE_HOOK_SUCCESS.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
+    MODULE_WAITS_FOR_NEED.row(),
     MODULES_DISCOVER_ERRORS.row(),
     TASK_WAIT_IN_QUEUE.row(),
     TASKS_QUEUE_ACTION_SECONDS.row(),

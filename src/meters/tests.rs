@@ -92,11 +92,15 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         enabled: true,
         enabled_by: "Static".into(),
         state: "Ready".into(),
-        waits_for: String::new(),
+        waits_for: "module 'two', which it needs".into(),
         error: None,
         failures: 0,
         depends_on: Vec::new(),
         failing: Vec::new(),
+        needs: Some("two".into()),
+        in_maintenance: true,
+        after: Vec::new(),
+        config_problems: Vec::new(),
     };
     let queue = |name: &str, tasks| QueueReport {
         name: name.into(),
@@ -111,6 +115,8 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
     assert_eq!(
         render_own(&meters, Some(&sample)),
         "own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n\
+         own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
+         own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\
          own_tasks_queue_length{queue=\"main\"} 2\n\
          own_tasks_queue_length{queue=\"side\"} 0\n"

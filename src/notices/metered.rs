@@ -106,6 +106,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
+        | Notice::ModuleHeld { .. }
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }
         | Notice::ConfigMissing

@@ -101,6 +101,7 @@ impl Debug {
             }
             Route::ModuleList(format) => self.module_list(format).await?,
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
+            Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),

@@ -104,5 +104,9 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         failures: 0,
         depends_on: Vec::new(),
         failing: Vec::new(),
+        needs: None,
+        in_maintenance: false,
+        after: Vec::new(),
+        config_problems: Vec::new(),
     }
 }

@@ -75,13 +75,13 @@ pub struct StartArgs {
     #[arg(long, value_name = "WHAT", help_heading = "Helm")]
     pub drift: Option<String>,
 
-    /// Labels put on every object of a release [env: ADDON_OPERATOR_CRD_EXTRA_LABELS] [default:
+    /// Labels put on every object of a release and on CRDs [env: ADDON_OPERATOR_CRD_EXTRA_LABELS] [default:
     /// heritage=addon-operator]
     #[arg(long, value_name = "LABELS", help_heading = "Helm")]
     pub crd_extra_labels: Option<String>,
 
-    /// Prefixes of CRD files that are left out [env: ADDON_OPERATOR_CRD_FILTER_PREFIXES]
-    #[arg(long, value_name = "PREFIXES", hide = true)]
+    /// Files in crds/ whose names begin so are left out [env: ADDON_OPERATOR_CRD_FILTER_PREFIXES] [default: doc-,_]
+    #[arg(long, value_name = "PREFIXES", help_heading = "Modules and hooks")]
     pub crd_filters: Option<String>,
 
     /// Had a meaning once [env: HELM_MONITOR_KUBE_CLIENT_QPS]

@@ -137,6 +137,7 @@ fn without_a_word_everything_has_its_default() {
             },
             drift: Drift::Absent,
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
+            crd_filters: vec!["doc-".to_owned(), "_".to_owned()],
         })),
         tmp_dir: "/tmp/addon-operator".into(),
         tmp_files: TmpFiles::Removed,
@@ -389,6 +390,14 @@ fn what_is_allowed_is_understood() {
     assert_eq!(modules.order, Order::Strict);
     assert_eq!(modules.helm.timeout, Duration::from_mins(90));
     assert_eq!(modules.extra_labels["heritage"], "me");
+}
+
+#[test]
+fn filters_of_crd_files_are_prefixes_and_no_prefix_leaves_nothing_out() {
+    for (text, prefixes) in [(",", vec![]), ("doc-,", vec!["doc-"]), (" a , _b", vec!["a", "_b"])] {
+        let variables = [("ADDON_OPERATOR_CRD_FILTER_PREFIXES", text)];
+        assert_eq!(modules(check(&[], &variables)).crd_filters, prefixes, "{text:?}");
+    }
 }
 
 #[test]

@@ -55,12 +55,7 @@ impl Words<'_> {
         {
             remarks.push("the admission server is asked for, but has nothing to serve".to_owned());
         }
-        let inert: [(&'static str, &Option<String>, &[&'static str]); 5] = [
-            (
-                "--crd-filters",
-                &args.crd_filters,
-                &["ADDON_OPERATOR_CRD_FILTER_PREFIXES"],
-            ),
+        let inert: [(&'static str, &Option<String>, &[&'static str]); 4] = [
             (
                 "--helm-monitor-kube-client-qps",
                 &args.helm_monitor_kube_client_qps,

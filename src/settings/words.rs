@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::program::Program;
 use super::said::{self, Setting};
 use super::{
-    ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings, KubeSettings, LogFormat,
-    LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions, RateLimit, StartArgs,
-    Timestamps, TmpFiles, labels,
+    CRD_FILTERS, ClientLog, ConfigurationError, Drift, Environment, HelmSettings, HookOutput, HookSettings,
+    KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
+    RateLimit, StartArgs, Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -53,6 +53,7 @@ impl Words<'_> {
             helm: self.helm()?,
             drift: self.drift()?,
             extra_labels: self.extra_labels()?,
+            crd_filters: self.crd_filters()?,
         })
     }
 
@@ -310,6 +311,19 @@ impl Words<'_> {
         let said = self.said("--crd-extra-labels", self.args.crd_extra_labels.as_ref(), &variables)?;
         let labels = said.parsed("labels such as heritage=addon-operator,team=core", labels::parse)?;
         Ok(labels::with_ours(labels.unwrap_or_default()))
+    }
+
+    /// An empty part is no filter, although every name begins with it: a comma alone leaves out nothing.
+    fn crd_filters(&self) -> Checked<Vec<String>> {
+        let variables = ["ADDON_OPERATOR_CRD_FILTER_PREFIXES"];
+        let said = self
+            .said("--crd-filters", self.args.crd_filters.as_ref(), &variables)?
+            .text();
+        let prefixes = said.as_deref().unwrap_or(CRD_FILTERS).split(',').map(str::trim);
+        Ok(prefixes
+            .filter(|prefix| !prefix.is_empty())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// The original looks for this one word.

@@ -144,7 +144,7 @@ fn a_broken_module_that_is_switched_off_is_told_and_stays() {
         &[
             "\"level\":\"warn\"",
             "\"module\":\"victim\"",
-            "unknown field dependOn",
+            "line 1: unknown field dependOn, is dependsOn meant?",
             "neither run nor removed",
         ],
     );

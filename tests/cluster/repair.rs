@@ -8,6 +8,7 @@ use addon_core::failure::Class;
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{SyncAction, Synced};
+use addon_core::values::section::Maintenance;
 use addon_operator::jobs;
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
@@ -33,6 +34,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let job = Job::SyncRelease {
         module,
         values: document(&values),
+        maintenance: Maintenance::Managed,
     };
     let mut sync = JoinSet::new();
     sync.spawn(jobs::run(job, Arc::clone(&world.tools), CancellationToken::new()));

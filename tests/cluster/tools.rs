@@ -17,7 +17,7 @@ use addon_operator::helm::{Helm, Options};
 use addon_operator::jobs::Tools;
 use addon_operator::jobs::catalogue::Catalogue;
 use addon_operator::jobs::hook::{self, relay::Style};
-use addon_operator::jobs::release::Holds;
+use addon_operator::jobs::release::holds::Holds;
 use addon_operator::jobs::tmp::TmpDir;
 use addon_operator::meters::Meters;
 use addon_operator::process::Spawner;
@@ -120,6 +120,7 @@ fn catalogue(dir: &Path) -> watch::Receiver<Arc<Catalogue>> {
         global_hooks_dir: dir.join("global-hooks"),
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
+        crd_filters: Vec::new(),
     };
     watch::channel(Arc::new(Catalogue::of(&disk::read(&layout)))).1
 }

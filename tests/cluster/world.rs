@@ -11,6 +11,7 @@ use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
+use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
 use addon_operator::jobs::{self, Tools};
 use addon_operator::settings::TmpFiles;
@@ -32,6 +33,8 @@ pub(crate) struct World {
     dir: TempDir,
     helm: Part,
     helm_timeout: Duration,
+    /// What a sync is told about the hands in which the objects are.
+    pub(crate) maintenance: Maintenance,
 }
 
 /// Plays a test with helm 3, then with helm 4.
@@ -61,6 +64,7 @@ impl World {
             dir,
             helm,
             helm_timeout,
+            maintenance: Maintenance::Managed,
         }
     }
 
@@ -102,11 +106,16 @@ impl World {
     }
 
     pub(crate) async fn sync(&self, values: Value) -> Result<Synced, Failure> {
-        let module = ModuleName::parse("one").unwrap();
+        self.sync_module("one", values).await
+    }
+
+    pub(crate) async fn sync_module(&self, module: &str, values: Value) -> Result<Synced, Failure> {
+        let module = ModuleName::parse(module).unwrap();
         let done = self
             .run(Job::SyncRelease {
                 module,
                 values: document(&values),
+                maintenance: self.maintenance,
             })
             .await?;
         let Done::ReleaseSynced(synced) = done else {
@@ -116,11 +125,12 @@ impl World {
     }
 
     pub(crate) async fn delete(&self) -> Result<(), Failure> {
-        self.run(Job::DeleteRelease {
-            release: "one".to_owned(),
-        })
-        .await
-        .map(drop)
+        self.delete_release("one").await
+    }
+
+    pub(crate) async fn delete_release(&self, release: &str) -> Result<(), Failure> {
+        let release = release.to_owned();
+        self.run(Job::DeleteRelease { release }).await.map(drop)
     }
 
     /// The subcommands of all helm children until now, in order; the version is asked once and left out.

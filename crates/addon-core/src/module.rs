@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::name::ModuleName;
+use crate::values::schema::Schemas;
 
 /// One module of the modules directories.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +20,14 @@ pub struct Module {
     pub order: u32,
     /// Its static section: the common `values.yaml` overlaid by its own.
     pub values: Value,
+    /// What its values must keep to.
+    pub schemas: Schemas,
     /// The flag `fooEnabled` of the common `values.yaml` files.
     pub enabled: Option<bool>,
     /// There is something for helm to install.
     pub has_chart: bool,
+    /// There are CRDs that must be in the cluster before anything of it runs.
+    pub has_crds: bool,
     /// There is an executable `enabled` script.
     pub has_enabled_script: bool,
     /// There are files that may be hooks.
@@ -38,6 +43,8 @@ pub struct Module {
 pub struct Inventory {
     /// The `global` sections of all common `values.yaml` files, merged in directory order.
     pub global_values: Value,
+    /// What the global values must keep to.
+    pub global_schemas: Schemas,
     /// There are files that may be global hooks.
     pub has_global_hooks: bool,
     /// All modules, each name once.

@@ -14,6 +14,7 @@ mod assess;
 mod commit;
 mod config;
 mod converge;
+mod crds;
 mod enable;
 mod explain;
 mod hooks;
@@ -259,6 +260,7 @@ impl Operator {
                 }
                 self.hook_ran(lane, output, usage);
             }
+            Ok(Done::CrdsEnsured(failed)) => self.crds_ensured(lane, failed),
             Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
             Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),

@@ -110,6 +110,8 @@ pub struct Newest {
     pub ours: bool,
     /// The digest of the inputs it was made of, if this very revision was marked with one.
     pub inputs: Option<String>,
+    /// It is marked as in the hands of people: nobody is to change its objects but they.
+    pub unmanaged: bool,
     /// The checksum of its rendering, if this very revision was marked with one.
     pub checksum: Option<String>,
     /// When helm last wrote it, in seconds since 1970.
@@ -168,6 +170,8 @@ pub struct Facts {
     pub release: String,
     /// The digest of everything that can change the outcome.
     pub inputs: String,
+    /// People want to have its objects in their own hands.
+    pub unmanaged: bool,
     /// The newest revision, `None` if there is no release.
     pub newest: Option<Newest>,
     /// The objects of the deployed revision.
@@ -201,6 +205,11 @@ pub enum Step {
         /// The deployed revision.
         revision: u32,
     },
+    /// Nothing: its objects are in the hands of people.
+    LeaveAlone {
+        /// The newest revision.
+        revision: u32,
+    },
     /// Mark the deployed revision with the new inputs; the cluster is as it should be.
     Record {
         /// The deployed revision.
@@ -223,6 +232,10 @@ pub enum Reason {
     Changed,
     /// An object of the release is gone.
     Absent(String),
+    /// People take its objects into their own hands.
+    Yielded,
+    /// They give them back.
+    TakenBack,
 }
 
 impl fmt::Display for Reason {
@@ -232,6 +245,8 @@ impl fmt::Display for Reason {
             Self::Last(status) => write!(f, "last revision is {status}"),
             Self::Changed => f.write_str("rendering changed"),
             Self::Absent(object) => write!(f, "{object} is absent"),
+            Self::Yielded => f.write_str("enters maintenance mode"),
+            Self::TakenBack => f.write_str("leaves maintenance mode"),
         }
     }
 }
@@ -246,6 +261,17 @@ pub fn decide(facts: &Facts) -> Step {
     }
     if newest.status.is_unfinished() {
         return repair_or_wait(facts, newest);
+    }
+    match (facts.unmanaged, newest.unmanaged) {
+        // Also one that could not be brought to where it should be: trying again and again would be work on it.
+        (true, true) => {
+            return Step::LeaveAlone {
+                revision: newest.revision,
+            };
+        }
+        (true, false) => return Step::Upgrade(Reason::Yielded),
+        (false, true) => return Step::Upgrade(Reason::TakenBack),
+        (false, false) => {}
     }
     if newest.status != Status::Deployed {
         return Step::Upgrade(Reason::Last(newest.status));

@@ -10,6 +10,7 @@ pub mod patch;
 mod proposal;
 pub mod schema;
 pub mod section;
+mod vetting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +22,12 @@ use thiserror::Error;
 use crate::name::{GLOBAL_KEY, Owner};
 use crate::number;
 
-pub use document::HookDocument;
+pub use document::{Globals, HookDocument};
 pub use proposal::{Change, Proposal, Stale};
 
 use merge::{TooDeep, merge};
 use patch::{DoesNotApply, Operations, Patch, PatchFile, Unacceptable};
+use schema::{Kind, Schemas};
 
 /// Counts the changes of one owner's layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,6 +79,9 @@ pub enum Reason {
     /// Layers are nested too deep to be merged.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
+    /// They would break their schema.
+    #[error("{0}")]
+    Breaks(String),
     /// A section would be a scalar, or the global one a list.
     #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
@@ -93,6 +98,7 @@ struct Layers {
     files: Arc<Value>,
     config: Option<Arc<Value>>,
     patches: Arc<Operations>,
+    schemas: Arc<Schemas>,
     effective: Arc<Value>,
     version: Version,
 }
@@ -104,6 +110,7 @@ impl Default for Layers {
             files: Arc::clone(&empty),
             config: None,
             patches: Arc::default(),
+            schemas: Arc::default(),
             effective: empty,
             version: Version::default(),
         }
@@ -111,12 +118,14 @@ impl Default for Layers {
 }
 
 impl Layers {
-    /// Works out what the layers add up to.
-    fn sum(key: &str, files: &Value, config: Option<&Value>, patches: &Operations) -> Result<Value, Reason> {
-        let below = match config {
-            Some(config) => merge(files.clone(), config)?,
-            None => files.clone(),
-        };
+    /// Works out what the layers add up to, with the defaults of the schemas between them.
+    fn sum(&self, key: &str, config: Option<&Value>, patches: &Operations) -> Result<Value, Reason> {
+        let mut below = Value::clone(&self.files);
+        self.schemas.fill(Kind::Config, &mut below);
+        if let Some(config) = config {
+            below = merge(below, config)?;
+        }
+        self.schemas.fill(Kind::Values, &mut below);
         section_of(patches.apply_stored(&document_of(key, below))?, key)
     }
 
@@ -165,13 +174,6 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The global values and config values of one moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Globals {
-    values: Arc<Value>,
-    config: Arc<Value>,
-}
-
 /// The values of all owners.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
@@ -211,37 +213,6 @@ impl Store {
     /// How often an owner's layers changed.
     pub fn version(&self, owner: &Owner) -> Version {
         self.owners.get(owner).map(|layers| layers.version).unwrap_or_default()
-    }
-
-    /// What the global sections hold now, for those who must see one state of them for a while.
-    pub fn globals(&self) -> Globals {
-        Globals {
-            values: self.effective(&Owner::Global),
-            config: self.config_section(&Owner::Global).unwrap_or_default(),
-        }
-    }
-
-    /// What a hook of the owner reads as values.
-    pub fn hook_values(&self, owner: &Owner) -> HookDocument {
-        self.hook_values_under(&self.globals(), owner)
-    }
-
-    /// The same with global values of an earlier moment.
-    pub fn hook_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
-        let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
-        HookDocument::new(Arc::clone(&globals.values), own)
-    }
-
-    /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
-    pub fn config_values(&self, owner: &Owner) -> HookDocument {
-        self.config_values_under(&self.globals(), owner)
-    }
-
-    /// The same with global config values of an earlier moment.
-    pub fn config_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
-        let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
-        let own = owner.module().map(|name| (name.values_key(), section(owner)));
-        HookDocument::new(Arc::clone(&globals.config), own)
     }
 
     /// Replaces the values of files. Says whether the effective values changed.
@@ -284,7 +255,7 @@ impl Store {
         let key = owner.values_key();
         let apply = || {
             change(&mut layers, &key)?;
-            let sum = Layers::sum(&key, &layers.files, layers.config.as_deref(), &layers.patches)?;
+            let sum = layers.sum(&key, layers.config.as_deref(), &layers.patches)?;
             if sum != *before.effective {
                 layers.effective = Arc::new(sum);
             }
@@ -322,15 +293,20 @@ impl Store {
         let section = before.config.as_deref().unwrap_or(&empty);
         let new_config = patched(&key, section, &config_patch.operations).map_err(reject_config)?;
         let config_in_force = new_config.as_ref().or(before.config.as_deref());
-        let sum = |patches: &Operations| Layers::sum(&key, &before.files, config_in_force, patches).map(Arc::new);
-        let reached = match new_config {
-            Some(_) => sum(&before.patches).map_err(reject_config)?,
+        let sum = |patches: &Operations| before.sum(&key, config_in_force, patches).map(Arc::new);
+        let reached = match &new_config {
+            Some(section) => {
+                before.vet_patched_config(owner, section).map_err(reject_config)?;
+                sum(&before.patches).map_err(reject_config)?
+            }
             None => Arc::clone(&before.effective),
         };
         let wanted = patched(&key, &reached, &values_patch.operations).map_err(reject_values)?;
         let (effective, patches) = if wanted.is_some() {
             let patches = before.patches.compacted_with(&values_patch.operations);
-            (sum(&patches).map_err(reject_values)?, Some(Arc::new(patches)))
+            let effective = sum(&patches).map_err(reject_values)?;
+            before.vet_patched_values(owner, &effective).map_err(reject_values)?;
+            (effective, Some(Arc::new(patches)))
         } else {
             (reached, None)
         };

@@ -34,8 +34,8 @@ pub enum Action {
     },
     /// Work of this name fails from now on this often.
     Fault {
-        /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`, `list`,
-        /// `load-state`, `save-state`, `save-config` or `webhooks`.
+        /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
+        /// `crds/MODULE`, `list`, `load-state`, `save-state`, `save-config` or `webhooks`.
         what: String,
         /// How often.
         times: u32,

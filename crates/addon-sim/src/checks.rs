@@ -7,6 +7,7 @@ mod end;
 mod jobs;
 mod limit;
 mod monitors;
+mod needs;
 mod order;
 mod removal;
 mod reviews;
@@ -160,6 +161,7 @@ impl Checks {
         self.order.event(step);
         self.monitored.over(step);
         self.reviews.over(step, &starts)?;
+        needs::check(step)?;
         self.jobs.check(step, &starts)
     }
 

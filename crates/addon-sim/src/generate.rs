@@ -169,6 +169,7 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
             .map(|n| module_hook(dice, n))
             .collect(),
         broken: dice.chance(3),
+        crds: dice.chance(30),
     }
 }
 

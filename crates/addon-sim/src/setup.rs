@@ -53,6 +53,8 @@ pub struct ModuleSpec {
     pub enabled: Option<bool>,
     /// There is a chart.
     pub chart: bool,
+    /// There are CRDs.
+    pub crds: bool,
     /// Its chart reads no global values, so that changes of those render the same.
     pub ignores_global: bool,
     /// What it needs.

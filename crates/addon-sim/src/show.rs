@@ -67,6 +67,7 @@ fn outcome(done: &Done) -> String {
             };
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
+        Done::CrdsEnsured(failed) => format!("but for {:?}", failed.keys()),
         Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
         Done::HookRan { output, read, .. } => {
             let patch = |patch| document(patch).to_string();
@@ -136,6 +137,7 @@ fn job_text(job: &Job) -> String {
         | Job::ListReleases
         | Job::ConfigureHooks(_)
         | Job::PublishWebhooks(_)
+        | Job::EnsureCrds(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,
     }

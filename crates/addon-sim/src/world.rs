@@ -13,6 +13,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::module::{Inventory, Module};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::SavedState;
+use addon_core::values::schema::Schemas;
 use serde_json::{Value, json};
 
 pub use cluster::{ConfigMap, Release, Status};
@@ -194,6 +195,7 @@ impl World {
         let modules = self.setup.modules.iter().filter(seen).map(found).collect();
         Inventory {
             global_values: flat_value(&self.setup.global),
+            global_schemas: Schemas::default(),
             has_global_hooks: !self.setup.global_hooks.is_empty(),
             modules,
             complete: !matches!(misreading, Some(Misreading::Incomplete(_))),
@@ -235,8 +237,10 @@ fn found(spec: &ModuleSpec) -> Module {
         name: module_name(&spec.name),
         order: spec.order,
         values: flat_value(&spec.values),
+        schemas: Schemas::default(),
         enabled: spec.enabled,
         has_chart: spec.chart,
+        has_crds: spec.crds,
         has_enabled_script: spec.script.is_some(),
         has_hooks: !spec.hooks.is_empty(),
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),

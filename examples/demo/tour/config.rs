@@ -158,7 +158,7 @@ impl Tour<'_> {
             .and_then(error_of);
         if let Some(error) = error {
             self.narrator.say("The operator's log:");
-            self.narrator.say(error);
+            self.narrator.say(error.replacen(": ", ":\n", 1));
         }
     }
 }

@@ -52,7 +52,7 @@ impl Tour<'_> {
         )?;
         let after = self.wait_for_copies(created, &targets)?;
         narrator.ok(format_args!(
-            "a new namespace has its copy {after} after it was created"
+            "{NEWCOMER}, a new namespace, has its copy {after} after it was created"
         ));
 
         self.stage.namespace().kubectl(["delete", "secret", SECRET])?;

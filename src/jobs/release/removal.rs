@@ -1,11 +1,13 @@
 //! Removes a release. Only an explicit job comes here, and a foreign release is refused whatever the job says.
 
+use std::collections::BTreeSet;
+
 use addon_core::failure::Failure;
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{forget_unless_unfinished, now, observe};
+use super::{forget_unless_unfinished, now, observe, ownership};
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
@@ -15,6 +17,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
     let mut facts = Facts {
         release: release.to_owned(),
         inputs: String::new(),
+        unmanaged: false,
         newest: None,
         objects: Objects::Unknown,
         rendered: None,
@@ -23,7 +26,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         helm_timeout: tools.helm()?.options().timeout,
     };
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
-        return Ok(());
+        return ownership::settle(tools, release, &BTreeSet::new()).await;
     };
     if let Some(failure) = release::delay_of_removal(&facts) {
         return Err(failure);
@@ -43,6 +46,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         forget_unless_unfinished(tools, release).await;
         return Err(error.into());
     }
+    ownership::settle(tools, release, &BTreeSet::new()).await?;
     if let Err(error) = tools.cluster.clear_intent(release).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
     }

@@ -50,6 +50,8 @@ pub async fn render(
         release: module.as_str(),
         dir,
         values,
+        labels: &tools.helm()?.options().labels,
+        claims: None,
     };
     let verbosity = match wanted {
         Wanted::Manifest(verbosity) => verbosity,

@@ -57,6 +57,19 @@ impl Debug {
 
     /// All modules; with their releases if somebody wants to know and the API server answers in time.
     pub(super) async fn module_status(&self, format: Format, with_releases: bool) -> Result<Response, Unanswered> {
+        Ok(document(format, &self.shown(with_releases).await?))
+    }
+
+    pub(super) async fn module_status_of(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+        let all = self.shown(true).await?;
+        let found = all.iter().find(|shown| shown.report.name == name);
+        Ok(match found {
+            Some(shown) => document(format, shown),
+            None => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
+        })
+    }
+
+    async fn shown(&self, with_releases: bool) -> Result<Vec<Shown>, Unanswered> {
         let reports = serve::modules(&self.doors).await?;
         let charts = self.charts.get();
         let releases = match charts {
@@ -71,7 +84,7 @@ impl Debug {
                 .map(|&(revision, deployed)| Release { revision, deployed }),
             report,
         });
-        Ok(document(format, &shown.collect::<Vec<_>>()))
+        Ok(shown.collect())
     }
 
     /// Nothing is watched of releases between two runs of their modules.

@@ -26,6 +26,11 @@ pub(super) enum Route<'a> {
     QueueList(Format),
     ModuleList(Format),
     ModuleStatus(Format),
+    /// One of them.
+    ModuleStatusOf {
+        name: &'a str,
+        format: Format,
+    },
     /// What is watched of the modules' releases.
     ModuleMonitors(Format),
     /// Has a form of its own.
@@ -59,7 +64,7 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 20] = [
+pub(super) const PATTERNS: [&str; 21] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "POST /config/set",
@@ -76,6 +81,7 @@ pub(super) const PATTERNS: [&str; 20] = [
     "GET /module/{name}/patches.{format:(json|yaml)}",
     "GET /module/{name}/render?debug=true&diff=true",
     "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
+    "GET /module/{name}/status.{format:(json|yaml)}",
     "GET /module/{name}/snapshots.{format:(json|yaml)}",
     "GET /queue/list.{format:(json|yaml|text)}",
     "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
@@ -121,6 +127,7 @@ impl<'a> Route<'a> {
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),
             ["module", "resource-monitor"] => Self::ModuleMonitors(format),
+            ["module", name, "status"] => Self::ModuleStatusOf { name, format },
             ["module", name, "snapshots"] => Self::ModuleSnapshots { name, format },
             ["global", "snapshots"] => Self::GlobalSnapshots(format),
             ["module", name, section] => Self::Module {

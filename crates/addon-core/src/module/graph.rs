@@ -3,7 +3,7 @@
 //! A number's modules start after all lower ones have passed. A module that needs another of a higher number is
 //! lifted to that number. Cycles and missing names are found here, before anything is applied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use thiserror::Error;
 
@@ -21,6 +21,16 @@ pub enum Blocked {
     /// What it needs is itself blocked.
     #[error("module '{0}', which it needs, cannot run itself")]
     Needs(ModuleName),
+}
+
+impl Blocked {
+    /// The module that it lacks.
+    pub fn need(&self) -> &ModuleName {
+        match self {
+            Self::Missing(name) | Self::Needs(name) => name,
+            Self::Cycle(way) => way.get(1).expect("a circle comes back to where it began"),
+        }
+    }
 }
 
 fn path(names: &[ModuleName]) -> String {
@@ -43,89 +53,118 @@ pub struct Plan {
     pub groups: Vec<Vec<ModuleName>>,
     /// The rest, with the reason.
     pub blocked: BTreeMap<ModuleName, Blocked>,
+    /// All modules, each behind what it needs as far as that exists: backwards they are removed.
+    pub order: Vec<ModuleName>,
 }
 
 /// Places all modules.
 pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
-    let blocked = blocked(nodes);
-    let mut level: BTreeMap<&ModuleName, u32> = BTreeMap::new();
-    for name in nodes.keys().filter(|name| !blocked.contains_key(*name)) {
-        lift(name, nodes, &mut level);
-    }
+    let circles = circles(nodes);
+    let order = sorted(nodes, &circles);
+    let blocked = blocked(nodes, circles, &order);
+    let mut levels: BTreeMap<&ModuleName, u32> = BTreeMap::new();
     let mut groups: BTreeMap<u32, Vec<ModuleName>> = BTreeMap::new();
-    for (name, level) in level {
+    for name in order.iter().copied().filter(|name| !blocked.contains_key(*name)) {
+        // Its own number, or a higher one of what it needs.
+        let needs = nodes[name].needs.iter().filter_map(|need| levels.get(need).copied());
+        let level = needs.fold(nodes[name].order, u32::max);
+        levels.insert(name, level);
         groups.entry(level).or_default().push(name.clone());
+    }
+    for group in groups.values_mut() {
+        group.sort();
     }
     Plan {
         groups: groups.into_values().collect(),
         blocked,
+        order: order.into_iter().cloned().collect(),
     }
 }
 
-/// The number at which a module runs: its own, or a higher one of what it needs.
-fn lift<'a>(
-    name: &'a ModuleName,
+/// The modules by number and name, but each behind what it needs. Needs within circles do not count; a module that
+/// comes to a circle not known yet is left out, and so is whoever needs it.
+fn sorted<'a>(
     nodes: &'a BTreeMap<ModuleName, Node>,
-    level: &mut BTreeMap<&'a ModuleName, u32>,
-) -> u32 {
-    if let Some(known) = level.get(name) {
-        return *known;
+    circles: &BTreeMap<ModuleName, Vec<ModuleName>>,
+) -> Vec<&'a ModuleName> {
+    let mut dependents: BTreeMap<&ModuleName, Vec<&'a ModuleName>> = BTreeMap::new();
+    let mut waits: BTreeMap<&ModuleName, BTreeSet<&ModuleName>> = BTreeMap::new();
+    for (name, node) in nodes {
+        let counts = |need: &&ModuleName| {
+            nodes.contains_key(*need) && !(circles.contains_key(name) && circles.contains_key(*need))
+        };
+        let needs: BTreeSet<_> = node.needs.iter().filter(counts).collect();
+        for need in &needs {
+            dependents.entry(need).or_default().push(name);
+        }
+        waits.insert(name, needs);
     }
-    let node = &nodes[name];
-    let mut lifted = node.order;
-    for need in &node.needs {
-        lifted = lifted.max(lift(need, nodes, level));
+    let free = waits.iter().filter(|(_, needs)| needs.is_empty());
+    let mut ready: BTreeSet<(u32, &ModuleName)> = free.map(|(name, _)| (nodes[*name].order, *name)).collect();
+    let mut order = Vec::new();
+    while let Some((_, name)) = ready.pop_first() {
+        order.push(name);
+        for dependent in dependents.remove(name).unwrap_or_default() {
+            let left = waits.entry(dependent).or_default();
+            left.remove(name);
+            if left.is_empty() {
+                ready.insert((nodes[dependent].order, dependent));
+            }
+        }
     }
-    level.insert(name, lifted);
-    lifted
+    order
+}
+
+/// The modules that need themselves, each with a shortest way back to itself.
+fn circles(nodes: &BTreeMap<ModuleName, Node>) -> BTreeMap<ModuleName, Vec<ModuleName>> {
+    let sound: BTreeSet<_> = sorted(nodes, &BTreeMap::new()).into_iter().collect();
+    let suspects = nodes.keys().filter(|name| !sound.contains(*name));
+    suspects
+        .filter_map(|name| Some((name.clone(), circle_through(name, nodes)?)))
+        .collect()
+}
+
+fn circle_through(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> Option<Vec<ModuleName>> {
+    let mut came_from: BTreeMap<&ModuleName, &ModuleName> = BTreeMap::new();
+    let mut ahead = VecDeque::from([start]);
+    while let Some(name) = ahead.pop_front() {
+        for need in nodes.get(name).map(|node| node.needs.as_slice()).unwrap_or_default() {
+            if need == start {
+                let back = std::iter::successors(Some(name), |at| came_from.get(*at).copied());
+                let mut way: Vec<_> = std::iter::once(start).chain(back).cloned().collect();
+                way.reverse();
+                return Some(way);
+            }
+            if !came_from.contains_key(need) {
+                came_from.insert(need, name);
+                ahead.push_back(need);
+            }
+        }
+    }
+    None
 }
 
 /// The modules that cannot run, whoever is at fault.
-fn blocked(nodes: &BTreeMap<ModuleName, Node>) -> BTreeMap<ModuleName, Blocked> {
-    let mut blocked: BTreeMap<ModuleName, Blocked> = BTreeMap::new();
+fn blocked(
+    nodes: &BTreeMap<ModuleName, Node>,
+    circles: BTreeMap<ModuleName, Vec<ModuleName>>,
+    order: &[&ModuleName],
+) -> BTreeMap<ModuleName, Blocked> {
+    let circles = circles.into_iter().map(|(name, way)| (name, Blocked::Cycle(way)));
+    let mut blocked: BTreeMap<ModuleName, Blocked> = circles.collect();
     for (name, node) in nodes {
         if let Some(missing) = node.needs.iter().find(|need| !nodes.contains_key(*need)) {
             blocked.insert(name.clone(), Blocked::Missing(missing.clone()));
-        } else if let Some(cycle) = cycle_through(name, nodes) {
-            blocked.insert(name.clone(), Blocked::Cycle(cycle));
         }
     }
-    loop {
-        let more: Vec<_> = nodes
-            .iter()
-            .filter(|(name, _)| !blocked.contains_key(*name))
-            .filter_map(|(name, node)| Some((name, node.needs.iter().find(|need| blocked.contains_key(*need))?)))
-            .map(|(name, need)| (name.clone(), Blocked::Needs(need.clone())))
-            .collect();
-        if more.is_empty() {
-            return blocked;
+    for name in order {
+        if !blocked.contains_key(*name)
+            && let Some(need) = nodes[*name].needs.iter().find(|need| blocked.contains_key(*need))
+        {
+            blocked.insert((*name).clone(), Blocked::Needs(need.clone()));
         }
-        blocked.extend(more);
     }
-}
-
-/// A shortest way from a module back to itself.
-fn cycle_through(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> Option<Vec<ModuleName>> {
-    let mut seen = BTreeSet::new();
-    let mut ways = vec![vec![start.clone()]];
-    while !ways.is_empty() {
-        let mut longer = Vec::new();
-        for way in ways {
-            let last = way.last().unwrap_or(start);
-            for need in nodes.get(last).map(|node| node.needs.as_slice()).unwrap_or_default() {
-                let mut next = way.clone();
-                next.push(need.clone());
-                if need == start {
-                    return Some(next);
-                }
-                if seen.insert(need.clone()) {
-                    longer.push(next);
-                }
-            }
-        }
-        ways = longer;
-    }
-    None
+    blocked
 }
 
 #[cfg(test)]
@@ -174,6 +213,120 @@ mod tests {
         assert_eq!(text("a"), "dependsOn goes round in a circle: a → b → a");
         assert_eq!(text("b"), "dependsOn goes round in a circle: b → a → b");
         assert_eq!(text("c"), "module 'b', which it needs, cannot run itself");
+    }
+
+    #[test]
+    fn a_circle_is_told_by_its_shortest_way_and_between_two_circles_nobody_is_in_one() {
+        let plan = plan(&nodes(&[
+            ("a", 1, &["b", "c"]),
+            ("b", 1, &["c"]),
+            ("c", 1, &["a"]),
+            ("between", 1, &["a"]),
+            ("own", 1, &["own", "between"]),
+        ]));
+        assert!(plan.groups.is_empty());
+        let texts: Vec<_> = plan.blocked.values().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "dependsOn goes round in a circle: a → c → a",
+                "dependsOn goes round in a circle: b → c → a → b",
+                "module 'a', which it needs, cannot run itself",
+                "dependsOn goes round in a circle: c → a → c",
+                "dependsOn goes round in a circle: own → own",
+            ]
+        );
+        assert_eq!(plan.order.len(), 5);
+    }
+
+    #[test]
+    fn the_order_holds_everybody_behind_what_it_needs() {
+        let plan = plan(&nodes(&[
+            ("low", 10, &["high"]),
+            ("high", 30, &[]),
+            ("mid", 20, &["nowhere", "first"]),
+            ("first", 25, &[]),
+            ("last", 40, &["last"]),
+        ]));
+        let order: Vec<_> = plan.order.iter().map(ModuleName::as_str).collect();
+        assert_eq!(order, ["first", "mid", "high", "low", "last"]);
+    }
+
+    #[test]
+    fn a_long_chain_of_needs_takes_no_time_and_no_stack() {
+        let name = |at: u32| ModuleName::parse(&format!("m{at}x")).unwrap();
+        let link = |at: u32| {
+            let needs = (at < 20_000).then(|| name(at + 1)).into_iter().collect();
+            (name(at), Node { order: at, needs })
+        };
+        let plan = plan(&(0..=20_000).map(link).collect());
+        assert_eq!((plan.groups.len(), plan.groups[0].len()), (1, 20_001));
+        assert_eq!(plan.order.first(), Some(&name(20_000)));
+    }
+
+    mod any_graph {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        fn any_nodes() -> impl Strategy<Value = BTreeMap<ModuleName, Node>> {
+            let name = || prop::sample::select(vec!["a", "b", "c", "d", "e", "f"]);
+            let node = (0..3u32, prop::collection::vec(name(), 0..3));
+            prop::collection::btree_map(name(), node, 1..6).prop_map(|rows| {
+                let parse = |name: &str| ModuleName::parse(name).unwrap();
+                rows.into_iter()
+                    .map(|(name, (order, needs))| {
+                        let needs = needs.into_iter().map(parse).collect();
+                        (parse(name), Node { order, needs })
+                    })
+                    .collect()
+            })
+        }
+
+        /// What can be reached by needs, in as many steps as it takes.
+        fn reached(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> BTreeSet<ModuleName> {
+            let mut seen = BTreeSet::new();
+            let mut ahead = vec![start.clone()];
+            while let Some(name) = ahead.pop() {
+                for need in nodes.get(&name).into_iter().flat_map(|node| &node.needs) {
+                    if seen.insert(need.clone()) {
+                        ahead.push(need.clone());
+                    }
+                }
+            }
+            seen
+        }
+
+        proptest! {
+            #[test]
+            fn exactly_those_are_blocked_who_come_to_a_circle_or_to_nobody(nodes in any_nodes()) {
+                let plan = plan(&nodes);
+                let placed: BTreeMap<_, _> = plan.groups.iter().enumerate()
+                    .flat_map(|(at, group)| group.iter().map(move |name| (name, at)))
+                    .collect();
+                for (name, node) in &nodes {
+                    let reached = reached(name, &nodes);
+                    let in_circle = |name: &ModuleName| any_graph::reached(name, &nodes).contains(name);
+                    let bad = in_circle(name) || reached.iter().any(|need| !nodes.contains_key(need) || in_circle(need));
+                    prop_assert_eq!(plan.blocked.contains_key(name), bad);
+                    prop_assert_eq!(placed.contains_key(name), !bad);
+                    if let Some(Blocked::Cycle(way)) = plan.blocked.get(name) {
+                        prop_assert!(way.first() == Some(name) && way.last() == Some(name) && way.len() > 1);
+                        prop_assert!(way.windows(2).all(|step| nodes[&step[0]].needs.contains(&step[1])));
+                    } else if in_circle(name) {
+                        prop_assert!(matches!(plan.blocked.get(name), Some(Blocked::Missing(_))));
+                    }
+                    let place = |name: &ModuleName| plan.order.iter().position(|other| other == name);
+                    for need in node.needs.iter().filter(|need| nodes.contains_key(*need) && !in_circle(need)) {
+                        prop_assert!(place(need) < place(name));
+                    }
+                    if !bad {
+                        prop_assert!(node.needs.iter().all(|need| placed[need] <= placed[name]));
+                    }
+                }
+                prop_assert_eq!(plan.order.len(), nodes.len());
+            }
+        }
     }
 
     #[test]

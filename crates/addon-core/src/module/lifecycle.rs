@@ -10,6 +10,8 @@ use crate::values::Version;
 pub enum Lifecycle {
     /// Nothing of it runs or is known.
     Disabled,
+    /// Its CRDs are put into the cluster.
+    Ensuring,
     /// Its hooks are asked for their configuration.
     Configuring,
     /// Its start-up hooks run; this one is next.
@@ -76,6 +78,8 @@ pub struct HookOrder {
 /// What must be done next. One step is one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Put its CRDs into the cluster.
+    EnsureCrds,
     /// Ask the hooks for their configuration.
     Configure,
     /// Run this hook for this stage.
@@ -98,6 +102,7 @@ impl Step {
     /// The step in words, for people.
     pub fn describe(&self) -> &'static str {
         match self {
+            Self::EnsureCrds => "ensure its CRDs",
             Self::Configure => "ask its hooks for their configuration",
             Self::Hook(stage, _) => stage.key(),
             Self::Watch(_) => "start the monitors of its hooks",
@@ -114,6 +119,8 @@ impl Step {
 pub struct Facts {
     /// There is something for helm to install.
     pub has_chart: bool,
+    /// Its CRDs have not been looked after since it was switched on.
+    pub needs_crds: bool,
     /// A release of ours exists.
     pub has_release: bool,
     /// The version of the module's values now.
@@ -125,6 +132,7 @@ impl Lifecycle {
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
+            Self::Ensuring => "Ensuring",
             Self::Configuring => "Configuring",
             Self::Starting(_) => "Starting",
             Self::Watching { .. } => "Watching",
@@ -167,6 +175,7 @@ impl Lifecycle {
                 *self = left.map_or(Self::BeforeHelm(0), Self::Synchronizing);
             }
             Self::Disabled
+            | Self::Ensuring
             | Self::Configuring
             | Self::Starting(_)
             | Self::BeforeHelm(_)
@@ -201,6 +210,7 @@ impl Lifecycle {
             Self::Watching { runs, .. } => runs.contains(monitor),
             Self::Synchronizing(outstanding) => outstanding.runs().contains(monitor),
             Self::Disabled
+            | Self::Ensuring
             | Self::Configuring
             | Self::Starting(_)
             | Self::BeforeHelm(_)
@@ -225,8 +235,9 @@ impl Lifecycle {
     /// over.
     pub fn begin_run(&mut self) {
         match self {
-            Self::Disabled | Self::Deleting(_) => *self = Self::Configuring,
-            Self::Configuring | Self::Starting(_) | Self::Watching { .. } | Self::Synchronizing(_) => {}
+            Self::Disabled | Self::Deleting(_) => *self = Self::Ensuring,
+            Self::Ensuring | Self::Configuring | Self::Starting(_) | Self::Watching { .. } | Self::Synchronizing(_) => {
+            }
             Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. } => {
                 *self = Self::BeforeHelm(0);
             }
@@ -237,8 +248,11 @@ impl Lifecycle {
     pub fn begin_delete(&mut self, hooks_known: bool) {
         match self {
             Self::Deleting(_) => {}
-            Self::Disabled | Self::Configuring if !hooks_known => *self = Self::Deleting(Deletion::Configuring),
+            Self::Disabled | Self::Ensuring | Self::Configuring if !hooks_known => {
+                *self = Self::Deleting(Deletion::Configuring);
+            }
             Self::Disabled
+            | Self::Ensuring
             | Self::Configuring
             | Self::Starting(_)
             | Self::Watching { .. }
@@ -255,6 +269,8 @@ impl Lifecycle {
         loop {
             match self {
                 Self::Disabled | Self::Ready { .. } => return Step::Done,
+                Self::Ensuring if facts.needs_crds => return Step::EnsureCrds,
+                Self::Ensuring => *self = Self::Configuring,
                 Self::Configuring => return Step::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
                     Some(name) => return Step::Hook(Stage::OnStartup, name),
@@ -302,6 +318,7 @@ impl Lifecycle {
     /// The step that [`Lifecycle::step`] named went well. `version` is the one the release was made of.
     pub fn succeeded(&mut self, version: Version) {
         match self {
+            Self::Ensuring => *self = Self::Configuring,
             Self::Configuring => *self = Self::Starting(0),
             Self::Starting(next) | Self::BeforeHelm(next) | Self::AfterHelm { next, .. } => *next += 1,
             Self::Releasing => {

@@ -190,7 +190,7 @@ impl Operator {
             self.patch_not_saved(owner, &ran.lane, Failure::new(Class::Cancelled, report));
             return;
         }
-        if let Some(obstacle) = self.config.save_obstacle(&key) {
+        if let Some(obstacle) = self.config.save_obstacle(&key, &text) {
             self.patch_not_saved(owner, &ran.lane, obstacle);
             return;
         }

@@ -3,6 +3,9 @@
 //! A broken key leaves its owner on the last good one. A ConfigMap that is gone changes nothing: only a ConfigMap that
 //! says otherwise does. What we wrote ourselves sets off nothing.
 
+pub(super) mod news;
+mod sift;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -12,8 +15,12 @@ use super::effect::Notice;
 use super::event::{ConfigRead, SavedState};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
-use crate::name::{GLOBAL_KEY, ModuleName, Owner};
-use crate::values::section::{ConfigDocument, Entry, Section};
+use crate::name::{ModuleName, Owner};
+use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
+use news::{News, filled, flag, is_filled, maintenance, values};
+
+/// What the API server lets a ConfigMap hold.
+const CONFIG_MAP_LIMIT: usize = 1 << 20;
 
 /// The ConfigMap as far as we know it.
 #[derive(Debug, Default)]
@@ -30,6 +37,8 @@ pub(super) struct Config {
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
     good: BTreeMap<String, String>,
+    /// Texts that keep to the schemas of this life.
+    vetted: BTreeMap<String, String>,
     /// `good`, read.
     document: ConfigDocument,
     /// Keys that cannot be used.
@@ -79,13 +88,18 @@ impl Config {
         self.document.sections.get(module)?.enabled.good().copied()
     }
 
+    /// Whether the module's objects are ours to keep.
+    pub(super) fn maintenance(&self, module: &ModuleName) -> Maintenance {
+        maintenance(self.document.sections.get(module))
+    }
+
     /// It exists, and what it says about the module's flag is sound: nothing.
     pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
         self.present && !self.made_by_us && !self.problems.contains_key(&module.enabled_key())
     }
 
-    /// Why a section must not be overwritten now.
-    pub(super) fn save_obstacle(&self, key: &str) -> Option<Failure> {
+    /// Why this text must not be written into a section now.
+    pub(super) fn save_obstacle(&self, key: &str, text: &str) -> Option<Failure> {
         if let Some(problem) = self.problems.get(key) {
             let report =
                 format!("config values cannot be saved over the broken section '{key}' of the ConfigMap: {problem}");
@@ -95,6 +109,17 @@ impl Config {
             let report = "config values cannot be saved: the ConfigMap was deleted, and a new one with this section \
                           alone would drop all other settings";
             return Some(Failure::new(Class::Refused, report).hint("create the ConfigMap again"));
+        }
+        let others = self.raw.iter().filter(|(other, _)| *other != key);
+        let size = others.map(|(_, text)| text.len()).sum::<usize>() + text.len();
+        if size > CONFIG_MAP_LIMIT {
+            let report = format!(
+                "the section '{key}' would take {} bytes and the ConfigMap as a whole {size}, and it can hold \
+                 {CONFIG_MAP_LIMIT}",
+                text.len()
+            );
+            let hint = "keep large data in a ConfigMap or Secret of its own and only its name in the values";
+            return Some(Failure::new(Class::Invalid, report).hint(hint));
         }
         None
     }
@@ -124,44 +149,6 @@ impl Config {
     fn is_stale(&self, version: u64) -> bool {
         version != 0 && (version < self.version || version == self.version && self.present)
     }
-}
-
-/// What differs from what was in force.
-#[derive(Debug, Default)]
-pub(super) struct News {
-    /// A section that had been left for later counts now.
-    late: bool,
-    global: bool,
-    flags: BTreeSet<ModuleName>,
-    sections: BTreeSet<ModuleName>,
-}
-
-impl News {
-    fn keys(&self) -> Vec<String> {
-        let flags = self.flags.iter().map(|name| (name, false));
-        let sections = self.sections.iter().map(|name| (name, true));
-        let of_modules: BTreeSet<_> = flags.chain(sections).collect();
-        let key = |(name, section): (&ModuleName, bool)| if section { name.values_key() } else { name.enabled_key() };
-        let global = self.global.then(|| GLOBAL_KEY.to_owned());
-        global.into_iter().chain(of_modules.into_iter().map(key)).collect()
-    }
-}
-
-/// The values of an entry, where an absent one is as good as an empty one.
-fn filled(entry: &Entry<Value>) -> Option<&Value> {
-    entry.good().filter(|values| is_filled(values))
-}
-
-fn is_filled(values: &Value) -> bool {
-    !values.as_object().is_some_and(serde_json::Map::is_empty)
-}
-
-fn values(section: Option<&Section>) -> Option<&Value> {
-    filled(&section?.values)
-}
-
-fn flag(section: Option<&Section>) -> Option<bool> {
-    section?.enabled.good().copied()
 }
 
 impl Operator {
@@ -212,40 +199,6 @@ impl Operator {
         (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours)
     }
 
-    /// The keys that can be used, and for those that cannot their last good texts.
-    fn sift(&mut self, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let document = ConfigDocument::parse(data);
-        let problems: BTreeMap<_, _> = document
-            .problems
-            .into_iter()
-            .map(|problem| (problem.key, problem.message))
-            .collect();
-        for (key, message) in &problems {
-            if self.config.problems.get(key) != Some(message) {
-                self.tell(Notice::ConfigRejected {
-                    key: key.clone(),
-                    message: message.clone(),
-                });
-            }
-        }
-        let last = &self.config.good;
-        let sound = data.iter().filter_map(|(key, text)| {
-            let text = if problems.contains_key(key) {
-                last.get(key)?
-            } else {
-                text
-            };
-            let kept = last
-                .get(key)
-                .filter(|kept| means_the_same(key, kept, text))
-                .unwrap_or(text);
-            Some((key.clone(), kept.clone()))
-        });
-        let good = sound.collect();
-        self.config.problems = problems;
-        good
-    }
-
     fn put_in_force(&mut self, good: BTreeMap<String, String>) {
         let new = ConfigDocument::parse(&good);
         let old = std::mem::replace(&mut self.config.document, new.clone());
@@ -261,6 +214,9 @@ impl Operator {
             let (before, after) = (old.sections.get(&name), new.sections.get(&name));
             if flag(before) != flag(after) {
                 news.flags.insert(name.clone());
+            }
+            if maintenance(before) != maintenance(after) {
+                news.maintenance.insert(name.clone());
             }
             if self.commits.hold(&Owner::Module(name.clone())) {
                 continue;
@@ -318,7 +274,8 @@ impl Operator {
         if !keys.is_empty() {
             self.tell(Notice::ConfigApplied { keys });
         }
-        self.reassess(Reason::ConfigChanged, news.sections);
+        let touched = news.sections.into_iter().chain(news.maintenance).collect();
+        self.reassess(Reason::ConfigChanged, touched);
         if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         }
@@ -360,20 +317,22 @@ impl Operator {
             && self.opinions(name).verdict().enabled
     }
 
+    /// Puts a section in force. True if it holds something else now; that a module is only mentioned is nothing.
     fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
             Entry::Good(values) => Some(values.clone()),
             Entry::Bad => return false,
         };
-        let before = self.values.version(owner);
+        let holds = |operator: &Self| operator.values.config_section(owner).filter(|held| is_filled(held));
+        let before = holds(self);
         if let Err(rejected) = self.values.set_config(owner, section) {
             let message = Failure::of(Class::Invalid, &rejected).report;
             let key = owner.values_key();
             self.config.problems.insert(key.clone(), message.clone());
             self.tell(Notice::ConfigRejected { key, message });
         }
-        self.values.version(owner) != before
+        holds(self) != before
     }
 
     fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {

@@ -44,6 +44,8 @@ pub(super) enum Phase {
     BeforeAll(usize),
     /// The enabled scripts are asked.
     Enabling,
+    /// CRDs of the modules that were just switched on, before anything else is done for any module.
+    Crds(Wave),
     /// Removals, then runs.
     Modules(Wave),
     /// Hooks after all modules.
@@ -202,13 +204,18 @@ impl Operator {
             });
             return Look::Moved;
         }
-        match &active.phase {
+        match &mut active.phase {
             Phase::Settling => self.settle(),
             Phase::BeforeAll(next) => {
                 let next = *next;
                 self.run_all_hook(Stage::BeforeAll, next)
             }
             Phase::Enabling => self.enable(),
+            // Also who lacks them gets its turn: its own run says so, and tries again.
+            Phase::Crds(wave) => {
+                let wave = std::mem::take(wave);
+                self.enter(Phase::Modules(wave))
+            }
             Phase::Modules(_) => self.advance_wave_phase(),
             Phase::AfterAll { next, .. } => {
                 let next = *next;
@@ -314,6 +321,10 @@ impl Operator {
         }
         self.converge.taken_up_once = true;
         let wave = self.take_up();
+        if self.start_new_crds() {
+            self.enter(Phase::Crds(wave));
+            return Look::Started;
+        }
         self.enter(Phase::Modules(wave))
     }
 

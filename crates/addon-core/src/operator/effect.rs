@@ -19,6 +19,7 @@ use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
 use crate::values::HookDocument;
+use crate::values::section::Maintenance;
 
 /// The name of one running job, never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +62,8 @@ pub enum Job {
     },
     /// List the releases of the namespace from their Secrets.
     ListReleases,
+    /// Put the CRDs of these modules into the cluster and wait until they can be used.
+    EnsureCrds(Vec<ModuleName>),
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.
@@ -89,6 +92,8 @@ pub enum Job {
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
+        /// Whether people have its objects in their own hands: then it is marked so once, and left alone.
+        maintenance: Maintenance,
     },
     /// Uninstall a release that is ours; one that is absent is a success.
     DeleteRelease {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
 use crate::module::Inventory;
-use crate::name::{HookName, MonitorId};
+use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::review::request::ReviewRequest;
 use crate::review::response::HookResponse;
@@ -87,6 +87,8 @@ pub enum Done {
     StateSaved,
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
+    /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
+    CrdsEnsured(BTreeMap<ModuleName, Failure>),
     /// Every hook of the owner answered `--config` with something usable.
     HooksConfigured(Vec<(HookName, HookConfig)>),
     /// The API server asks whom it should.

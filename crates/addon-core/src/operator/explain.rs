@@ -1,5 +1,7 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+mod module;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -9,11 +11,13 @@ use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
-use super::query::{Answer, FailingTask, ModuleReport, Query, QueueReport, Status, TaskReport};
+use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
+use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
+use crate::values::section::Maintenance;
 
 impl Operator {
     pub(super) fn explain(&self, query: &Query) -> Answer {
@@ -106,7 +110,7 @@ impl Operator {
         let Some(active) = &self.converge.active else { return 0 };
         let pending = |unit: &&Unit| matches!(unit.turn, Turn::Waiting | Turn::Running);
         let modules = match active.phase {
-            Phase::Modules(_) => self.modules.values().filter(pending).count(),
+            Phase::Crds(_) | Phase::Modules(_) => self.modules.values().filter(pending).count(),
             Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::AfterAll { .. } => 0,
         };
         modules + 1
@@ -245,6 +249,7 @@ impl Operator {
                     matches!(
                         life,
                         Lifecycle::Disabled
+                            | Lifecycle::Ensuring
                             | Lifecycle::Configuring
                             | Lifecycle::Starting(_)
                             | Lifecycle::Watching { .. }
@@ -316,36 +321,11 @@ impl Operator {
             failures: head.map_or(0, |head| head.failures),
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
+            needs: self.lacks(unit).map(ToString::to_string),
+            in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
+            after: self.modules_awaited(unit),
+            config_problems: self.config_problems(name),
         }
-    }
-
-    fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
-        let entries = self.queues.lanes().flat_map(|(lane, tasks)| {
-            let queue = match lane {
-                Lane::Named(name) => name.clone(),
-                Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
-            };
-            tasks.iter().map(move |entry| (queue.clone(), entry))
-        });
-        let failing = entries.filter(|(_, entry)| entry.failures > 0 && entry.task.module() == Some(module));
-        let report = |(queue, entry): (QueueName, &Entry<Task>)| FailingTask {
-            queue: queue.to_string(),
-            task: entry.task.kind(self.policy.mode),
-            hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
-            failures: entry.failures,
-            error: entry.error.clone().unwrap_or_default(),
-            retry_in: match entry.state() {
-                State::Backoff(until) => Some(
-                    (until - self.now.tick)
-                        .as_millis()
-                        .div_ceil(1000)
-                        .try_into()
-                        .unwrap_or(u64::MAX),
-                ),
-                State::Running | State::Ready | State::Parked | State::Held(_) => None,
-            },
-        };
-        failing.map(report).collect()
     }
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
@@ -374,9 +354,31 @@ impl Operator {
             };
         }
         match &unit.turn {
-            Turn::Waiting => format!("modules before it: {}", self.pending_before(unit).join(", ")),
-            Turn::Held(reason) => reason.clone(),
+            Turn::Waiting => match self.lacks(unit) {
+                Some(need) => format!("module '{need}', which it needs"),
+                None => format!("modules before it: {}", self.pending_before(unit).join(", ")),
+            },
+            Turn::Held(hold) => hold.reason.clone(),
+            Turn::Out if self.is_removable(&unit.found.name) => {
+                let other = self.outlived_by(&unit.found.name);
+                other.map_or_else(String::new, |other| {
+                    format!("module '{other}', which needs it, to be removed")
+                })
+            }
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
+        }
+    }
+
+    /// The needed module for which a module has to wait.
+    fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
+        let passed = |need: &&ModuleName| {
+            let unit = self.modules.get(*need);
+            unit.is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
+        };
+        match &unit.turn {
+            Turn::Held(hold) => hold.need.as_ref(),
+            Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => None,
         }
     }
 
@@ -386,13 +388,16 @@ impl Operator {
         elsewhere.map(|id| self.describe_first_run(id)).collect()
     }
 
-    /// The modules whose turn comes no later and is not over.
+    /// The modules whose turn comes before and is not over.
     fn pending_before(&self, unit: &Unit) -> Vec<String> {
         let strict = self.policy.strict_order;
-        let before = self.modules.values().filter(|other| {
-            let needed = unit.found.depends_on.contains(&other.found.name);
-            (other.found.order < unit.found.order || needed) && !other.turn.is_over(strict)
-        });
-        before.map(|other| other.found.name.to_string()).collect()
+        let groups = graph::plan(&self.nodes()).groups;
+        let before = groups.into_iter().take_while(|group| !group.contains(&unit.found.name));
+        let pending = |name: &ModuleName| {
+            let other = self.modules.get(name);
+            other.is_some_and(|other| !other.turn.is_over(strict))
+        };
+        let names = before.flatten().filter(pending);
+        names.map(|name| name.to_string()).collect()
     }
 }

@@ -72,6 +72,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases
+        | Job::EnsureCrds(_)
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => Slot::None,

@@ -21,6 +21,8 @@ pub(super) struct Unit {
     pub(super) order: HookOrder,
     /// Its hooks have been configured since it was last switched on.
     pub(super) hooks_known: bool,
+    /// Its CRDs have been put into the cluster since it was last switched on.
+    pub(super) crds_ensured: bool,
     /// It is among those that the last converge took up.
     pub(super) enabled: bool,
     pub(super) verdict: Option<Verdict>,
@@ -54,7 +56,15 @@ pub(super) enum Turn {
     /// It failed at least once and is retried in its own lane.
     Failed,
     /// It cannot run until something else changes, which is named.
-    Held(String),
+    Held(Hold),
+}
+
+/// Why an enabled module cannot run for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) reason: String,
+    /// The module without whose success it cannot run.
+    pub(super) need: Option<ModuleName>,
 }
 
 impl Turn {
@@ -85,6 +95,7 @@ impl Unit {
             life: Lifecycle::Disabled,
             order: HookOrder::default(),
             hooks_known: false,
+            crds_ensured: false,
             enabled: false,
             verdict: None,
             dynamic: None,
@@ -96,6 +107,11 @@ impl Unit {
             deferred: None,
             last_action: None,
         }
+    }
+
+    /// There are CRDs that nobody has looked after since it was switched on.
+    pub(super) fn needs_crds(&self) -> bool {
+        self.found.has_crds && !self.crds_ensured
     }
 
     /// Its run waits for something that failed and is tried again elsewhere: nobody else waits for it.
@@ -110,10 +126,13 @@ impl Unit {
 impl Operator {
     /// What a module's next step depends on, beside its state.
     pub(super) fn facts(&self, module: &ModuleName) -> Facts {
-        let has_chart = self.modules.get(module).is_some_and(|unit| unit.found.has_chart);
+        let unit = self.modules.get(module);
+        let has_chart = unit.is_some_and(|unit| unit.found.has_chart);
+        let needs_crds = unit.is_some_and(Unit::needs_crds);
         let has_release = self.removal.is_ours(module.as_str());
         Facts {
             has_chart,
+            needs_crds,
             has_release,
             version: self.values.version(&Owner::Module(module.clone())),
         }

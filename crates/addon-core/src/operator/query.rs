@@ -129,6 +129,14 @@ pub struct ModuleReport {
     pub depends_on: Vec<String>,
     /// What of it failed and is tried again, in whichever queue.
     pub failing: Vec<FailingTask>,
+    /// The module that it needs and that has not succeeded, be its turn still to come or not.
+    pub needs: Option<String>,
+    /// Nobody but people changes its objects.
+    pub in_maintenance: bool,
+    /// The modules whose turn has to be over before its own comes.
+    pub after: Vec<String>,
+    /// What is wrong with its keys of the ConfigMap; what was last good is in force.
+    pub config_problems: Vec<String>,
 }
 
 /// A task that failed and is tried again.

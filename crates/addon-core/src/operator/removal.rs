@@ -111,6 +111,7 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life = Lifecycle::Disabled;
             unit.hooks_known = false;
+            unit.crds_ensured = false;
             unit.last_failure = None;
         }
         self.tell(Notice::ModuleDeleted { module: name.clone() });

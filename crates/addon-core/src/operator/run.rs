@@ -8,7 +8,7 @@ use super::event::Synced;
 use super::modules::Turn;
 use super::rate::Admission;
 use super::task::{Lane, RunReason, Task};
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
@@ -77,6 +77,10 @@ impl Operator {
     pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
         loop {
             match self.next_step(name) {
+                Step::EnsureCrds => {
+                    self.start_crds(lane, vec![name.clone()]);
+                    return Some(true);
+                }
                 Step::Configure if !self.has_hooks(name) => {
                     self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
                     self.step_succeeded(name);
@@ -149,10 +153,16 @@ impl Operator {
         if !self.jobs.helm_slot(&self.policy) {
             return false;
         }
+        let owner = Owner::Module(name.clone());
+        let has_chart = self.modules.get(name).is_some_and(|unit| unit.found.has_chart);
+        if has_chart && let Err(unfit) = self.values.vet_for_helm(&owner) {
+            self.run_failed(lane, name, Failure::of(Class::Invalid, &unfit));
+            return true;
+        }
         let Some(values) = self.release_values(name) else {
             return false;
         };
-        let version = self.values.version(&Owner::Module(name.clone()));
+        let version = self.values.version(&owner);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.releasing = version;
         }
@@ -161,6 +171,7 @@ impl Operator {
             Job::SyncRelease {
                 module: name.clone(),
                 values,
+                maintenance: self.config.maintenance(name),
             },
         );
         true

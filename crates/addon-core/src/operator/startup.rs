@@ -103,7 +103,9 @@ impl Operator {
         // Empty directories say nothing about modules that are gone: rather a mount is missing.
         self.startup.inventory_complete = inventory.complete && !inventory.modules.is_empty();
         self.startup.has_global_hooks = inventory.has_global_hooks;
-        if let Err(rejected) = self.values.set_static(&Owner::Global, inventory.global_values) {
+        let schemas = self.values.set_schemas(&Owner::Global, inventory.global_schemas);
+        let files = schemas.and_then(|_| self.values.set_static(&Owner::Global, inventory.global_values));
+        if let Err(rejected) = files {
             self.startup.inventory_complete = false;
             let failure = Failure::of(Class::Invalid, &rejected);
             self.tell(Notice::StepFailed {
@@ -115,7 +117,8 @@ impl Operator {
         }
         for mut module in inventory.modules {
             let owner = Owner::Module(module.name.clone());
-            if let Err(rejected) = self.values.set_static(&owner, module.values.clone()) {
+            let schemas = self.values.set_schemas(&owner, std::mem::take(&mut module.schemas));
+            if let Err(rejected) = schemas.and_then(|_| self.values.set_static(&owner, module.values.clone())) {
                 module.broken.get_or_insert(Failure::of(Class::Invalid, &rejected));
             }
             self.modules.insert(module.name.clone(), Unit::new(module));

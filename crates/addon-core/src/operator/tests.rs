@@ -3,12 +3,17 @@
 
 mod alone;
 mod converge;
+mod crds;
 mod deadlines;
+mod explain;
+mod maintenance;
 mod monitors;
+mod needs;
 mod patches;
 mod rates;
 mod reviews;
 mod saving;
+mod schemas;
 mod synchronization;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +36,7 @@ use crate::object::{ObjectName, ObjectView};
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
+use crate::values::schema::Schemas;
 
 /// A world in which every job ends at once, as the test wants it to.
 struct World {
@@ -70,8 +76,10 @@ fn module(order: u32, text: &str) -> Module {
         name: name(text),
         order,
         values: json!({}),
+        schemas: Schemas::default(),
         enabled: Some(true),
         has_chart: true,
+        has_crds: false,
         has_enabled_script: false,
         has_hooks: false,
         depends_on: Vec::new(),
@@ -83,6 +91,7 @@ impl World {
     fn new(modules: Vec<Module>) -> Self {
         let inventory = Inventory {
             global_values: json!({}),
+            global_schemas: Schemas::default(),
             has_global_hooks: false,
             modules,
             complete: true,
@@ -233,6 +242,7 @@ impl World {
                 Done::StateSaved
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
+            Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::StartMonitors { hook, monitors } => {
                 for start in monitors {
@@ -377,6 +387,10 @@ impl World {
 fn words(job: &Job) -> String {
     match job {
         Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
+        Job::EnsureCrds(modules) => {
+            let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
+            format!("crds of {}", names.join(", "))
+        }
         // Who has nothing to be asked about publishes in silence.
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
 use super::effect::Notice;
-use super::modules::Turn;
+use super::modules::{Hold, Turn, Unit};
 use super::monitors::has_first_run;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
@@ -30,8 +30,9 @@ impl Operator {
         // What was asked for since the converge settled gets its turn with the others, or is held.
         self.drop_waiting_runs();
         let wanted = self.wanted();
+        let plan = graph::plan(&self.nodes());
         let mut removals = VecDeque::new();
-        for name in self.modules_in_order() {
+        for name in plan.order {
             let removable = self.is_removable(&name);
             let Some(unit) = self.modules.get_mut(&name) else {
                 continue;
@@ -48,12 +49,15 @@ impl Operator {
         for name in &removals {
             self.drop_tasks_of(name);
         }
-        let plan = graph::plan(&self.nodes());
         for (name, blocked) in plan.blocked {
-            self.hold(&name, Failure::of(Class::Invalid, &blocked));
+            self.block(
+                &name,
+                Failure::of(Class::Invalid, &blocked),
+                Some(blocked.need().clone()),
+            );
         }
         for (name, failure) in self.broken() {
-            self.hold(&name, failure);
+            self.block(&name, failure, None);
         }
         let groups = plan
             .groups
@@ -113,7 +117,7 @@ impl Operator {
             && self
                 .modules
                 .keys()
-                .any(|name| self.is_removable(name) && !deleting(name));
+                .any(|name| self.is_removable(name) && !deleting(name) && self.outlived_by(name).is_none());
         let before = self.queues.ledger();
         if overdue {
             self.request_converge(Reason::RemovalCertain, false);
@@ -121,8 +125,21 @@ impl Operator {
         self.queues.ledger() != before
     }
 
-    fn nodes(&self) -> BTreeMap<ModuleName, Node> {
-        let node = |unit: &super::modules::Unit| Node {
+    /// A module that needs this one and has still to be removed before it.
+    pub(super) fn outlived_by(&self, name: &ModuleName) -> Option<&ModuleName> {
+        let needs = |unit: &&Unit| unit.found.depends_on.contains(name) && self.is_removable(&unit.found.name);
+        let mut remaining = self.modules.values().filter(needs).peekable();
+        remaining.peek()?;
+        // In a circle somebody has to be the first.
+        let order = graph::plan(&self.nodes()).order;
+        let place = |name: &ModuleName| order.iter().position(|other| other == name);
+        remaining
+            .map(|unit| &unit.found.name)
+            .find(|other| place(other) > place(name))
+    }
+
+    pub(super) fn nodes(&self) -> BTreeMap<ModuleName, Node> {
+        let node = |unit: &Unit| Node {
             order: unit.found.order,
             needs: unit.found.depends_on.clone(),
         };
@@ -141,11 +158,12 @@ impl Operator {
     }
 
     /// An enabled module that cannot run as it is declared.
-    fn hold(&mut self, name: &ModuleName, failure: Failure) {
+    fn block(&mut self, name: &ModuleName, failure: Failure, need: Option<ModuleName>) {
         let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
             return;
         };
-        unit.turn = Turn::Held(failure.report.clone());
+        let reason = failure.report.clone();
+        unit.turn = Turn::Held(Hold { reason, need });
         self.tell(Notice::ModuleBlocked {
             module: name.clone(),
             failure,
@@ -201,13 +219,15 @@ impl Operator {
         true
     }
 
-    /// Removals go one after another; one that failed once retries by itself and holds nobody back.
+    /// Removals go one after another; one that failed once retries by itself and holds back only what it needs, which
+    /// is left for a converge after its end.
     fn advance_removals(&mut self, wave: &mut Wave) -> bool {
+        let strict = self.policy.strict_order;
         loop {
             if let Some(name) = &wave.removing {
                 let lane = Lane::Module(name.clone());
                 let pending = |entry: &crate::queue::Entry<Task>| {
-                    matches!(entry.task, Task::ModuleDelete { .. }) && entry.failures == 0
+                    matches!(entry.task, Task::ModuleDelete { .. }) && (strict || entry.failures == 0)
                 };
                 if self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending) {
                     return false;
@@ -217,6 +237,9 @@ impl Operator {
             let Some(name) = wave.removals.pop_front() else {
                 return true;
             };
+            if self.outlived_by(&name).is_some() {
+                continue;
+            }
             let task = Task::ModuleDelete { module: name.clone() };
             self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
             wave.removing = Some(name);
@@ -230,7 +253,13 @@ impl Operator {
         };
         let needs = unit.found.depends_on.clone();
         let turn = match self.lacking_need(&needs) {
-            Some(reason) => Turn::Held(reason),
+            Some(hold) => {
+                self.tell(Notice::ModuleHeld {
+                    module: name.clone(),
+                    reason: hold.reason.clone(),
+                });
+                Turn::Held(hold)
+            }
             None if self.all_passed(&needs) => {
                 let reason = if self.converge.first_done {
                     RunReason::Converge
@@ -260,28 +289,38 @@ impl Operator {
         })
     }
 
-    /// The first needed module that will not succeed soon, in words.
-    fn lacking_need(&self, needs: &[ModuleName]) -> Option<String> {
+    /// The first needed module that will not succeed soon, and why.
+    fn lacking_need(&self, needs: &[ModuleName]) -> Option<Hold> {
         needs.iter().find_map(|need| {
             let unit = self.modules.get(need)?;
-            match &unit.turn {
-                _ if !unit.enabled => Some(format!("it needs module '{need}', which is disabled")),
-                Turn::Failed => Some(format!("it needs module '{need}', which fails")),
-                Turn::Held(why) => Some(format!("it needs module '{need}', which is held: {why}")),
-                Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed => None,
-            }
+            let why = match &unit.turn {
+                _ if !unit.enabled && self.assessment.undecided().contains(need) => {
+                    "whose enabled script fails".to_owned()
+                }
+                _ if !unit.enabled => "which is disabled".to_owned(),
+                Turn::Failed => "which fails".to_owned(),
+                Turn::Held(hold) => format!("which is held: {}", hold.reason),
+                Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed => return None,
+            };
+            Some(Hold {
+                reason: format!("it needs module '{need}', {why}"),
+                need: Some(need.clone()),
+            })
         })
     }
 
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
     pub(super) fn release_held(&mut self) {
-        let held = |unit: &&super::modules::Unit| unit.enabled && matches!(unit.turn, Turn::Held(_));
+        let held = |unit: &&Unit| unit.enabled && matches!(unit.turn, Turn::Held(_));
         let names: Vec<_> = self
             .modules
             .values()
             .filter(held)
             .map(|unit| unit.found.name.clone())
             .collect();
+        if names.is_empty() {
+            return;
+        }
         let blocked = graph::plan(&self.nodes()).blocked;
         for name in names.into_iter().filter(|name| !blocked.contains_key(name)) {
             let Some(unit) = self.modules.get(&name) else { continue };

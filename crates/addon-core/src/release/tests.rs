@@ -8,6 +8,7 @@ fn newest(status: Status) -> Newest {
         revision: 3,
         status,
         ours: true,
+        unmanaged: false,
         inputs: Some("same".to_owned()),
         checksum: Some("text".to_owned()),
         written: NOW - 5,
@@ -18,6 +19,7 @@ fn facts(newest: Option<Newest>) -> Facts {
     Facts {
         release: "one".to_owned(),
         inputs: "same".to_owned(),
+        unmanaged: false,
         newest,
         objects: Objects::Unknown,
         rendered: None,
@@ -183,4 +185,38 @@ fn every_state_survives_its_word() {
         assert_eq!(Status::parse(word).word(), word);
     }
     assert_eq!(Status::parse("sleeping"), Status::Unknown);
+}
+
+#[test]
+fn a_release_in_the_hands_of_people_is_marked_once_and_then_left_alone() {
+    let wanted = |wanted, is, status| {
+        let newest = Newest {
+            unmanaged: is,
+            ..newest(status)
+        };
+        decide(&Facts {
+            unmanaged: wanted,
+            inputs: "other".to_owned(),
+            objects: Objects::Missing("ConfigMap/x".to_owned()),
+            ..facts(Some(newest))
+        })
+    };
+    assert_eq!(wanted(true, false, Status::Deployed), Step::Upgrade(Reason::Yielded));
+    for status in [Status::Deployed, Status::Failed] {
+        assert_eq!(wanted(true, true, status), Step::LeaveAlone { revision: 3 });
+    }
+    assert_eq!(wanted(false, true, Status::Deployed), Step::Upgrade(Reason::TakenBack));
+    assert!(
+        matches!(wanted(true, true, Status::PendingUpgrade), Step::Refuse(_)),
+        "another helm may be at work"
+    );
+}
+
+#[test]
+fn a_release_that_is_not_there_is_installed_also_for_the_hands_of_people() {
+    let facts = Facts {
+        unmanaged: true,
+        ..facts(None)
+    };
+    assert_eq!(decide(&facts), Step::Upgrade(Reason::NotInstalled));
 }

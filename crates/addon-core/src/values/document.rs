@@ -9,7 +9,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::name::GLOBAL_KEY;
+use super::Store;
+use crate::name::{GLOBAL_KEY, Owner};
 
 /// A document as hooks read it: the global section and, for a module, its own, shared and not copied.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +20,7 @@ pub struct HookDocument {
 }
 
 impl HookDocument {
-    pub(super) fn new(global: Arc<Value>, own: Option<(String, Arc<Value>)>) -> Self {
+    fn new(global: Arc<Value>, own: Option<(String, Arc<Value>)>) -> Self {
         Self { global, own }
     }
 
@@ -44,5 +45,45 @@ impl Serialize for HookDocument {
             map.serialize_entry(key, section)?;
         }
         map.end()
+    }
+}
+
+/// The global values and config values of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Globals {
+    values: Arc<Value>,
+    config: Arc<Value>,
+}
+
+impl Store {
+    /// What the global sections hold now, for those who must see one state of them for a while.
+    pub fn globals(&self) -> Globals {
+        Globals {
+            values: self.effective(&Owner::Global),
+            config: self.config_section(&Owner::Global).unwrap_or_default(),
+        }
+    }
+
+    /// What a hook of the owner reads as values.
+    pub fn hook_values(&self, owner: &Owner) -> HookDocument {
+        self.hook_values_under(&self.globals(), owner)
+    }
+
+    /// The same with global values of an earlier moment.
+    pub fn hook_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
+        let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
+        HookDocument::new(Arc::clone(&globals.values), own)
+    }
+
+    /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
+    pub fn config_values(&self, owner: &Owner) -> HookDocument {
+        self.config_values_under(&self.globals(), owner)
+    }
+
+    /// The same with global config values of an earlier moment.
+    pub fn config_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
+        let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
+        let own = owner.module().map(|name| (name.values_key(), section(owner)));
+        HookDocument::new(Arc::clone(&globals.config), own)
     }
 }

@@ -55,9 +55,9 @@ impl fmt::Display for Kind {
 /// The schemas of one owner; none of them need be there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schemas {
-    config: Option<Node>,
-    values: Option<Node>,
-    helm: Option<Node>,
+    config: Option<Box<Node>>,
+    values: Option<Box<Node>>,
+    helm: Option<Box<Node>>,
 }
 
 /// A schema that cannot be used.
@@ -167,27 +167,27 @@ impl Schemas {
         if let Some(path) = config {
             let mut node = read::read(files, path)?;
             transform::forbid_others(&mut node);
-            schemas.config = Some(node);
+            schemas.config = Some(Box::new(node));
         }
         if let Some(path) = values {
             let mut node = read::read(files, path)?;
-            if let Some(parent) = schemas.config.as_ref().filter(|_| node.extends) {
+            if let Some(parent) = schemas.config.as_deref().filter(|_| node.extends) {
                 transform::extend(&mut node, parent);
             }
             transform::forbid_others(&mut node);
             let mut helm = node.clone();
             transform::require_for_helm(&mut helm);
-            schemas.values = Some(node);
-            schemas.helm = Some(helm);
+            schemas.values = Some(Box::new(node));
+            schemas.helm = Some(Box::new(helm));
         }
         Ok(schemas)
     }
 
     fn node(&self, kind: Kind) -> Option<&Node> {
         match kind {
-            Kind::Config => self.config.as_ref(),
-            Kind::Values => self.values.as_ref(),
-            Kind::Helm => self.helm.as_ref(),
+            Kind::Config => self.config.as_deref(),
+            Kind::Values => self.values.as_deref(),
+            Kind::Helm => self.helm.as_deref(),
         }
     }
 

@@ -451,7 +451,7 @@ mod any_store {
                     }
                 }
                 let layers = store.layers(&one);
-                let sum = Layers::sum("one", &layers.files, layers.config.as_deref(), &layers.patches);
+                let sum = layers.sum("one", layers.config.as_deref(), &layers.patches);
                 prop_assert_eq!(sum.as_ref(), Ok(&*layers.effective));
             }
         }

@@ -25,6 +25,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         }
         Job::DeleteRelease { release } => Some(format!("main of {release}")),
         Job::ConfigureHooks(Owner::Global)
+        | Job::EnsureCrds(_)
         | Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases
@@ -51,7 +52,11 @@ fn alone(job: &Job) -> Option<String> {
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
-        Job::ConfigureHooks(_) | Job::ListReleases | Job::RunHook(_) | Job::RunEnabledScript { .. } => None,
+        Job::EnsureCrds(_)
+        | Job::ConfigureHooks(_)
+        | Job::ListReleases
+        | Job::RunHook(_)
+        | Job::RunEnabledScript { .. } => None,
     }
 }
 

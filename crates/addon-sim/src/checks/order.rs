@@ -24,6 +24,9 @@ pub(super) struct Order {
     tried: BTreeSet<String>,
     failed: BTreeSet<String>,
     begun: BTreeSet<String>,
+    /// Modules whose CRDs were looked after, well or not, and those for which it went well.
+    looked_after: BTreeSet<String>,
+    ensured: BTreeSet<String>,
 }
 
 /// The hooks of a stage in their order.
@@ -39,6 +42,13 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
 impl Order {
     /// What is learnt from the event itself, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
+        if let (Event::JobFinished(_, Ok(Done::CrdsEnsured(failed))), Some(Job::EnsureCrds(modules))) =
+            (step.event, step.ended)
+        {
+            let names = |well: bool| modules.iter().filter(move |name| !well || !failed.contains_key(*name));
+            self.looked_after.extend(names(false).map(ToString::to_string));
+            self.ensured.extend(names(true).map(ToString::to_string));
+        }
         let Event::JobFinished(_, Ok(Done::HooksConfigured(list))) = step.event else {
             return;
         };
@@ -158,6 +168,9 @@ impl Order {
         let Some(spec) = step.life.told.knows(module) else {
             return Ok(());
         };
+        ensure(!spec.crds || self.ensured.contains(module), "C1", || {
+            format!("{module} is released, and its CRDs are not there")
+        })?;
         let lacking = spec.needs.iter().find(|need| !self.ready.contains(*need));
         ensure(lacking.is_none(), "D1", || {
             format!("{module} runs before {lacking:?}, which it needs, was ready")
@@ -180,6 +193,9 @@ impl Order {
         let Some((modules, _)) = &step.life.told.modules else {
             return Ok(());
         };
+        let unseen = modules
+            .values()
+            .find(|spec| spec.crds && !spec.broken && enabled(&spec.name) && !self.looked_after.contains(&spec.name));
         let setup = Setup {
             modules: modules.values().cloned().collect(),
             ..Setup::default()
@@ -187,6 +203,11 @@ impl Order {
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
+        let unseen = unseen.filter(|spec| !stuck.contains(&spec.name));
+        ensure(unseen.is_none(), "C2", || {
+            let name = unseen.map(|spec| &spec.name);
+            format!("{module} begins before anybody looked after the CRDs of {name:?}")
+        })?;
         // One whose need failed, be it by way of others, is passed by.
         let held = |name: &str| {
             let mut needs = vec![name];
@@ -240,6 +261,17 @@ impl Order {
         })
     }
 
+    /// A module is gone: another life of it begins with nothing.
+    fn forget(&mut self, name: &str) {
+        self.passed.retain(|(owner, _), _| owner != name);
+        self.configured.remove(name);
+        self.ensured.remove(name);
+        self.synced.remove(name);
+        self.ready.remove(name);
+        self.begun.remove(name);
+        self.tried.remove(name);
+    }
+
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookSucceeded { hook, labels, .. } => {
@@ -289,12 +321,7 @@ impl Order {
             Notice::ModuleDeleted { module } => {
                 let name = module.as_str();
                 self.require(step, name, "afterDeleteHelm", "D2")?;
-                self.passed.retain(|(owner, _), _| owner != name);
-                self.configured.remove(name);
-                self.synced.remove(name);
-                self.ready.remove(name);
-                self.begun.remove(name);
-                self.tried.remove(name);
+                self.forget(name);
             }
             _ => {}
         }

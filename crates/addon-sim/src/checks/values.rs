@@ -86,7 +86,7 @@ impl Globals {
                 let in_run = in_run && asked_of(run).is_none();
                 (owner_name(&run.hook.owner), document(&run.values), in_run)
             }
-            Job::SyncRelease { module, values } => (module.to_string(), document(values), true),
+            Job::SyncRelease { module, values, .. } => (module.to_string(), document(values), true),
             _ => return Ok(()),
         };
         let since = self.since.get(&owner).copied().unwrap_or_default();

@@ -102,7 +102,7 @@ fn edit(dice: &mut Dice, module: &ModuleSpec) -> Action {
 
 fn fault(dice: &mut Dice, setup: &Setup, module: &ModuleSpec) -> String {
     let name = &module.name;
-    match dice.between(0, 20) {
+    match dice.between(0, 22) {
         0..=4 => format!("helm/{name}"),
         5..=6 => format!("delete/{name}"),
         7 => format!("delete/{}", dice.pick(&STRAYS)),
@@ -115,6 +115,7 @@ fn fault(dice: &mut Dice, setup: &Setup, module: &ModuleSpec) -> String {
         17 => "load-state".to_owned(),
         18 => "save-state".to_owned(),
         19 => "configure/global".to_owned(),
+        20..=21 => format!("crds/{name}"),
         _ => "save-config".to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::name::{HookName, Owner};
+use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookRun, Job};
 use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncAction, Synced, Usage};
 use serde::Serialize;
@@ -30,6 +30,10 @@ pub fn job_name(job: &Job) -> String {
         Job::ListReleases => "list".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
+        Job::EnsureCrds(modules) => {
+            let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
+            format!("crds/{}", names.join("+"))
+        }
         Job::StartMonitors { hook, .. } => format!("watch/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunEnabledScript { module, .. } => format!("script/{module}"),
@@ -52,7 +56,9 @@ impl World {
         };
         match job {
             Job::RunHook(_) if slow => dice.between(3_000, 15_000),
-            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => dice.between(1, 2_000),
+            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds(_) => {
+                dice.between(1, 2_000)
+            }
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } => dice.between(1, 15_000),
             Job::LoadState
             | Job::SaveState { .. }
@@ -85,6 +91,7 @@ impl World {
                 };
                 Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
             }
+            Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::ConfigureHooks(owner) => self.configure(owner),
             Job::StartMonitors { .. } => {
                 self.fault(&job_name(job), Class::Unavailable)?;
@@ -102,7 +109,7 @@ impl World {
             Job::RunEnabledScript { module, values, .. } => self
                 .run_script(module.as_str(), &document(values))
                 .map(Done::ScriptAnswered),
-            Job::SyncRelease { module, values } => {
+            Job::SyncRelease { module, values, .. } => {
                 self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
             }
             Job::DeleteRelease { release } => self.delete(release),
@@ -120,6 +127,15 @@ impl World {
                 }))
             }
         }
+    }
+
+    /// Each module has its own chance.
+    fn ensure_crds(&mut self, modules: &[ModuleName]) -> Done {
+        let fail = |name: &ModuleName| {
+            let failure = self.fault(&format!("crds/{name}"), Class::Refused).err()?;
+            Some((name.clone(), failure))
+        };
+        Done::CrdsEnsured(modules.iter().filter_map(fail).collect())
     }
 
     fn delete(&mut self, release: &str) -> Result<Done, Failure> {
@@ -146,7 +162,7 @@ impl World {
     pub fn cut_off(&mut self, job: &Job) {
         let mut dice = self.dice(&format!("cut/{}", job_name(job)));
         match job {
-            Job::SyncRelease { module, values } if dice.chance(60) => {
+            Job::SyncRelease { module, values, .. } if dice.chance(60) => {
                 let inputs = document(values).to_string();
                 let release = self.releases.entry(module.to_string()).or_insert_with(|| Release {
                     ours: true,

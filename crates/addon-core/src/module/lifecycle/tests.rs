@@ -30,6 +30,7 @@ fn drive(state: &mut Lifecycle, hooks: &HookOrder, facts: Facts) -> Vec<Step> {
 fn chart() -> Facts {
     Facts {
         has_chart: true,
+        needs_crds: false,
         has_release: true,
         version: Version::default(),
     }

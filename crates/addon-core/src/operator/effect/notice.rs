@@ -185,6 +185,13 @@ pub enum Notice {
         /// Why: a cycle, a missing name, files that cannot be read.
         failure: Failure,
     },
+    /// A module waits for one that it needs and that will not succeed soon.
+    ModuleHeld {
+        /// Which.
+        module: ModuleName,
+        /// The one that it needs, and what is wrong with that.
+        reason: String,
+    },
     /// A converge began.
     ConvergeStarted {
         /// What set it off.

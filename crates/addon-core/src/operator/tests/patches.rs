@@ -176,3 +176,44 @@ fn a_module_that_is_enabled_again_finds_no_trace_of_a_section_that_is_gone() {
         "values wait for the next life"
     );
 }
+
+#[test]
+fn a_module_that_is_mentioned_again_by_a_later_reading_is_no_news() {
+    let mut off = module(10, "one");
+    off.has_enabled_script = true;
+    let mut world = World::new(vec![off, module(20, "two")]).start();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    world.edit(&[("oneEnabled", Some("true")), ("twoMaintenance", Some(""))]);
+    world.edit(&[("oneEnabled", Some("false"))]);
+    world.take_log();
+    world.edit(&[("unknown", Some("a: 1"))]);
+    assert_eq!(world.take_log(), [""; 0]);
+    assert_eq!(config_values(&world, "one"), json!({}));
+}
+
+#[test]
+fn a_section_that_would_not_fit_into_the_config_map_is_refused_before_it_is_sent() {
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", &format!("{EVERY_SECOND}true"))
+        .patching(
+            "one/h.sh schedule",
+            &json!([]),
+            &add("/one/blob", "x".repeat(700 << 10)),
+        )
+        .start();
+    world.edit(&[("two", Some(&format!("text: {}", "y".repeat(400 << 10))))]);
+    world.take_log();
+    world.sleep();
+    assert_eq!(
+        failures(&world),
+        [
+            "module hook 'h.sh': set kube module config failed: the section 'one' would take 716812 bytes and the \
+             ConfigMap as a whole 1126418, and it can hold 1048576"
+        ]
+    );
+    assert!(!world.take_log().contains(&"save one".to_owned()));
+    world.edit(&[("two", None)]);
+    while !world.data.contains_key("one") {
+        world.sleep();
+    }
+}

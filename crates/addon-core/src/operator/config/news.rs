@@ -1,0 +1,62 @@
+//! What a reading of the ConfigMap says that was not in force before.
+//!
+//! Compares what keys mean, never how they are written.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::name::{GLOBAL_KEY, ModuleName};
+use crate::values::section::{Entry, Maintenance, Section};
+
+/// What differs from what was in force.
+#[derive(Debug, Default)]
+pub(in crate::operator) struct News {
+    /// A section that had been left for later counts now.
+    pub(super) late: bool,
+    pub(super) global: bool,
+    pub(super) flags: BTreeSet<ModuleName>,
+    pub(super) sections: BTreeSet<ModuleName>,
+    /// Modules that people take into their own hands, or give back.
+    pub(super) maintenance: BTreeSet<ModuleName>,
+}
+
+impl News {
+    /// The keys that mean something else now, one for each module: that of its section rather than another one.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let modules: BTreeSet<&ModuleName> = [&self.flags, &self.sections, &self.maintenance]
+            .into_iter()
+            .flatten()
+            .collect();
+        let key = |name: &ModuleName| match () {
+            () if self.sections.contains(name) => name.values_key(),
+            () if self.flags.contains(name) => name.enabled_key(),
+            () => name.maintenance_key(),
+        };
+        let global = self.global.then(|| GLOBAL_KEY.to_owned());
+        global.into_iter().chain(modules.into_iter().map(key)).collect()
+    }
+}
+
+/// The values of an entry, where an absent one is as good as an empty one.
+pub(super) fn filled(entry: &Entry<Value>) -> Option<&Value> {
+    entry.good().filter(|values| is_filled(values))
+}
+
+pub(super) fn is_filled(values: &Value) -> bool {
+    !values.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+pub(super) fn values(section: Option<&Section>) -> Option<&Value> {
+    filled(&section?.values)
+}
+
+pub(super) fn flag(section: Option<&Section>) -> Option<bool> {
+    section?.enabled.good().copied()
+}
+
+pub(super) fn maintenance(section: Option<&Section>) -> Maintenance {
+    section
+        .and_then(|section| section.maintenance.good().copied())
+        .unwrap_or_default()
+}

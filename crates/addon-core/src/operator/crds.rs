@@ -1,0 +1,82 @@
+//! CRDs of modules: in the cluster before anything that may need them, and never taken out of it.
+//!
+//! A converge looks after those of all modules that were just switched on before it touches any module, since one may hold
+//! objects of a kind that another brings. What fails there fails again in the run of its own module, which says so and goes
+//! on trying; the others are not held back.
+
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::effect::Job;
+use super::modules::Turn;
+use super::task::{Lane, Task};
+use crate::failure::Failure;
+use crate::module::lifecycle::Lifecycle;
+use crate::name::ModuleName;
+
+impl Operator {
+    /// Before a converge touches any module, somebody looks after the CRDs of those that are new to it. False if there are none.
+    pub(super) fn start_new_crds(&mut self) -> bool {
+        let new = self.without_crds();
+        let are_some = !new.is_empty();
+        if are_some {
+            self.start_crds(&Lane::Global, new);
+        }
+        are_some
+    }
+
+    /// The modules of the converge under way whose CRDs nobody has looked after in this life of theirs.
+    fn without_crds(&mut self) -> Vec<ModuleName> {
+        let mut names = Vec::new();
+        for name in self.modules_in_order() {
+            let Some(unit) = self.modules.get_mut(&name).filter(|unit| unit.turn == Turn::Waiting) else {
+                continue;
+            };
+            if matches!(unit.life, Lifecycle::Disabled | Lifecycle::Deleting(_)) {
+                unit.crds_ensured = false;
+            }
+            if unit.needs_crds() {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    pub(super) fn start_crds(&mut self, lane: &Lane, modules: Vec<ModuleName>) {
+        self.start_lane_job(lane, Job::EnsureCrds(modules));
+    }
+
+    /// The job of a converge or of a run has looked after the CRDs that it was given.
+    pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, Failure>) {
+        let Some(name) = self.module_at(lane) else {
+            self.crds_of_converge(lane, &failed);
+            return;
+        };
+        if let Some(failure) = failed.remove(&name) {
+            self.lane_failed(lane, failure);
+            return;
+        }
+        if let Some(unit) = self.modules.get_mut(&name) {
+            unit.crds_ensured = true;
+        }
+        self.step_succeeded(&name);
+        self.queues.resume(lane);
+    }
+
+    fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, Failure>) {
+        if !self
+            .queues
+            .head(lane)
+            .is_some_and(|head| matches!(head.task, Task::Converge(_)))
+        {
+            return;
+        }
+        for (name, unit) in &mut self.modules {
+            // Those that came into question meanwhile wait for another converge.
+            if unit.turn == Turn::Waiting && !failed.contains_key(name) {
+                unit.crds_ensured = true;
+            }
+        }
+        self.queues.resume(lane);
+    }
+}

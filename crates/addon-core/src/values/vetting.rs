@@ -1,0 +1,99 @@
+//! Holding values against their schemas, before they count.
+//!
+//! Must never look at values that are in force already: a schema is asked of what is new, and before helm.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::merge::merge;
+use super::schema::{Invalid, Kind, Schemas};
+use super::{Attempt, Layers, Reason, Rejected, Store};
+use crate::name::Owner;
+
+/// What helm would get does not fit the schema of it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("check helm values: {0}")]
+pub struct NotForHelm(String);
+
+impl Store {
+    /// Takes over the schemas of an owner, which bring their defaults.
+    pub fn set_schemas(&mut self, owner: &Owner, schemas: Schemas) -> Result<bool, Rejected> {
+        self.set_layer(owner, Attempt::Files, |layers, _| {
+            layers.schemas = Arc::new(schemas);
+            Ok(())
+        })
+    }
+
+    /// Holds a section of the ConfigMap against its schema. An empty one says nothing that could be wrong.
+    pub fn vet_section(&self, owner: &Owner, section: &Value) -> Result<(), Rejected> {
+        let Some(layers) = self.owners.get(owner) else {
+            return Ok(());
+        };
+        if section.as_object().is_some_and(Map::is_empty) {
+            return Ok(());
+        }
+        let rejected = |reason| Rejected {
+            owner: owner.clone(),
+            attempt: Attempt::ConfigSection,
+            reason,
+        };
+        match layers.check_config(owner, section) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(invalid)) => Err(rejected(Reason::Breaks(invalid.listed(None)))),
+            Err(reason) => Err(rejected(reason)),
+        }
+    }
+
+    /// Holds what helm would get against its schema.
+    pub fn vet_for_helm(&self, owner: &Owner) -> Result<(), NotForHelm> {
+        let Some(layers) = self.owners.get(owner) else {
+            return Ok(());
+        };
+        layers
+            .schemas
+            .check(Kind::Helm, &owner.values_key(), &layers.effective, None)
+            .map_err(|invalid| NotForHelm(invalid.listed(None)))
+    }
+}
+
+impl Layers {
+    /// With the defaults of the schema below it, and without the values of files.
+    fn check_config(&self, owner: &Owner, section: &Value) -> Result<Result<(), Invalid>, Reason> {
+        if !self.schemas.has(Kind::Config) {
+            return Ok(Ok(()));
+        }
+        let whole = merge(self.schemas.defaults(Kind::Config), section)?;
+        Ok(self
+            .schemas
+            .check(Kind::Config, &owner.values_key(), &whole, self.config.as_deref()))
+    }
+
+    /// A section as a hook wants to leave it.
+    pub(super) fn vet_patched_config(&self, owner: &Owner, section: &Value) -> Result<(), Reason> {
+        self.check_config(owner, section)?
+            .map_err(|invalid| breaks(owner, "config values", &invalid))
+    }
+
+    /// The effective values as a hook wants to leave them.
+    pub(super) fn vet_patched_values(&self, owner: &Owner, effective: &Value) -> Result<(), Reason> {
+        self.schemas
+            .check(Kind::Values, &owner.values_key(), effective, Some(&self.effective))
+            .map_err(|invalid| breaks(owner, "values", &invalid))
+    }
+}
+
+/// The original's two ways to list what is wrong.
+fn breaks(owner: &Owner, file: &str, invalid: &Invalid) -> Reason {
+    Reason::Breaks(match owner {
+        Owner::Global => format!("cannot apply {file} patch for global values: {}", invalid.listed(None)),
+        Owner::Module(_) => {
+            let attempt = format!("cannot apply {file} patch for module values");
+            invalid.listed(Some(&attempt))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! D3: a module is removed before what it needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Step, Violation, ensure};
+use crate::life::Seen;
+use crate::setup::ModuleSpec;
+
+/// A removal that is taken up leaves nobody behind who needs the module, and of whom it is certain, too, that he goes.
+pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+    let Some((modules, _)) = &step.life.told.modules else {
+        return Ok(());
+    };
+    let before = removals(step.before);
+    for name in removals(step.after).difference(&before) {
+        let left_behind = modules.values().find(|other| {
+            let ours = step.world.releases.get(&other.name).is_some_and(|release| release.ours);
+            // A helm that was cut off may have left it where the operator cannot know of it.
+            let lives = step.before.modules.get(&other.name);
+            let known = step.life.listed.get(&other.name) == Some(&true)
+                || lives.is_some_and(|module| module.state != "Disabled");
+            let goes = is_off(step.after, &other.name);
+            ours && known && goes && other.needs.contains(*name) && !other.broken && !needs(modules, name, &other.name)
+        });
+        ensure(left_behind.is_none(), "D3", || {
+            let other = left_behind.map(|other| &other.name);
+            format!("{name} is removed before {other:?}, which needs it")
+        })?;
+    }
+    Ok(())
+}
+
+/// Modules whose removal stands in a queue.
+fn removals(seen: &Seen) -> BTreeSet<&String> {
+    let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
+    tasks
+        .filter(|task| task.kind == "ModuleDelete")
+        .map(|task| &task.module)
+        .collect()
+}
+
+/// Somebody who has the last word has switched it off.
+fn is_off(seen: &Seen, name: &str) -> bool {
+    let module = seen.modules.get(name);
+    module.is_some_and(|module| !module.enabled && ["ConfigMap", "a global hook"].contains(&module.enabled_by.as_str()))
+}
+
+/// One needs the other, be it by way of others.
+fn needs(modules: &BTreeMap<String, ModuleSpec>, one: &str, other: &str) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut ahead = vec![one];
+    while let Some(name) = ahead.pop() {
+        for need in modules.get(name).into_iter().flat_map(|module| &module.needs) {
+            if need == other {
+                return true;
+            }
+            if seen.insert(need) {
+                ahead.push(need);
+            }
+        }
+    }
+    false
+}

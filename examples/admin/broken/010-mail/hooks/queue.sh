@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+echo "configVersion: v1"
+echo "beforeHelm: soon"

@@ -1,0 +1,116 @@
+//! What a look at files brought up, and how it is shown. Never decides what follows from it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use addon_core::yaml;
+use serde::Serialize;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It has to be mended.
+    Error,
+    /// It works, or works once something else is there.
+    Warning,
+}
+
+/// One thing that somebody should know, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub path: PathBuf,
+    /// From 1, if it is about one line.
+    pub line: Option<usize>,
+    pub weight: Weight,
+    pub message: String,
+}
+
+/// The form in which findings are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line each, as compilers print them.
+    Text,
+    Json,
+    Yaml,
+}
+
+impl Finding {
+    pub(super) fn error(path: impl Into<PathBuf>, message: impl fmt::Display) -> Self {
+        Self {
+            path: path.into(),
+            line: None,
+            weight: Weight::Error,
+            message: message.to_string(),
+        }
+    }
+
+    pub(super) fn warning(path: impl Into<PathBuf>, message: impl fmt::Display) -> Self {
+        Self {
+            weight: Weight::Warning,
+            ..Self::error(path, message)
+        }
+    }
+
+    pub(super) fn at(self, line: usize) -> Self {
+        Self {
+            line: Some(line),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        if self.weight == Weight::Warning {
+            f.write_str(" warning:")?;
+        }
+        // What goes on in further lines belongs to the first.
+        write!(f, " {}", self.message.trim_end().replace('\n', "\n  "))
+    }
+}
+
+/// All findings, in their order.
+pub fn shown(findings: &[Finding], form: Form) -> String {
+    let document = || serde_json::to_value(findings).expect("findings are plain data");
+    match form {
+        Form::Text => findings
+            .iter()
+            .flat_map(|finding| [finding.to_string(), "\n".to_owned()])
+            .collect(),
+        Form::Json => format!("{}\n", document()),
+        Form::Yaml => yaml::to_string(&document()),
+    }
+}
+
+/// Whether one of them has to be mended.
+pub fn is_bad(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.weight == Weight::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_have_a_line_each_and_the_same_facts_as_documents() {
+        let findings = [
+            Finding::error("a/values.yaml", "is no YAML").at(3),
+            Finding::warning("a/lib", "odd\nvery odd"),
+        ];
+        assert_eq!(
+            shown(&findings, Form::Text),
+            "a/values.yaml:3: is no YAML\na/lib: warning: odd\n  very odd\n"
+        );
+        assert_eq!(
+            shown(&findings[..1], Form::Json),
+            "[{\"line\":3,\"message\":\"is no YAML\",\"path\":\"a/values.yaml\",\"weight\":\"error\"}]\n"
+        );
+        assert!(shown(&findings, Form::Yaml).contains("weight: warning"));
+        assert!(is_bad(&findings) && !is_bad(&findings[1..]));
+    }
+}

@@ -1,0 +1,171 @@
+//! Looks at modules before anybody installs them: their files are read as the operator reads them, their hooks are asked
+//! for their configuration, their chart is rendered. Never talks to a cluster.
+
+mod rendered;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use addon_core::hook::config::HookKind;
+use addon_core::name::{HookId, Owner, parse_module_dir};
+use addon_core::yaml;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+use super::findings::Finding;
+use super::start::{self, StartError};
+use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
+use crate::jobs::hook;
+use crate::process::Spawner;
+use crate::report::Chain;
+use crate::settings::{CRD_FILTERS, Environment, MissingValues};
+
+/// A hook that is asked for its configuration has nothing else to do.
+const HOOK_DEADLINE: Duration = Duration::from_secs(30);
+/// What makes a directory a module, apart from its name.
+const PARTS: [&str; 7] = [
+    "Chart.yaml",
+    "templates",
+    "hooks",
+    "enabled",
+    "module.yaml",
+    "openapi",
+    "crds",
+];
+/// Directories of a module whose files are YAML.
+const YAML_DIRS: [&str; 2] = ["openapi", "crds"];
+
+/// Why nothing could be looked at.
+#[derive(Debug, Error)]
+pub enum LintError {
+    #[error("cannot look at {}", dir.display())]
+    Dir { dir: PathBuf, source: std::io::Error },
+    #[error("cannot start")]
+    Start(#[source] StartError),
+}
+
+/// All that is wrong with a module, or with all modules of a directory.
+pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintError> {
+    let failed = |source| LintError::Dir {
+        dir: dir.to_owned(),
+        source,
+    };
+    let place = fs_err::canonicalize(dir).map_err(failed)?;
+    let one = is_module(&place).then_some(place.as_path());
+    let parent = one.and_then(Path::parent).unwrap_or(&place);
+    let tmp = tempfile::tempdir().map_err(failed)?;
+    let found = disk::read(&Layout {
+        modules_dirs: vec![parent.to_owned()],
+        // There are none to be looked at here.
+        global_hooks_dir: tmp.path().to_owned(),
+        unnumbered_order: 1,
+        missing_values: MissingValues::NoValues,
+        crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),
+    });
+    let is_meant = |path: &Path| one.is_none_or(|one| path.starts_with(one) || path == parent.join("values.yaml"));
+    let problems = found.problems.iter().filter(|problem| is_meant(&problem.path));
+    let mut findings: Vec<Finding> = problems.map(told).collect();
+    let runtime = start::runtime().map_err(LintError::Start)?;
+    let spawner = Spawner::new().map_err(|error| LintError::Start(StartError::Spawner(error)))?;
+    let linter = Linter {
+        found: &found,
+        environment,
+        spawner,
+        tmp: tmp.path(),
+    };
+    for module in found.modules.iter().filter(|module| is_meant(&module.path)) {
+        findings.extend(module.faults.iter().map(told));
+        findings.extend(yaml_files(&module.path));
+        findings.extend(runtime.block_on(linter.hooks(module)));
+        // What is wrong with the files, helm would only say again.
+        if !module.is_broken() {
+            findings.extend(runtime.block_on(linter.chart(module)));
+        }
+    }
+    for finding in &mut findings {
+        // As it was typed, so that an editor finds it.
+        if let Ok(rest) = finding.path.strip_prefix(&place) {
+            finding.path = dir.join(rest);
+        }
+    }
+    Ok(findings)
+}
+
+fn is_module(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| name.to_str());
+    let is_named = name.is_some_and(|name| parse_module_dir(name, 1).is_ok());
+    is_named && PARTS.iter().any(|part| dir.join(part).exists())
+}
+
+fn told(problem: &Problem) -> Finding {
+    let message = Chain(&problem.fault);
+    let finding = match problem.severity {
+        Severity::Warning => Finding::warning(&problem.path, message),
+        Severity::Gap | Severity::Fatal => Finding::error(&problem.path, message),
+    };
+    match &problem.fault {
+        Fault::NotYaml(error) => finding.at(error.line),
+        _ => finding,
+    }
+}
+
+/// Files that have to be YAML whatever is in them.
+fn yaml_files(module: &Path) -> Vec<Finding> {
+    let files = YAML_DIRS.iter().flat_map(|dir| {
+        let walk = WalkDir::new(module.join(dir)).sort_by_file_name().into_iter();
+        walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_file())
+    });
+    let yaml = files.filter(|entry| {
+        entry
+            .path()
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml")
+    });
+    let judged = yaml.filter_map(|entry| {
+        let path = entry.path();
+        match fs_err::read_to_string(path) {
+            Ok(text) => {
+                let error = yaml::documents_v2(&text).err()?;
+                Some(Finding::error(path, &error.message).at(error.line))
+            }
+            Err(error) => Some(Finding::error(path, Chain(&error))),
+        }
+    });
+    judged.collect()
+}
+
+/// What all modules are looked at with.
+struct Linter<'a> {
+    found: &'a Found,
+    environment: &'a Environment,
+    spawner: Spawner,
+    tmp: &'a Path,
+}
+
+impl Linter<'_> {
+    /// Every hook is run with `--config`.
+    async fn hooks(&self, module: &FoundModule) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for file in &module.hooks {
+            let id = HookId {
+                owner: Owner::Module(module.name.clone()),
+                name: file.name.clone(),
+            };
+            let environment: Vec<(OsString, OsString)> = self.environment.inherited();
+            let spawn = hook::spawn_of(&file.path, Some(&module.path), environment, HOOK_DEADLINE);
+            let answered = hook::asked(
+                &self.spawner,
+                spawn,
+                (&id, HookKind::from(&id.owner)),
+                &CancellationToken::new(),
+            )
+            .await;
+            if let Err(failure) = answered {
+                findings.push(Finding::error(&file.path, failure));
+            }
+        }
+        findings
+    }
+}

@@ -1,0 +1,88 @@
+//! Commands that look at files and tell what is wrong with them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Caller, CommandError, Output, print};
+use crate::app::findings::{self, Finding, Form};
+use crate::app::{check, lint};
+
+/// Where modules are, if nobody says.
+const MODULES_DIR: &str = "modules";
+const STDIN: &str = "-";
+
+/// `config check`.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// A manifest of the ConfigMap, or its data alone; - for standard input
+    file: PathBuf,
+    /// Directories with modules, joined by colons, to find names of modules that are not there [default: modules, if it
+    /// is there]
+    #[arg(long, value_name = "DIRS")]
+    modules_dir: Option<String>,
+    /// How to print what is found
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+/// `module lint`.
+#[derive(Debug, Args)]
+pub(super) struct Lint {
+    /// A module, or a directory of modules
+    dir: PathBuf,
+}
+
+impl Check {
+    pub(super) fn run(&self) -> Result<(), CommandError> {
+        let Self {
+            file,
+            modules_dir,
+            output,
+        } = self;
+        let text = read(file).map_err(|source| CommandError::Read {
+            file: file.clone(),
+            source,
+        })?;
+        let dirs = match modules_dir {
+            Some(dirs) => dirs.split(':').map(PathBuf::from).collect(),
+            None => [PathBuf::from(MODULES_DIR)]
+                .into_iter()
+                .filter(|dir| dir.is_dir())
+                .collect::<Vec<_>>(),
+        };
+        tell(&check::check(file, &text, &dirs), *output)
+    }
+}
+
+fn read(file: &Path) -> std::io::Result<String> {
+    if file != Path::new(STDIN) {
+        return fs_err::read_to_string(file);
+    }
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+impl Lint {
+    pub(super) fn run(&self, caller: &Caller<'_>, output: Option<Output>) -> Result<(), CommandError> {
+        let findings = lint::lint(&self.dir, caller.environment)?;
+        tell(&findings, output.unwrap_or(Output::Text))
+    }
+}
+
+/// Prints what was found; something that has to be mended is a failure of the command.
+fn tell(found: &[Finding], output: Output) -> Result<(), CommandError> {
+    let form = match output {
+        Output::Text | Output::Wide => Form::Text,
+        Output::Json => Form::Json,
+        Output::Yaml => Form::Yaml,
+    };
+    print(&findings::shown(found, form))?;
+    if findings::is_bad(found) {
+        Err(CommandError::Found)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,316 @@
+//! Where modules stand: all of them as a table, one of them in full, or only what holds it up.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::super::CommandError;
+use super::super::paint::{Paint, Tone};
+use super::super::socket::Socket;
+use super::super::table::Table;
+
+/// A module as the socket reports it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::cli) struct Status {
+    pub(in crate::cli) name: String,
+    pub(super) order: u32,
+    pub(in crate::cli) enabled: bool,
+    pub(super) enabled_by: String,
+    pub(super) state: String,
+    pub(super) waits_for: String,
+    pub(super) error: Option<String>,
+    pub(super) failures: u32,
+    pub(in crate::cli) depends_on: Vec<String>,
+    pub(super) failing: Vec<Failing>,
+    pub(super) after: Vec<String>,
+    pub(super) config_problems: Vec<String>,
+    pub(super) version: Option<String>,
+    pub(super) release: Option<Release>,
+}
+
+/// A task that is tried again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::cli) struct Failing {
+    pub(super) queue: String,
+    pub(super) task: String,
+    pub(super) hook: String,
+    pub(super) failures: u32,
+    pub(super) error: String,
+    pub(super) retry_in: Option<u64>,
+}
+
+/// The deployed revision.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::cli) struct Release {
+    pub(super) revision: u32,
+    pub(super) deployed: i64,
+}
+
+/// All modules by order and name.
+pub(in crate::cli) fn read(socket: &Socket) -> Result<Vec<Status>, CommandError> {
+    Ok(socket.read("/module/status.json?releases=true")?)
+}
+
+/// The module of that name.
+pub(in crate::cli) fn find<'a>(modules: &'a [Status], name: &str) -> Result<&'a Status, CommandError> {
+    let missing = || CommandError::NoSuchModule { name: name.to_owned() };
+    modules.iter().find(|status| status.name == name).ok_or_else(missing)
+}
+
+impl Status {
+    fn tone(&self) -> Tone {
+        if !self.enabled {
+            Tone::Faint
+        } else if self.error.is_some() || !self.failing.is_empty() || !self.config_problems.is_empty() {
+            Tone::Bad
+        } else if self.state == "Ready" {
+            Tone::Good
+        } else {
+            Tone::Waiting
+        }
+    }
+
+    /// In a line: what it waits for, or else what fails beside it.
+    fn trouble(&self) -> String {
+        let beside = self.failing.first().map(Failing::line);
+        let text = match beside {
+            Some(beside) if self.waits_for.is_empty() => beside,
+            Some(_) | None => self.waits_for.clone(),
+        };
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+}
+
+impl Failing {
+    fn line(&self) -> String {
+        let Self {
+            queue,
+            task,
+            hook,
+            failures,
+            error: _,
+            retry_in,
+        } = self;
+        let who = if hook.is_empty() {
+            task.clone()
+        } else {
+            format!("{task} of hook '{hook}'")
+        };
+        let retry = retry_in.map_or_else(|| "under way".to_owned(), |seconds| format!("in {seconds}s"));
+        format!("{who} in queue '{queue}', failed {failures} times, next attempt {retry}")
+    }
+}
+
+impl Release {
+    fn age(&self, now: Timestamp) -> String {
+        let seconds = now.as_second().saturating_sub(self.deployed).max(0);
+        match seconds {
+            0..120 => format!("{seconds}s"),
+            120..7200 => format!("{}m", seconds / 60),
+            7200..172_800 => format!("{}h", seconds / 3600),
+            _ => format!("{}d", seconds / 86400),
+        }
+    }
+}
+
+/// One line a module.
+pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint) -> String {
+    if modules.is_empty() {
+        return "No modules.\n".to_owned();
+    }
+    let mut table = Table::new([
+        "NAME",
+        "ORDER",
+        "ENABLED",
+        "BY",
+        "STATE",
+        "VERSION",
+        "RELEASE",
+        "WAITS FOR",
+    ]);
+    for status in modules {
+        let plain = |text: &str| (Tone::Neutral, text.to_owned());
+        let release = status.release.as_ref();
+        let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
+        table.row([
+            plain(&status.name),
+            plain(&status.order.to_string()),
+            plain(if status.enabled { "yes" } else { "no" }),
+            plain(&status.enabled_by),
+            (status.tone(), status.state.clone()),
+            plain(status.version.as_deref().unwrap_or("-")),
+            plain(release.as_deref().unwrap_or("-")),
+            plain(&status.trouble()),
+        ]);
+    }
+    table.show(paint)
+}
+
+/// All that is known of a module.
+pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
+    let mut text = head(status, paint);
+    let _ = writeln!(text, "version: {}", status.version.as_deref().unwrap_or("none"));
+    let _ = match &status.release {
+        Some(release) => writeln!(
+            text,
+            "release: revision {}, deployed {} ago",
+            release.revision,
+            release.age(now)
+        ),
+        None => writeln!(text, "release: none"),
+    };
+    if !status.depends_on.is_empty() {
+        let _ = writeln!(text, "needs: {}", status.depends_on.join(", "));
+    }
+    text + &hindrances(status, paint)
+}
+
+/// Where a module stands and what it waits for, and the same of every module that it waits for.
+pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> String {
+    let held_up = hindrances(status, paint);
+    let mut text = head(status, paint);
+    text += if held_up.is_empty() {
+        "waits for: nothing\n"
+    } else {
+        &held_up
+    };
+    let mut told = BTreeSet::from([status.name.as_str()]);
+    let mut ahead: Vec<&str> = status.after.iter().map(String::as_str).collect();
+    while let Some(name) = ahead.pop() {
+        let Some(other) = modules
+            .iter()
+            .find(|other| other.name == name)
+            .filter(|_| told.insert(name))
+        else {
+            continue;
+        };
+        let _ = writeln!(text, "\n{}{}", head(other, paint), hindrances(other, paint).trim_end());
+        ahead.extend(other.after.iter().map(String::as_str));
+    }
+    text
+}
+
+fn head(status: &Status, paint: Paint) -> String {
+    let Status { name, order, .. } = status;
+    let enabled = if status.enabled { "yes" } else { "no" };
+    let state = paint.paint(status.tone(), &status.state);
+    let by = &status.enabled_by;
+    format!("module: {name}\norder: {order}\nenabled: {enabled}, by {by}\nstate: {state}\n")
+}
+
+fn hindrances(status: &Status, paint: Paint) -> String {
+    let mut text = String::new();
+    if !status.waits_for.is_empty() {
+        let _ = writeln!(text, "waits for: {}", status.waits_for);
+    }
+    // What is waited for often says already why.
+    if let Some(error) = status.error.as_ref().filter(|error| !status.waits_for.contains(*error)) {
+        let failures = status.failures;
+        let _ = writeln!(
+            text,
+            "last failure, {failures} in a row: {}",
+            paint.paint(Tone::Bad, error)
+        );
+    }
+    // The failure of the module's own run stands above.
+    for failing in status.failing.iter().filter(|failing| !failing.hook.is_empty()) {
+        let _ = writeln!(text, "failing: {}", failing.line());
+        let _ = writeln!(
+            text,
+            "  {}",
+            paint.paint(Tone::Bad, &failing.error.replace('\n', "\n  "))
+        );
+    }
+    for problem in &status.config_problems {
+        let _ = writeln!(
+            text,
+            "ConfigMap, the last good one is in force: {}",
+            paint.paint(Tone::Bad, problem)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(more: &Value) -> Status {
+        let mut all = json!({"name": "one", "order": 20, "enabled": true, "enabled_by": "KubeConfig", "state": "Releasing",
+            "waits_for": "", "error": null, "failures": 0, "depends_on": [], "failing": [], "after": [],
+            "config_problems": [], "version": null, "release": null});
+        let more = more.as_object().unwrap().clone();
+        all.as_object_mut().unwrap().extend(more);
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1000).unwrap()
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let modules = [
+            status(
+                &json!({"name": "a-long-name", "waits_for": "helm\nmore", "version": "0.1.0",
+                "release": {"revision": 3, "deployed": 400}}),
+            ),
+            status(&json!({"name": "b", "state": "Ready"})),
+        ];
+        let expected = "\
+NAME         ORDER  ENABLED  BY          STATE      VERSION  RELEASE     WAITS FOR
+a-long-name  20     yes      KubeConfig  Releasing  0.1.0    3, 10m ago  helm
+b            20     yes      KubeConfig  Ready      -        -
+";
+        assert_eq!(table(&modules, now(), Paint::Plain), expected);
+        let coloured = table(&modules, now(), Paint::Colours);
+        assert!(coloured.contains("  \u{1b}[32mReady\u{1b}[0m      -"), "{coloured}");
+    }
+
+    #[test]
+    fn why_tells_everything_that_holds_a_module_up() {
+        let failing = json!([{"queue": "side", "task": "ModuleHookRun", "hook": "hooks/a.sh", "failures": 2,
+            "error": "exit status 1", "retry_in": 5}]);
+        let problem = "bad yaml at key 'one'";
+        let one = status(
+            &json!({"waits_for": "the next try in 5s", "error": "no such chart", "failures": 3,
+            "failing": failing, "config_problems": [problem]}),
+        );
+        assert_eq!(
+            why(&[], &one, Paint::Plain),
+            "module: one\norder: 20\nenabled: yes, by KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
+             last failure, 3 in a row: no such chart\n\
+             failing: ModuleHookRun of hook 'hooks/a.sh' in queue 'side', failed 2 times, next attempt in 5s\n  \
+             exit status 1\nConfigMap, the last good one is in force: bad yaml at key 'one'\n"
+        );
+        assert!(why(&[], &status(&json!({})), Paint::Plain).ends_with("state: Releasing\nwaits for: nothing\n"));
+    }
+
+    #[test]
+    fn why_follows_the_modules_that_are_waited_for_once() {
+        let one = status(&json!({"waits_for": "modules before it: two", "after": ["two"]}));
+        let two = status(&json!({"name": "two", "waits_for": "helm", "after": ["one", "gone"]}));
+        let text = why(&[one.clone(), two], &one, Paint::Plain);
+        assert!(
+            text.ends_with(
+                "\n\nmodule: two\norder: 20\nenabled: yes, by KubeConfig\nstate: Releasing\nwaits for: helm\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn all_that_is_known_has_version_release_and_needs() {
+        let one =
+            status(&json!({"version": "0.1.0", "release": {"revision": 3, "deployed": 999}, "depends_on": ["a", "b"]}));
+        let text = full(&one, now(), Paint::Plain);
+        assert!(
+            text.ends_with("version: 0.1.0\nrelease: revision 3, deployed 1s ago\nneeds: a, b\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! `module enable` and `module disable`: the flag of a module, after a question.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use clap::Args;
+
+use super::module::status::{self, Status};
+use super::{Caller, CommandError, Target, print};
+use crate::app::switch::Plan;
+use crate::settings::StartArgs;
+
+/// Which module, and where its ConfigMap is.
+#[derive(Debug, Args)]
+pub(super) struct Switch {
+    /// Name of the module
+    module: String,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Namespace of the ConfigMap [env: ADDON_OPERATOR_NAMESPACE] [default: the kubeconfig's]
+    #[arg(long, help_heading = "Cluster")]
+    namespace: Option<String>,
+    /// Name of the ConfigMap [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    config_map: Option<String>,
+    /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    kube_config: Option<String>,
+    /// Context of the kubeconfig [env: KUBE_CONTEXT]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    kube_context: Option<String>,
+}
+
+/// Which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    On,
+    Off,
+}
+
+impl Switch {
+    pub(super) fn run(self, way: Way, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let needy = self.needy(target, caller)?;
+        let Self {
+            module,
+            yes,
+            namespace,
+            config_map,
+            kube_config,
+            kube_context,
+        } = self;
+        let mut args = StartArgs {
+            namespace,
+            config_map,
+            ..StartArgs::default()
+        };
+        args.shared.kube_config = kube_config;
+        args.shared.kube_context = kube_context;
+        let plan = Plan::new(&args, caller.environment, &module, way == Way::On)?;
+        if plan.is_done() {
+            return print(&format!("{} is '{}' already", plan.key(), plan.text()));
+        }
+        say(&describe(&plan))?;
+        if way == Way::Off && !needy.is_empty() {
+            say(&format!(
+                "Modules that need it wait from then on: {}\n",
+                needy.join(", ")
+            ))?;
+        }
+        if !yes {
+            ask()?;
+        }
+        plan.carry_out()?;
+        print(&format!("{} is '{}' now", plan.key(), plan.text()))
+    }
+}
+
+impl Switch {
+    /// The modules that run and need this one, if an operator is here to be asked. One that is here for another cluster
+    /// has nothing to say.
+    fn needy(&self, target: &Target, caller: &Caller<'_>) -> Result<Vec<String>, CommandError> {
+        if self.kube_config.is_some() || self.kube_context.is_some() {
+            return Ok(Vec::new());
+        }
+        let Ok(modules) = status::read(&target.socket(caller)?) else {
+            return Ok(Vec::new());
+        };
+        status::find(&modules, &self.module)?;
+        let needs_it = |other: &&Status| other.enabled && other.depends_on.contains(&self.module);
+        Ok(modules
+            .iter()
+            .filter(needs_it)
+            .map(|other| other.name.clone())
+            .collect())
+    }
+}
+
+/// What will be done, and what follows from it.
+fn describe(plan: &Plan) -> String {
+    let (key, current, text) = (plan.key(), plan.current(), plan.text());
+    let change = format!("{}\n  {key}: {current} -> '{text}'\n", plan.place());
+    let Some((revision, objects)) = &plan.release else {
+        return change;
+    };
+    let objects = objects.join("\n  ");
+    format!(
+        "{change}The module's delete hooks run, and its release is deleted with all that is in it (revision {revision}):\n  \
+         {objects}\n"
+    )
+}
+
+/// Talk goes to standard error.
+fn say(text: &str) -> Result<(), CommandError> {
+    write!(io::stderr(), "{text}").map_err(CommandError::Print)
+}
+
+/// Nobody is asked who cannot answer.
+fn ask() -> Result<(), CommandError> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return Err(CommandError::NobodyToAsk);
+    }
+    say("Go on? [y/N] ")?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer).map_err(CommandError::Print)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(CommandError::NotWanted),
+    }
+}

@@ -1,0 +1,63 @@
+//! Shows something again and again, on a screen of its own, until Ctrl-C.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
+
+use super::{CommandError, print};
+use crate::settings::duration;
+
+/// What a terminal takes for the order to change its screen, or to clear it and go to its top.
+const OTHER_SCREEN: &str = "\u{1b}[?1049h";
+const FIRST_SCREEN: &str = "\u{1b}[?1049l";
+const TOP: &str = "\u{1b}[H\u{1b}[2J";
+
+/// Whether to look once or again and again.
+#[derive(Debug, Args)]
+pub(super) struct Watching {
+    /// Show it again and again, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+    /// How long to wait in between
+    #[arg(short = 't', long = "watchInterval", value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    watch_interval: Duration,
+}
+
+fn interval(text: &str) -> Result<Duration, &'static str> {
+    let read = duration::parse(text).filter(|read| !read.is_zero());
+    read.ok_or("should be a duration above zero such as 1s or 500ms")
+}
+
+impl Watching {
+    /// Prints what `look` sees. Watching ends with Ctrl-C, or when there is nothing to see any more; either way the
+    /// terminal is as it was.
+    pub(super) fn print(&self, look: impl Fn() -> Result<String, CommandError>) -> Result<(), CommandError> {
+        if !self.watch {
+            return print(&look()?);
+        }
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(CommandError::Watch)?;
+        let mut interrupt = {
+            let _runtime = runtime.enter();
+            signal(SignalKind::interrupt()).map_err(CommandError::Watch)?
+        };
+        let mut show = || {
+            loop {
+                print(&format!("{TOP}{:.0}\n{}", Timestamp::now(), look()?))?;
+                if runtime.block_on(async { timeout(self.watch_interval, interrupt.recv()).await.is_ok() }) {
+                    return Ok(());
+                }
+            }
+        };
+        print(OTHER_SCREEN)?;
+        let outcome = show();
+        print(FIRST_SCREEN)?;
+        outcome
+    }
+}

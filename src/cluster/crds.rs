@@ -1,0 +1,218 @@
+//! CRDs of modules: created, brought up to date, and waited for. Never deleted, and never written to when nothing differs.
+//!
+//! Who converts the versions of a CRD is not the manifest's business once the CRD is there, and neither are labels and
+//! annotations that the manifest does not name.
+
+mod difference;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::time::timeout;
+
+use self::difference::difference;
+use super::Cluster;
+use super::error::{Attempt, RequestError};
+
+const RESOURCE: &str = "customresourcedefinitions";
+
+/// Once its names are accepted the API server needs a moment, and no more.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(15);
+
+/// What had to be done for a CRD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ensured {
+    Created,
+    Updated,
+    /// Nothing, not even a write.
+    Unchanged,
+}
+
+/// Why a CRD cannot be used.
+#[derive(Debug, Error)]
+pub enum CrdError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("CRD '{name}' is no object that could be created")]
+    Malformed { name: String, source: serde_json::Error },
+    #[error("cannot watch CRD '{name}'")]
+    Watch {
+        name: String,
+        source: Box<kube::runtime::wait::Error>,
+    },
+    #[error("CRD '{name}' was deleted by somebody before it could be used")]
+    Gone { name: String },
+    #[error("the API server does not accept the names of CRD '{name}': {message}")]
+    NamesRefused { name: String, message: String },
+    #[error("CRD '{name}' is not established after {waited:?}: {message}")]
+    NotEstablished {
+        name: String,
+        waited: Duration,
+        message: String,
+    },
+}
+
+impl From<CrdError> for Failure {
+    fn from(error: CrdError) -> Self {
+        let class = match error {
+            CrdError::Request(error) => return error.into(),
+            CrdError::Malformed { .. } => Class::Invalid,
+            CrdError::NamesRefused { .. } => Class::Refused,
+            CrdError::Watch { .. } | CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
+        };
+        Self::new(class, crate::report::Chain(&error).to_string())
+    }
+}
+
+impl Cluster {
+    /// Makes the CRD what the manifest says, with these labels on top. Whether it can be used is another question.
+    pub async fn ensure_crd(
+        &self,
+        name: &str,
+        manifest: &Value,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Ensured, CrdError> {
+        let api = self.crds();
+        let found = self.ask(self.about_crd("get", name), api.get_opt(name)).await?;
+        let mut wanted = manifest.clone();
+        for (label, value) in labels {
+            wanted["metadata"]["labels"][label] = json!(value);
+        }
+        let Some(found) = found else {
+            let object = serde_json::from_value(wanted).map_err(|source| CrdError::Malformed {
+                name: name.to_owned(),
+                source,
+            })?;
+            let params = PostParams::default();
+            self.ask(self.about_crd("create", name), api.create(&params, &object))
+                .await?;
+            return Ok(Ensured::Created);
+        };
+        let Some(patch) = difference(&wanted, &found) else {
+            return Ok(Ensured::Unchanged);
+        };
+        self.forget_versions(&wanted, &found, name).await?;
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let request = api.patch(name, &params, &patch);
+        let patched = self.ask(self.about_crd("patch", name), request).await?;
+        // What the API server drops or fills in is no change.
+        let is_same = patched.metadata.resource_version == found.metadata.resource_version;
+        Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
+    }
+
+    /// A version can go only when nothing counts as stored in it any more.
+    async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), RequestError> {
+        let stored = found.data["status"]["storedVersions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let versions = wanted["spec"]["versions"].as_array().cloned().unwrap_or_default();
+        let is_kept = |stored: &&Value| versions.iter().any(|version| version["name"] == **stored);
+        let kept: Vec<&Value> = stored.iter().filter(is_kept).collect();
+        // Of a CRD that would lose all of them the API server says what is missing.
+        if kept.len() == stored.len() || kept.is_empty() {
+            return Ok(());
+        }
+        let seen = &found.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": seen}, "status": {"storedVersions": kept}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let api = self.crds();
+        let attempt = Attempt {
+            resource: format!("{RESOURCE}/status"),
+            ..self.about_crd("patch", name)
+        };
+        self.ask(attempt, api.patch_status(name, &params, &patch)).await?;
+        Ok(())
+    }
+
+    /// Waits until the API server serves what the CRD describes.
+    pub async fn await_crd(&self, name: &str) -> Result<(), CrdError> {
+        let decided = |found: Option<&DynamicObject>| {
+            found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some())
+        };
+        let waited = timeout(ESTABLISHED_WITHIN, await_condition(self.crds(), name, decided)).await;
+        let found = match waited {
+            Ok(Ok(found)) => found,
+            Ok(Err(source)) => {
+                return Err(CrdError::Watch {
+                    name: name.to_owned(),
+                    source: Box::new(source),
+                });
+            }
+            Err(_) => self.ask(self.about_crd("get", name), self.crds().get_opt(name)).await?,
+        };
+        let name = name.to_owned();
+        let Some(crd) = found else {
+            return Err(CrdError::Gone { name });
+        };
+        if is_true(&crd, "Established") {
+            return Ok(());
+        }
+        Err(match refusal(&crd) {
+            Some(message) => CrdError::NamesRefused { name, message },
+            None => CrdError::NotEstablished {
+                name,
+                waited: ESTABLISHED_WITHIN,
+                message: conditions(&crd),
+            },
+        })
+    }
+
+    fn crds(&self) -> Api<DynamicObject> {
+        let kind = ApiResource {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            plural: RESOURCE.to_owned(),
+        };
+        Api::all_with(self.client.clone(), &kind)
+    }
+
+    fn about_crd(&self, verb: &'static str, name: &str) -> Attempt {
+        Attempt {
+            namespace: None,
+            ..self.attempt(verb, RESOURCE, name)
+        }
+    }
+}
+
+fn condition<'a>(crd: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
+    let all = crd.data["status"]["conditions"].as_array()?;
+    all.iter().find(|condition| condition["type"] == kind)
+}
+
+fn is_true(crd: &DynamicObject, kind: &str) -> bool {
+    condition(crd, kind).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Why the names are not accepted, if somebody has said so.
+fn refusal(crd: &DynamicObject) -> Option<String> {
+    let accepted = condition(crd, "NamesAccepted").filter(|condition| condition["status"] == "False")?;
+    Some(accepted["message"].as_str().unwrap_or("it does not say why").to_owned())
+}
+
+fn conditions(crd: &DynamicObject) -> String {
+    let all = crd.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let text = |key: &str, condition: &Value| condition[key].as_str().unwrap_or_default().to_owned();
+    let told = all.iter().map(|one| {
+        format!(
+            "{} is {}: {}",
+            text("type", one),
+            text("status", one),
+            text("message", one)
+        )
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() {
+        "nobody looks after it".to_owned()
+    } else {
+        told.join("; ")
+    }
+}

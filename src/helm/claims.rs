@@ -1,0 +1,250 @@
+//! Which release an object belongs to. Two modules that render one object would take it from each other for ever, so
+//! the second is refused before helm applies anything.
+//!
+//! Who renders is known only inside of a helm call, and two may run at once: so it is our post-renderer that claims, in
+//! a file which the operator and all post-renderers share under a lock. Must never outlive the process that began it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use addon_core::failure::{Class, Failure};
+use fs_err::OpenOptions;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An object, told apart from all others of the cluster whatever version of its kind a manifest names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Object(String);
+
+impl Object {
+    /// The object of these names; those that name no namespace belong to that of the releases.
+    pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self(format!("{kind}.{group}/{namespace}/{name}"))
+    }
+
+    /// The object of a manifest; nothing if that is none, which is helm's to say.
+    pub fn of(manifest: &Value, namespace: &str) -> Option<Self> {
+        let metadata = manifest.get("metadata")?;
+        let own = metadata.get("namespace").and_then(Value::as_str);
+        Some(Self::new(
+            manifest.get("apiVersion")?.as_str()?,
+            manifest.get("kind")?.as_str()?,
+            own.filter(|own| !own.is_empty()).unwrap_or(namespace),
+            metadata.get("name")?.as_str()?,
+        ))
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.0.splitn(3, '/');
+        let kind = parts.next().unwrap_or_default().trim_end_matches('.');
+        let (namespace, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        write!(f, "{kind} '{name}' of namespace '{namespace}'")
+    }
+}
+
+/// Somebody else was first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What both render.
+    pub object: Object,
+    /// To whom it belongs.
+    pub owner: String,
+}
+
+impl Refusal {
+    /// What the module that came second is told.
+    pub fn failure(&self, release: &str) -> Failure {
+        let Self { object, owner } = self;
+        let report = format!("module '{release}' renders {object}, which belongs to module '{owner}'");
+        Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
+    }
+}
+
+/// What the file holds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Ledger {
+    /// The release of each object.
+    owners: BTreeMap<Object, String>,
+    /// The last refusal of a release, until somebody asks.
+    refusals: BTreeMap<String, Refusal>,
+}
+
+/// The file. Clones and post-renderers share it.
+#[derive(Debug, Clone)]
+pub struct Claims {
+    path: PathBuf,
+}
+
+impl Claims {
+    /// The claims in this file, which need not be there.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins anew with what the releases of the cluster consist of.
+    pub fn begin(&self, releases: &BTreeMap<String, BTreeSet<Object>>) -> io::Result<()> {
+        self.change(|ledger| {
+            *ledger = Ledger::default();
+            for (release, objects) in releases {
+                for object in objects {
+                    ledger.owners.entry(object.clone()).or_insert_with(|| release.clone());
+                }
+            }
+        })
+    }
+
+    /// Claims the objects for a release, all or, with the refusal noted, none.
+    pub fn claim(&self, release: &str, objects: &BTreeSet<Object>) -> io::Result<Result<(), Refusal>> {
+        self.change(|ledger| {
+            let taken = objects.iter().find_map(|object| {
+                let owner = ledger.owners.get(object).filter(|owner| *owner != release)?;
+                Some(Refusal {
+                    object: object.clone(),
+                    owner: owner.clone(),
+                })
+            });
+            if let Some(refusal) = taken {
+                ledger.refusals.insert(release.to_owned(), refusal.clone());
+                return Err(refusal);
+            }
+            let claimed = objects.iter().map(|object| (object.clone(), release.to_owned()));
+            ledger.owners.extend(claimed);
+            Ok(())
+        })
+    }
+
+    /// A release consists of these and nothing else; nothing at all if it is gone.
+    pub fn settle(&self, release: &str, objects: &BTreeSet<Object>) -> io::Result<()> {
+        self.change(|ledger| {
+            ledger
+                .owners
+                .retain(|object, owner| owner != release || objects.contains(object));
+            for object in objects {
+                let owner = ledger.owners.entry(object.clone());
+                owner.or_insert_with(|| release.to_owned());
+            }
+        })
+    }
+
+    /// Why the release was refused, if that is why its helm call failed.
+    pub fn take_refusal(&self, release: &str) -> io::Result<Option<Refusal>> {
+        self.change(|ledger| ledger.refusals.remove(release))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> io::Result<T> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&self.path)?;
+        file.file().lock()?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // A helm that was killed may have taken its post-renderer along in the middle of a write. What is lost is only
+        // that something is refused, until the releases concerned are made again or listed at the next start.
+        let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
+        let outcome = change(&mut ledger);
+        let changed = serde_json::to_string(&ledger)?;
+        if changed != text {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(changed.as_bytes())?;
+        }
+        // Closing the file ends the lock.
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn objects(names: &[&str]) -> BTreeSet<Object> {
+        let object = |name: &&str| Object::new("v1", "ConfigMap", "ns", name);
+        names.iter().map(object).collect()
+    }
+
+    fn claims() -> (tempfile::TempDir, Claims) {
+        let dir = tempfile::tempdir().unwrap();
+        let claims = Claims::at(dir.path().join("claims.json"));
+        (dir, claims)
+    }
+
+    #[test]
+    fn the_second_is_refused_by_name_and_gets_nothing() {
+        let (_dir, claims) = claims();
+        assert_eq!(claims.claim("a", &objects(&["x", "y"])).unwrap(), Ok(()));
+        assert_eq!(claims.claim("a", &objects(&["x"])).unwrap(), Ok(()));
+        let refusal = claims.claim("b", &objects(&["own", "y"])).unwrap().unwrap_err();
+        assert_eq!(
+            refusal.failure("b").report,
+            "module 'b' renders ConfigMap 'y' of namespace 'ns', which belongs to module 'a'"
+        );
+        assert_eq!(claims.take_refusal("b").unwrap(), Some(refusal));
+        assert_eq!(claims.take_refusal("b").unwrap(), None);
+        assert_eq!(claims.claim("c", &objects(&["own"])).unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn what_a_release_gives_up_is_free() {
+        let (_dir, claims) = claims();
+        let releases = BTreeMap::from([("a".to_owned(), objects(&["x", "y"]))]);
+        claims.begin(&releases).unwrap();
+        claims.settle("a", &objects(&["x"])).unwrap();
+        assert_eq!(claims.claim("b", &objects(&["y"])).unwrap(), Ok(()));
+        assert!(claims.claim("b", &objects(&["x"])).unwrap().is_err());
+        claims.settle("a", &BTreeSet::new()).unwrap();
+        assert_eq!(claims.claim("b", &objects(&["x"])).unwrap(), Ok(()));
+        claims.begin(&BTreeMap::new()).unwrap();
+        assert_eq!(claims.claim("a", &objects(&["x", "y"])).unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn a_file_that_was_left_in_the_middle_of_a_write_stops_nobody() {
+        let (_dir, claims) = claims();
+        fs_err::write(claims.path(), "{\"owners\": {\"x").unwrap();
+        assert_eq!(claims.claim("a", &objects(&["x"])).unwrap(), Ok(()));
+        assert!(claims.claim("b", &objects(&["x"])).unwrap().is_err());
+    }
+
+    #[test]
+    fn of_many_at_once_exactly_one_gets_an_object() {
+        let (_dir, claims) = claims();
+        let one = objects(&["x"]);
+        let got: Vec<bool> = std::thread::scope(|scope| {
+            let claim = |at: usize| {
+                let (claims, one) = (&claims, &one);
+                scope.spawn(move || claims.claim(&format!("r{at}"), one).unwrap().is_ok())
+            };
+            let threads: Vec<_> = (0..8).map(claim).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(got.iter().filter(|got| **got).count(), 1);
+    }
+
+    #[test]
+    fn an_object_is_the_same_in_every_version_and_with_its_namespace_said_or_not() {
+        let of = |manifest: Value| Object::of(&manifest, "ns");
+        let plain = of(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}));
+        let other = of(
+            json!({"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "ns"}}),
+        );
+        assert!(plain.is_some());
+        assert_eq!(plain, other);
+        let core = of(json!({"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "x"}}));
+        assert_ne!(plain, core);
+        assert_eq!(of(json!({"kind": "Deployment"})), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Puts the CRDs of modules into the cluster. What fails is told per module, with the file and the document; whatever else
+//! there is goes on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use futures::future::join_all;
+use tokio::task::spawn_blocking;
+use tracing::info;
+
+use super::Tools;
+use crate::cluster::crds::Ensured;
+use crate::disk::crds::{self, Crd};
+use crate::report::Chain;
+
+/// The modules for which it did not work, with the reason.
+pub(super) async fn ensure(tools: &Tools, modules: &[ModuleName]) -> Result<BTreeMap<ModuleName, Failure>, Failure> {
+    let ensured = modules.iter().map(|module| Box::pin(of_module(tools, module)));
+    let failures = join_all(ensured).await.into_iter().zip(modules);
+    let failed = failures.filter_map(|(outcome, module)| Some((module.clone(), outcome.err()?)));
+    Ok(failed.collect())
+}
+
+/// A CRD with the place where it was found.
+struct Found {
+    place: String,
+    crd: Crd,
+}
+
+async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let files = catalogue.module(module)?;
+    let (found, mut failures) = read(&files.dir, files.crds.clone()).await?;
+    let labels = &tools.helm()?.options().labels;
+    let mut there = Vec::new();
+    let mut changed = false;
+    // One after the other: two documents may be about one CRD.
+    for Found { place, crd } in found {
+        match tools.cluster.ensure_crd(&crd.name, &crd.manifest, labels).await {
+            Ok(ensured) => {
+                tell(module, &crd.name, ensured);
+                changed |= ensured != Ensured::Unchanged;
+                there.push((place, crd.name));
+            }
+            Err(error) => failures.push(Failure::from(error).within(place)),
+        }
+    }
+    let awaited = there.into_iter().map(async |(place, name)| {
+        let established = tools.cluster.await_crd(&name).await;
+        established.map_err(|error| Failure::from(error).within(place))
+    });
+    failures.extend(join_all(awaited).await.into_iter().filter_map(Result::err));
+    if changed {
+        tools.cluster.forget_apis().await;
+    }
+    match join(&failures) {
+        None => Ok(()),
+        Some(failure) => Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'"))),
+    }
+}
+
+/// All CRDs of the files that can be used, and what is wrong with the others.
+async fn read(module: &Path, files: Vec<PathBuf>) -> Result<(Vec<Found>, Vec<Failure>), Failure> {
+    let dir = module.to_owned();
+    let reading = spawn_blocking(move || {
+        let (mut found, mut failures) = (Vec::new(), Vec::new());
+        for file in files {
+            let shown = file.strip_prefix(&dir).unwrap_or(&file).display().to_string();
+            match crds::read(&file) {
+                Ok(crds) => found.extend(crds.into_iter().map(|crd| Found {
+                    place: format!("{shown}, document {}", crd.document),
+                    crd,
+                })),
+                Err(error) => failures.push(Failure::new(Class::Invalid, format!("{shown}: {}", Chain(&error)))),
+            }
+        }
+        (found, failures)
+    });
+    reading
+        .await
+        .map_err(|_| Failure::defect("the reading of CRDs panicked"))
+}
+
+fn tell(module: &ModuleName, crd: &str, ensured: Ensured) {
+    let module = module.as_str();
+    match ensured {
+        Ensured::Created => info!(module, crd, "CRD is created"),
+        Ensured::Updated => info!(module, crd, "CRD is brought up to date"),
+        Ensured::Unchanged => {}
+    }
+}
+
+/// Several failures as one, of the class of the first.
+fn join(failures: &[Failure]) -> Option<Failure> {
+    let class = failures.first()?.class;
+    let reports: Vec<_> = failures.iter().map(|failure| failure.report.as_str()).collect();
+    let mut joined = Failure::new(class, reports.join("; "));
+    for hint in failures.iter().flat_map(|failure| &failure.hints) {
+        if !joined.hints.contains(hint) {
+            joined = joined.hint(hint.clone());
+        }
+    }
+    Some(joined)
+}

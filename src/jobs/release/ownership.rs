@@ -1,0 +1,68 @@
+//! To which release objects belong: the jobs' side of the claims that our post-renderer makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use addon_core::failure::{Class, Failure};
+
+use crate::cluster::drift::ObjectKey;
+use crate::cluster::releases::Revision;
+use crate::helm::HelmError;
+use crate::helm::claims::{Claims, Object};
+use crate::jobs::Tools;
+
+/// Begins with what our releases in the cluster consist of, as far as they are marked with it.
+pub(super) async fn begin(tools: &Tools, ours: impl Iterator<Item = &Revision>) -> Result<(), Failure> {
+    let namespace = tools.cluster.namespace();
+    let marked = ours.filter_map(|revision| {
+        let keys: BTreeSet<ObjectKey> = serde_json::from_str(revision.objects.as_deref()?).ok()?;
+        Some((revision.release.clone(), objects(&keys, namespace)))
+    });
+    let releases: BTreeMap<_, _> = marked.collect();
+    with_claims(tools, move |claims| claims.begin(&releases)).await
+}
+
+/// The release consists of these objects; of none if it is gone.
+pub(super) async fn settle(tools: &Tools, release: &str, keys: &BTreeSet<ObjectKey>) -> Result<(), Failure> {
+    let objects = objects(keys, tools.cluster.namespace());
+    let release = release.to_owned();
+    with_claims(tools, move |claims| claims.settle(&release, &objects)).await
+}
+
+/// Why helm failed: because of another release, or for a reason of its own.
+pub(super) async fn explain(tools: &Tools, release: &str, error: HelmError) -> Failure {
+    let name = release.to_owned();
+    let Ok(Some(refusal)) = with_claims(tools, move |claims| claims.take_refusal(&name)).await else {
+        return error.into();
+    };
+    // Who claimed it may have failed before anything of it was there; then the next try succeeds.
+    if let Ok(None) = tools.cluster.newest_revision(&refusal.owner).await {
+        // Left as it is, it is looked at again with the next refusal.
+        let _ = settle(tools, &refusal.owner, &BTreeSet::new()).await;
+    }
+    refusal.failure(release)
+}
+
+fn objects(keys: &BTreeSet<ObjectKey>, namespace: &str) -> BTreeSet<Object> {
+    let object = |key: &ObjectKey| {
+        let namespace = key.namespace.as_deref().unwrap_or(namespace);
+        Object::new(&key.api_version, &key.kind, namespace, &key.name)
+    };
+    keys.iter().map(object).collect()
+}
+
+async fn with_claims<T: Send + 'static>(
+    tools: &Tools,
+    change: impl FnOnce(&Claims) -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let claims = tools.helm()?.claims().clone();
+    tokio::task::spawn_blocking(move || change(&claims))
+        .await
+        .map_err(|error| Failure::new(Class::Defect, format!("cannot claim objects: {error}")))?
+        .map_err(|error| {
+            Failure::new(
+                Class::Unavailable,
+                format!("cannot note whose objects are whose: {error}"),
+            )
+        })
+}

@@ -1,0 +1,228 @@
+//! The page about commands: each command on it is run beside an operator with the modules of `examples/admin`, on a real
+//! API server, and what it prints is what stands there. `UPDATE=1 cargo test --test admin_book` renews the page.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use addon_operator::app::switch::Plan;
+use addon_operator::settings::{Environment, StartArgs};
+use regex::Regex;
+use tempfile::TempDir;
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
+use testbed::wait::wait_until;
+
+const PAGE: &str = "docs/admin.md";
+const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A namespace with the ConfigMap of the examples, and a folder in which the operator and the commands run.
+struct Stage {
+    namespace: Namespace<'static>,
+    folder: TempDir,
+}
+
+impl Stage {
+    fn build() -> Self {
+        let plane = testbed::shared::plane();
+        let namespace = plane.namespace("admin").unwrap();
+        // In the folder of the control plane, which is swept even after a kill.
+        let folder = tempfile::Builder::new()
+            .prefix("admin-")
+            .tempdir_in(plane.folder())
+            .unwrap();
+        let examples = root().join("examples/admin");
+        for entry in fs_err::read_dir(&examples).unwrap() {
+            let entry = entry.unwrap();
+            symlink(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        fs_err::create_dir(folder.path().join("bin")).unwrap();
+        symlink(OPERATOR, folder.path().join("bin/addon-operator")).unwrap();
+        let config_map = examples.join("config-map.yaml");
+        let apply = [OsString::from("apply"), "--filename".into(), config_map.into()];
+        namespace.kubectl(apply).unwrap();
+        Self { namespace, folder }
+    }
+
+    fn environment(&self) -> BTreeMap<&'static str, OsString> {
+        let plane = self.namespace.plane();
+        let own = |name: &str| -> PathBuf { self.folder.path().join(name) };
+        let path = [own("bin"), plane.programs(), "/usr/bin".into(), "/bin".into()];
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        BTreeMap::from([
+            ("PATH", std::env::join_paths(path).unwrap()),
+            ("HOME", own("home").into()),
+            ("KUBECONFIG", self.namespace.kubeconfig(User::Admin).into()),
+            ("HELM_BIN", plane.program(Part::Helm3).into()),
+            ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
+            ("ADDON_OPERATOR_TMP_DIR", own("tmp").into()),
+            ("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1".into()),
+            ("ADDON_OPERATOR_LISTEN_PORT", port.to_string().into()),
+            ("DEBUG_UNIX_SOCKET", own("debug.socket").into()),
+        ])
+    }
+
+    fn start(&self) -> Bound {
+        let log = self.folder.path().join("operator.log");
+        self.namespace.show_on_panic("operator", &log);
+        let output = fs_err::File::create(&log).unwrap().into_parts().0;
+        let mut command = process::command(OPERATOR);
+        command
+            .arg("start")
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(self.environment());
+        command.stdout(output.try_clone().unwrap()).stderr(output);
+        Bound::start(command, Bond::Group).unwrap()
+    }
+
+    /// What a command prints, both streams as they come.
+    fn printed(&self, command: &str) -> String {
+        let mut bash = process::command("bash");
+        bash.args(["-c", &format!("{command} 2>&1")])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(self.environment());
+        let output = process::run(bash, None).unwrap();
+        self.evened(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Without what differs from run to run.
+    fn evened(&self, text: &str) -> String {
+        let rows = [
+            (r"\b\d+[smhd] ago", "5m ago"),
+            // The column is as wide as the longest age was.
+            (r"RELEASE +WAITS", "RELEASE    WAITS"),
+            (r"5m ago +(\S)", "5m ago  $1"),
+            (r"- +the next try", "-          the next try"),
+            (r"(next try in|sleep after fail for) \d+s", "$1 8s"),
+            (r"after \d+ failures", "after 3 failures"),
+            (r":failures \d+:", ":failures 3:"),
+            (r"deployed: \d+", "deployed: 1767225600"),
+            (r"https://127\.0\.0\.1:\d+", "https://10.0.0.1:6443"),
+            (r"(creationTimestamp: ).*", "$1\"2026-01-01T00:00:00Z\""),
+            (r"(resourceVersion: ).*", "$1\"1000\""),
+            (r"(uid: ).*", "${1}8f6c5b2e-0000-4000-8000-000000000000"),
+        ];
+        let text = text.replace(self.namespace.name(), "addon-operator");
+        rows.iter().fold(text, |text, (pattern, instead)| {
+            Regex::new(pattern).unwrap().replace_all(&text, *instead).into_owned()
+        })
+    }
+
+    /// Until two modules are released and the one between them has failed.
+    fn wait_for_modules(&self) {
+        let look = || {
+            let list = self.printed("addon-operator module list -o wide");
+            let is_there = list.matches("Ready").count() == 2 && list.contains("failures");
+            if is_there { Ok(Some(())) } else { Err(list) }
+        };
+        wait_until(PATIENCE, "the modules", look).unwrap();
+    }
+
+    /// The page with the output of its commands renewed.
+    fn renewed(&self, page: &str) -> String {
+        let mut lines = page.lines();
+        let mut out = Vec::new();
+        while let Some(line) = lines.next() {
+            out.push(line.to_owned());
+            if line == "```console" {
+                let block = lines.by_ref().take_while(|line| *line != "```");
+                for command in block.filter_map(|line| line.strip_prefix("$ ")) {
+                    out.push(format!("$ {command}"));
+                    let printed = self.printed(command);
+                    out.extend(printed.trim_end().lines().map(|line| line.trim_end().to_owned()));
+                }
+                out.push("```".to_owned());
+            }
+        }
+        out.join("\n") + "\n"
+    }
+}
+
+#[test]
+fn the_page_shows_what_the_commands_print() {
+    let stage = Stage::build();
+    let _operator = stage.start();
+    stage.wait_for_modules();
+    let page = fs_err::read_to_string(root().join(PAGE)).unwrap();
+    let renewed = stage.renewed(&page);
+    if std::env::var_os("UPDATE").is_some() {
+        return fs_err::write(root().join(PAGE), renewed).unwrap();
+    }
+    for (number, (is, should)) in page.lines().zip(renewed.lines()).enumerate() {
+        assert_eq!(is, should, "{PAGE}:{} (UPDATE=1 renews it)", number + 1);
+    }
+    assert_eq!(page, renewed);
+}
+
+#[test]
+fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay() {
+    let stage = Stage::build();
+    let environment: Environment = stage.environment().into_iter().collect();
+    let plan = |wanted| Plan::new(&StartArgs::default(), &environment, "database", wanted).unwrap();
+    let edit = |data: &str| {
+        let patch = format!("{{\"data\": {data}}}");
+        let arguments = [
+            "patch",
+            "configmap",
+            "addon-operator",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ];
+        stage.namespace.kubectl(arguments).unwrap();
+    };
+    let said = |key: &str| {
+        let path = format!("-o=jsonpath={{.data.{key}}}");
+        stage
+            .namespace
+            .kubectl(["get", "configmap", "addon-operator", &path])
+            .unwrap()
+    };
+
+    let off = plan(false);
+    assert_eq!((off.current().as_str(), off.release.is_none()), ("not there", true));
+    edit(r#"{"databaseEnabled": "true"}"#);
+    let refused = off.carry_out().unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "databaseEnabled was changed by somebody else meanwhile, to 'true'"
+    );
+    assert_eq!(said("databaseEnabled"), "true");
+    assert!(plan(true).is_done());
+
+    let off = plan(false);
+    edit(r#"{"site": "replicas: 3"}"#);
+    off.carry_out().unwrap();
+    assert_eq!(
+        (said("databaseEnabled"), said("site")),
+        ("false".to_owned(), "replicas: 3".to_owned())
+    );
+
+    stage
+        .namespace
+        .kubectl(["delete", "configmap", "addon-operator"])
+        .unwrap();
+    let gone = Plan::new(&StartArgs::default(), &environment, "database", true).unwrap_err();
+    assert!(
+        gone.to_string()
+            .starts_with("there is no ConfigMap 'addon-operator' in namespace"),
+        "{gone}"
+    );
+}

@@ -1,0 +1,235 @@
+//! CRDs of modules on a real API server. A target of its own: whoever makes a CRD changes what the server serves, and so
+//! disturbs tests that count on nothing having changed.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::{Done, SyncAction};
+use serde_json::{Value, json};
+use testbed::audit::{Mark, Records};
+use testbed::plane::User;
+
+#[path = "cluster/tools.rs"]
+mod tools;
+#[path = "cluster/world.rs"]
+#[expect(dead_code, reason = "most of it is about releases")]
+mod world;
+
+use world::{CHART, World};
+
+/// A module `one` whose CRDs are in a group that nobody else has.
+struct Stage {
+    world: World,
+    group: String,
+}
+
+fn version(name: &str, served: &str) -> String {
+    format!(
+        "  - name: {name}\n    {served}\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+         spec: {{type: object, properties: {{size: {{type: integer, default: 1.0}}}}}}\n"
+    )
+}
+
+const STORED: &str = "served: true\n    storage: true";
+const SERVED: &str = "served: true\n    storage: false";
+
+impl Stage {
+    async fn new(prefix: &str) -> Self {
+        let world = World::new(prefix).await;
+        let group = format!("{}.example.com", world.namespace.name());
+        Self { world, group }
+    }
+
+    fn name(&self) -> String {
+        format!("widgets.{}", self.group)
+    }
+
+    /// As people write it: without what the API server fills in.
+    fn crd(&self, plural: &str, kind: &str, versions: &[String]) -> String {
+        let group = &self.group;
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.{group}\n  \
+             creationTimestamp: null\n  annotations: {{made: here}}\nspec:\n  group: {group}\n  scope: Namespaced\n  \
+             preserveUnknownFields: false\n  names: {{kind: {kind}, plural: {plural}}}\n  versions:\n{}",
+            versions.concat()
+        )
+    }
+
+    fn widgets(&self, versions: &[String]) -> String {
+        self.crd("widgets", "Widget", versions)
+    }
+
+    async fn files(&mut self, files: &[(&str, &str)]) {
+        self.world.module("one", files).await;
+    }
+
+    async fn ensure(&self) -> Result<(), Failure> {
+        let name = ModuleName::parse("one").unwrap();
+        let done = self.world.run(Job::EnsureCrds(vec![name.clone()])).await.unwrap();
+        let Done::CrdsEnsured(mut failed) = done else {
+            unreachable!("another answer: {done:?}")
+        };
+        failed.remove(&name).map_or(Ok(()), Err)
+    }
+
+    fn mark(&self) -> Mark {
+        self.world.namespace.plane().audit().mark().unwrap()
+    }
+
+    /// What we wrote to CRDs of ours since then.
+    fn writes(&self, since: Mark) -> Vec<String> {
+        let Records(records) = self
+            .world
+            .namespace
+            .plane()
+            .audit()
+            .since(since)
+            .unwrap()
+            .of(User::Operator)
+            .mutating();
+        let ours = records.into_iter().filter(|record| record.name.ends_with(&self.group));
+        ours.map(|record| format!("{} {}", record.verb, record.subresource).trim().to_owned())
+            .collect()
+    }
+
+    fn found(&self) -> Value {
+        let text = self.world.kubectl(&format!("get crd {} -o=json", self.name()));
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_is_made_and_can_be_used_at_once_and_is_not_written_again() {
+    let mut stage = Stage::new("crd-made").await;
+    let widget = format!(
+        "apiVersion: {}/v1\nkind: Widget\nmetadata: {{name: first}}\nspec: {{}}\n",
+        stage.group
+    );
+    let crd = stage.widgets(&[version("v1", STORED)]);
+    let files = [
+        ("crds/widgets.yaml", crd.as_str()),
+        ("crds/doc-widgets.yaml.md", "no CRD"),
+        ("Chart.yaml", CHART),
+        ("templates/widget.yaml", &widget),
+    ];
+    stage.files(&files).await;
+    let mark = stage.mark();
+    stage.ensure().await.unwrap();
+    let synced = stage.world.sync(json!({})).await.unwrap();
+    assert_eq!(synced.action, SyncAction::Upgraded);
+    assert_eq!(
+        stage
+            .world
+            .kubectl(&format!("get {} -o=jsonpath={{.items[*].spec.size}}", stage.name())),
+        "1"
+    );
+    assert_eq!(stage.writes(mark), ["create"]);
+    let found = stage.found();
+    assert_eq!(found["metadata"]["labels"], json!({"heritage": "addon-operator"}));
+    assert_eq!(found["metadata"]["annotations"]["made"], "here");
+
+    let mark = stage.mark();
+    stage.ensure().await.unwrap();
+    stage.world.restart().await;
+    stage.ensure().await.unwrap();
+    assert_eq!(stage.writes(mark), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_applied_and_what_others_put_there_stays() {
+    let mut stage = Stage::new("crd-changed").await;
+    let both = stage.widgets(&[version("v1", STORED), version("v2", SERVED)]);
+    stage.files(&[("crds/widgets.yaml", &both)]).await;
+    stage.ensure().await.unwrap();
+    let name = stage.name();
+    let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://localhost:1/convert"}}});
+    let theirs = json!({"metadata": {"labels": {"theirs": "1"}, "annotations": {"theirs": "2"}},
+        "spec": {"conversion": conversion}});
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    admin
+        .run(["patch", "crd", &name, "--type=merge", "--patch", &theirs.to_string()])
+        .unwrap();
+
+    // The storage moves to v2, and then v1 goes.
+    for versions in [
+        vec![version("v1", SERVED), version("v2", STORED)],
+        vec![version("v2", STORED)],
+    ] {
+        let crd = stage.widgets(&versions);
+        stage.files(&[("crds/widgets.yaml", &crd)]).await;
+        let mark = stage.mark();
+        stage.ensure().await.unwrap();
+        let found = stage.found();
+        let of_found: Vec<_> = found["spec"]["versions"].as_array().unwrap().iter().collect();
+        assert_eq!(of_found.len(), versions.len());
+        let status_first: &[&str] = if versions.len() == 1 {
+            &["patch status", "patch"]
+        } else {
+            &["patch"]
+        };
+        assert_eq!(stage.writes(mark), status_first);
+        let labels: BTreeMap<String, String> = serde_json::from_value(found["metadata"]["labels"].clone()).unwrap();
+        assert_eq!(labels["theirs"], "1");
+        assert_eq!(labels["heritage"], "addon-operator");
+        assert_eq!(found["metadata"]["annotations"]["theirs"], "2");
+        assert_eq!(found["spec"]["conversion"]["strategy"], "Webhook");
+    }
+    assert_eq!(stage.found()["status"]["storedVersions"], json!(["v2"]));
+
+    let mark = stage.mark();
+    stage.ensure().await.unwrap();
+    assert_eq!(stage.writes(mark), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_named_with_file_and_document_and_the_rest_is_done() {
+    let mut stage = Stage::new("crd-broken").await;
+    let good = stage.widgets(&[version("v1", STORED)]);
+    let refused = stage.crd("gadgets", "Gadget", &[version("v1", SERVED)]);
+    let files = [
+        ("crds/a-broken.yaml", format!("---\n{good}---\nspec: [1\n")),
+        (
+            "crds/b-map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(),
+        ),
+        ("crds/c/refused.yaml", format!("# nothing\n---\n---\n{refused}")),
+        ("crds/d-good.yaml", good.clone()),
+    ];
+    let files: Vec<_> = files.iter().map(|(file, text)| (*file, text.as_str())).collect();
+    stage.files(&files).await;
+    let failure = stage.ensure().await.unwrap_err();
+    assert_eq!(failure.class, Class::Invalid);
+    for said in [
+        "cannot ensure the CRDs of module 'one': ",
+        "crds/a-broken.yaml: document 2 is no YAML: line ",
+        "crds/b-map.yaml: document 1 is kind ConfigMap of v1",
+        "crds/c/refused.yaml, document 2: cannot create customresourcedefinitions 'gadgets.",
+        "must have exactly one version marked as storage version",
+    ] {
+        assert!(failure.report.contains(said), "{said}: {failure}");
+    }
+    assert!(!failure.report.contains("d-good"), "{failure}");
+    assert_eq!(stage.found()["spec"]["names"]["kind"], "Widget");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_taken_are_told_at_once() {
+    let mut stage = Stage::new("crd-taken").await;
+    let first = stage.widgets(&[version("v1", STORED)]);
+    let second = stage.crd("gadgets", "Widget", &[version("v1", STORED)]);
+    stage.files(&[("crds/a.yaml", &first), ("crds/b.yaml", &second)]).await;
+    let failure = stage.ensure().await.unwrap_err();
+    assert_eq!(failure.class, Class::Refused);
+    let said = format!(
+        "crds/b.yaml, document 1: the API server does not accept the names of CRD 'gadgets.{}': ",
+        stage.group
+    );
+    assert!(
+        failure.report.contains(&said) && failure.report.contains("already in use"),
+        "{failure}"
+    );
+}
