@@ -217,6 +217,21 @@ async fn a_release_of_the_original_is_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_release_from_before_the_original_wrote_labels_is_adopted() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("aged", helm).await;
+        world.simple_module().await;
+        let dir = world.module_dir().display().to_string();
+        let values = "one.x=a,_addonOperatorModuleChecksum=0123456789abcdef0123456789abcdef";
+        world.helm_by_hand(&["install", "one", &dir, "--set", values]);
+        let values = || json!({"one": {"x": "a"}});
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 2)));
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Unchanged, 2)));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_get_our_labels_and_helm_hooks_do_not() {
     with_each_helm(async |helm| {
         let mut world = World::with("labels", helm).await;
