@@ -23,6 +23,8 @@ use super::error::RequestError;
 
 /// The checksum of the rendering, a label under the original's name, so that it recognises our releases as we do its.
 pub const CHECKSUM: &str = "moduleChecksum";
+/// Where old versions of the original kept the checksum: among the values of the release.
+const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
 /// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
@@ -89,7 +91,23 @@ impl Cluster {
     /// The newest revision of one release.
     pub async fn newest_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
         let revisions = self.revisions(&format!("owner=helm,name={release}")).await?;
-        Ok(newest(revisions))
+        let mut newest = newest(revisions);
+        if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours) {
+            revision.newest.ours = self.has_old_checksum(revision).await?;
+        }
+        Ok(newest)
+    }
+
+    /// Whether the original made it before it wrote labels. What cannot be read is somebody else's.
+    async fn has_old_checksum(&self, revision: &Revision) -> Result<bool, RequestError> {
+        match self.content(revision).await {
+            Ok((_, content)) => Ok(content
+                .get("config")
+                .and_then(|values| values.get(OLD_CHECKSUM))
+                .is_some()),
+            Err(RequestError::Unusable { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Of every deployed release: its revision, and when helm wrote it, in seconds since 1970.

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 const CHART_FILE: &str = "Chart.yaml";
+/// It leaves files out of charts that their authors wrote, and never out of a made one.
+const IGNORE_FILE: &str = ".helmignore";
 /// The version that the original gives to every made chart.
 const VERSION: &str = "0.2.0";
 
@@ -28,7 +30,7 @@ pub fn make(module: &str, files: &Path, leaves_out: impl Fn(&OsStr) -> bool, tmp
             .join(entry.path().strip_prefix(files).unwrap_or(entry.path()));
         if entry.file_type().is_dir() {
             fs::create_dir_all(target)?;
-        } else if entry.file_type().is_file() {
+        } else if entry.file_type().is_file() && (entry.depth() > 1 || entry.file_name() != IGNORE_FILE) {
             fs::copy(entry.path(), target)?;
         }
     }
@@ -50,6 +52,7 @@ mod tests {
             "templates/a.yaml",
             "templates/lib/b.tpl",
             "values.yaml",
+            ".helmignore",
             "hooks/a.sh",
             "charts/sub/Chart.yaml",
         ] {

@@ -29,7 +29,7 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
     add_labels_noting(manifests, labels, &mut |_| {})
 }
 
-/// The same, and every object is told.
+/// The same, and every object is told that can belong to a release.
 pub fn add_labels_noting(
     manifests: &str,
     labels: &BTreeMap<String, String>,
@@ -116,19 +116,20 @@ fn label_document(
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
-        return items.iter_mut().try_for_each(|item| {
-            note(item);
-            label_object(item, labels)
-        });
+        return items.iter_mut().try_for_each(|item| label_object(item, labels, note));
     }
-    note(document);
-    label_object(document, labels)
+    label_object(document, labels, note)
 }
 
-fn label_object(object: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), LabelError> {
+fn label_object(
+    object: &mut Value,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&Value),
+) -> Result<(), LabelError> {
     if object["metadata"]["annotations"].get(HELM_HOOK).is_some() {
         return Ok(());
     }
+    note(object);
     let name = name_of(object);
     let Some(fields) = object.as_object_mut().filter(|_| !labels.is_empty()) else {
         return Ok(());

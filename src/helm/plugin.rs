@@ -1,7 +1,7 @@
 //! How helm comes to call our own binary as its post-renderer: helm 3 is given a program, helm 4 the name of a plugin,
 //! which we make. Never writes outside of helm's private directory.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
@@ -52,14 +52,15 @@ impl Labelling {
 }
 
 impl Helm {
-    /// Nothing at all where there is nothing to label and nothing to claim.
+    /// Nothing at all where there is nothing to add and nothing to claim.
     pub(super) async fn labelling(&self, chart: Chart<'_>) -> Result<Labelling, HelmError> {
         let version = self.version().await?;
         let options = self.options();
         if chart.labels.is_empty() && chart.claims.is_none() {
             return Ok(Labelling::default());
         }
-        let words = words(chart, &options.namespace);
+        let labels = chart.labels.iter().map(|(key, value)| format!("{key}={value}").into());
+        let words = self.claiming(chart).into_iter().chain(labels);
         if !version.is_4() {
             let words = std::iter::once(COMMAND.into()).chain(words);
             let args = arguments(options.post_renderer.clone().into_os_string(), words);
@@ -72,27 +73,29 @@ impl Helm {
             .tempfile_in(&options.dir)
             .map_err(HelmError::Prepare)?
             .into_temp_path();
-        let mut named = OsString::from("--complaints=");
-        named.push(&complaints);
+        let words = std::iter::once(flag("--complaints=", &complaints)).chain(words);
         Ok(Labelling {
-            args: arguments(NAME.into(), std::iter::once(named).chain(words)),
+            args: arguments(NAME.into(), words),
             complaints: Some(complaints),
+        })
+    }
+
+    /// For whom the objects are claimed.
+    fn claiming(&self, chart: Chart<'_>) -> Vec<OsString> {
+        chart.claims.map_or_else(Vec::new, |claims| {
+            vec![
+                flag("--claims=", claims.path()),
+                flag("--release=", chart.release),
+                flag("--namespace=", &self.options().namespace),
+            ]
         })
     }
 }
 
-/// Where the objects are claimed, for whom, and the labels that they get.
-fn words(chart: Chart<'_>, namespace: &str) -> impl Iterator<Item = OsString> {
-    let claims = chart.claims.into_iter().flat_map(move |claims| {
-        let (path, release) = (claims.path().display(), chart.release);
-        [
-            format!("--claims={path}"),
-            format!("--release={release}"),
-            format!("--namespace={namespace}"),
-        ]
-    });
-    let labels = chart.labels.iter().map(|(key, value)| format!("{key}={value}"));
-    claims.chain(labels).map(OsString::from)
+fn flag(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut flag = OsString::from(name);
+    flag.push(value.as_ref());
+    flag
 }
 
 fn arguments(renderer: OsString, words: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -217,6 +217,21 @@ async fn a_release_of_the_original_is_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_release_from_before_the_original_wrote_labels_is_adopted() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("aged", helm).await;
+        world.simple_module().await;
+        let dir = world.module_dir().display().to_string();
+        let values = "one.x=a,_addonOperatorModuleChecksum=0123456789abcdef0123456789abcdef";
+        world.helm_by_hand(&["install", "one", &dir, "--set", values]);
+        let values = || json!({"one": {"x": "a"}});
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Upgraded, 2)));
+        assert_eq!(world.sync(values()).await, Ok(synced(SyncAction::Unchanged, 2)));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_get_our_labels_and_helm_hooks_do_not() {
     with_each_helm(async |helm| {
         let mut world = World::with("labels", helm).await;
@@ -327,76 +342,82 @@ async fn a_release_that_the_api_server_applied_stays_so_whoever_edited_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_modules_that_render_one_object_the_second_is_refused_by_name() {
-    let mut world = World::new("claims").await;
-    let map = |name: &str, by: &str| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{by: {by}}}\n")
-    };
-    for name in ["one", "two"] {
-        let text = format!("{}---\n{}", map(name, name), map("shared", name));
-        let chart = format!("apiVersion: v2\nname: {name}\nversion: 0.1.0\n");
-        world
-            .module(name, &[("Chart.yaml", &chart), ("templates/a.yaml", &text)])
-            .await;
-    }
-    let sync = |name| Box::pin(world.sync_module(name, json!({})));
-    let (one, two) = tokio::join!(sync("one"), sync("two"));
-    let (first, second, failure) = match (one, two) {
-        (Ok(_), Err(failure)) => ("one", "two", failure),
-        (Err(failure), Ok(_)) => ("two", "one", failure),
-        other => panic!("{other:?}"),
-    };
-    let namespace = world.namespace.name().to_owned();
-    let expected = format!(
-        "module '{second}' renders ConfigMap 'shared' of namespace '{namespace}', which belongs to module '{first}'"
-    );
-    assert_eq!(
-        (failure.class, failure.report.as_str()),
-        (Class::Invalid, expected.as_str())
-    );
-    assert_eq!(world.kubectl("get configmap shared -o=jsonpath={.data.by}"), first);
-    let maps = world.kubectl("get configmap -o=jsonpath={.items[*].metadata.name}");
-    assert!(!maps.contains(second), "nothing of it was applied: {maps}");
+    with_each_helm(async |helm| {
+        let mut world = World::with("claims", helm).await;
+        let map = |name: &str, by: &str| {
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{by: {by}}}\n")
+        };
+        for name in ["one", "two"] {
+            let text = format!("{}---\n{}", map(name, name), map("shared", name));
+            let chart = format!("apiVersion: v2\nname: {name}\nversion: 0.1.0\n");
+            world
+                .module(name, &[("Chart.yaml", &chart), ("templates/a.yaml", &text)])
+                .await;
+        }
+        let sync = |name| Box::pin(world.sync_module(name, json!({})));
+        let (one, two) = tokio::join!(sync("one"), sync("two"));
+        let (first, second, failure) = match (one, two) {
+            (Ok(_), Err(failure)) => ("one", "two", failure),
+            (Err(failure), Ok(_)) => ("two", "one", failure),
+            other => panic!("{other:?}"),
+        };
+        let namespace = world.namespace.name().to_owned();
+        let expected = format!(
+            "module '{second}' renders ConfigMap 'shared' of namespace '{namespace}', which belongs to module '{first}'"
+        );
+        assert_eq!(
+            (failure.class, failure.report.as_str()),
+            (Class::Invalid, expected.as_str())
+        );
+        assert_eq!(world.kubectl("get configmap shared -o=jsonpath={.data.by}"), first);
+        let maps = world.kubectl("get configmap -o=jsonpath={.items[*].metadata.name}");
+        assert!(!maps.contains(second), "nothing of it was applied: {maps}");
 
-    // A restart knows it from the cluster.
-    world.restart().await;
-    world.run(Job::ListReleases).await.unwrap();
-    assert_eq!(world.sync_module(second, json!({})).await.unwrap_err().report, expected);
+        // A restart knows it from the cluster.
+        world.restart().await;
+        world.run(Job::ListReleases).await.unwrap();
+        assert_eq!(world.sync_module(second, json!({})).await.unwrap_err().report, expected);
 
-    // With the first one gone the second may have it.
-    world.delete_release(first).await.unwrap();
-    assert!(world.sync_module(second, json!({})).await.is_ok());
-    assert_eq!(world.kubectl("get configmap shared -o=jsonpath={.data.by}"), second);
+        // With the first one gone the second may have it.
+        world.delete_release(first).await.unwrap();
+        assert!(world.sync_module(second, json!({})).await.is_ok());
+        assert_eq!(world.kubectl("get configmap shared -o=jsonpath={.data.by}"), second);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_in_maintenance_is_marked_once_left_alone_and_taken_back() {
-    let mut world = World::new("hands").await;
-    world.simple_module().await;
-    world.sync(json!({"one": {"x": "a"}})).await.unwrap();
-    let label = "{.metadata.labels['maintenance\\.deckhouse\\.io/no-resource-reconciliation']}";
-    let marked = |world: &World, what: &str| world.kubectl(&format!("get {what} -o=jsonpath={label}"));
+    with_each_helm(async |helm| {
+        let mut world = World::with("hands", helm).await;
+        world.simple_module().await;
+        world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+        let label = "{.metadata.labels['maintenance\\.deckhouse\\.io/no-resource-reconciliation']}";
+        let marked = |world: &World, what: &str| world.kubectl(&format!("get {what} -o=jsonpath={label}"));
 
-    world.maintenance = Maintenance::NoResourceReconciliation;
-    let yielded = world.sync(json!({"one": {"x": "a"}})).await;
-    assert_eq!(yielded, Ok(synced(SyncAction::Upgraded, 2)));
-    assert_eq!(marked(&world, "secret sh.helm.release.v1.one.v2"), "true");
-    let labels = world.kubectl("get configmap shown -o=jsonpath={.metadata.labels}");
-    assert!(labels.contains("no-resource-reconciliation\":\"\""), "{labels}");
+        world.maintenance = Maintenance::NoResourceReconciliation;
+        let yielded = world.sync(json!({"one": {"x": "a"}})).await;
+        assert_eq!(yielded, Ok(synced(SyncAction::Upgraded, 2)));
+        assert_eq!(marked(&world, "secret sh.helm.release.v1.one.v2"), "true");
+        let labels = world.kubectl("get configmap shown -o=jsonpath={.metadata.labels}");
+        assert!(labels.contains("no-resource-reconciliation\":\"\""), "{labels}");
 
-    world.kubectl("delete configmap shown");
-    for x in ["a", "b"] {
-        world.restart().await;
-        let kept = world.sync(json!({"one": {"x": x}})).await;
-        assert_eq!(kept, Ok(synced(SyncAction::Unchanged, 2)));
-    }
-    assert_eq!(world.helm_calls(), ["upgrade", "upgrade"], "nothing is done to it");
+        world.kubectl("delete configmap shown");
+        for x in ["a", "b"] {
+            world.restart().await;
+            let kept = world.sync(json!({"one": {"x": x}})).await;
+            assert_eq!(kept, Ok(synced(SyncAction::Unchanged, 2)));
+        }
+        assert_eq!(world.helm_calls(), ["upgrade", "upgrade"], "nothing is done to it");
 
-    world.maintenance = Maintenance::Managed;
-    let back = world.sync(json!({"one": {"x": "b"}})).await;
-    assert_eq!(back, Ok(synced(SyncAction::Upgraded, 3)));
-    assert_eq!(marked(&world, "secret sh.helm.release.v1.one.v3"), "false");
-    let labels = world.kubectl("get configmap shown -o=jsonpath={.metadata.labels}");
-    assert!(!labels.contains("no-resource-reconciliation"), "{labels}");
-    let again = world.sync(json!({"one": {"x": "b"}})).await;
-    assert_eq!(again, Ok(synced(SyncAction::Unchanged, 3)));
+        world.maintenance = Maintenance::Managed;
+        let back = world.sync(json!({"one": {"x": "b"}})).await;
+        assert_eq!(back, Ok(synced(SyncAction::Upgraded, 3)));
+        assert_eq!(marked(&world, "secret sh.helm.release.v1.one.v3"), "false");
+        let labels = world.kubectl("get configmap shown -o=jsonpath={.metadata.labels}");
+        assert!(!labels.contains("no-resource-reconciliation"), "{labels}");
+        let again = world.sync(json!({"one": {"x": "b"}})).await;
+        assert_eq!(again, Ok(synced(SyncAction::Unchanged, 3)));
+    })
+    .await;
 }
