@@ -108,15 +108,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             let started = tools.monitors.start(&hook, monitors);
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
         }
-        Job::RunHook(run) => {
-            let ran = Box::pin(hook::run(&shared, run, &cancel)).await?;
-            Ok(Done::HookRan {
-                output: ran.output,
-                usage: ran.usage,
-                response: Box::new(ran.response),
-                read: ran.read,
-            })
-        }
+        Job::RunHook(run) => Box::pin(hook::run(&shared, run, &cancel)).await.map(Done::from),
         Job::RunEnabledScript {
             module,
             values,

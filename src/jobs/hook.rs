@@ -21,7 +21,7 @@ use addon_core::metric::Parsed;
 use addon_core::name::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
 use addon_core::operator::effect::{HookLabels, HookRun};
-use addon_core::operator::event::Usage;
+use addon_core::operator::event::{Done, Usage};
 use addon_core::review::response::HookResponse;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +45,17 @@ pub(super) struct Ran {
     pub(super) response: HookResponse,
     /// Up to which change each snapshot held the objects.
     pub(super) read: BTreeMap<MonitorId, u64>,
+}
+
+impl From<Ran> for Done {
+    fn from(ran: Ran) -> Self {
+        Self::HookRan {
+            output: ran.output,
+            usage: ran.usage,
+            response: Box::new(ran.response),
+            read: ran.read,
+        }
+    }
 }
 
 /// Runs one hook; what it wrote counts only if it ended with 0.

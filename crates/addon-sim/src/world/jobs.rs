@@ -85,14 +85,7 @@ impl World {
                 });
                 Ok(Done::StateSaved)
             }
-            Job::ListReleases => {
-                self.fault("list", Class::Unavailable)?;
-                let summary = |(name, release): (&String, &Release)| ReleaseSummary {
-                    name: name.clone(),
-                    ours: release.ours,
-                };
-                Ok(Done::ReleasesListed(self.releases.iter().map(summary).collect()))
-            }
+            Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::WatchReleases => self
                 .fault("watch-releases", Class::Refused)
@@ -132,6 +125,15 @@ impl World {
                 }))
             }
         }
+    }
+
+    fn list(&mut self) -> Result<Vec<ReleaseSummary>, Failure> {
+        self.fault("list", Class::Unavailable)?;
+        let summary = |(name, release): (&String, &Release)| ReleaseSummary {
+            name: name.clone(),
+            ours: release.ours,
+        };
+        Ok(self.releases.iter().map(summary).collect())
     }
 
     /// Each module has its own chance.
