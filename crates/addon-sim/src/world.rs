@@ -151,7 +151,13 @@ impl World {
                     objects.insert(name.clone(), self.version);
                 }
             }
+            Action::TouchWebhooks { takes } => {
+                if *takes {
+                    self.webhooks.take_away();
+                }
+            }
             Action::WatchDelay(_)
+            | Action::Ambush(_)
             | Action::Coalesce
             | Action::Ask { .. }
             | Action::Redeliver
