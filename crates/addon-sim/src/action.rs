@@ -87,6 +87,13 @@ pub enum Action {
         /// Seconds that it waits for an answer.
         within: u64,
     },
+    /// Somebody changes what stands in the cluster so that the API server asks, or only looks as if.
+    TouchWebhooks {
+        /// It is gone until somebody puts it back.
+        takes: bool,
+    },
+    /// Waits for the next hook that runs before all modules, and happens while it does.
+    Ambush(Box<Self>),
     /// The process is killed and started again.
     Kill,
     /// The process is asked to stop, and started again when it has.

@@ -2,6 +2,7 @@
 
 mod history;
 mod reviews;
+mod traps;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub fn case(seed: u64, actions: usize) -> Case {
         alone(&mut setup);
     }
     reviews::add(&mut Dice::named(seed, "reviews", 0), &mut setup, &mut actions);
+    reviews::touch(&mut Dice::named(seed, "touch", 0), &setup, &mut actions);
+    traps::set(&mut Dice::named(seed, "traps", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 

@@ -3,7 +3,7 @@
 mod events;
 mod settle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, Job, JobId};
@@ -68,6 +68,8 @@ enum Due {
     Change(MonitorId),
     Ends(JobId),
     Asks { which: u64, within: u64 },
+    Touched,
+    Acts(Action),
     Stop,
 }
 
@@ -86,6 +88,8 @@ struct Run<'a> {
     steps: u64,
     /// Questions of the API server so far.
     asked: u64,
+    /// What waits for a hook before all modules.
+    ambushes: VecDeque<Action>,
     idle_timers: u32,
     log: Option<Vec<Entry>>,
 }
@@ -133,6 +137,7 @@ impl<'a> Run<'a> {
             checks: Checks::default(),
             steps: 0,
             asked: 0,
+            ambushes: VecDeque::new(),
             idle_timers: 0,
             log: record.then(Vec::new),
         };
@@ -215,32 +220,15 @@ impl<'a> Run<'a> {
                     self.plan(nth * 2, Due::Asks { which, within });
                 }
             }
+            Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
+            Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             _ => {}
         }
         self.spread_news(0);
+        self.spread_touch();
         self.checks.world(&self.world, &self.life.told)
-    }
-
-    /// Every state of the `ConfigMap` is told once, each after its delay.
-    fn spread_news(&mut self, before: usize) {
-        if self.world.setup.alone {
-            return;
-        }
-        let due = self
-            .future
-            .values()
-            .filter(|due| matches!(due, Due::News))
-            .count()
-            .max(before);
-        for _ in due..self.world.config.news.len() {
-            let delay = self
-                .world
-                .dice("watch")
-                .between(self.watch_delay / 2, self.watch_delay + 1);
-            self.plan(delay, Due::News);
-        }
     }
 
     /// When something happens next, if nobody acts.
@@ -335,6 +323,12 @@ impl<'a> Run<'a> {
                     let most = u64::try_from(run.deadline.as_millis()).unwrap_or(u64::MAX);
                     late = millis > most;
                     millis = millis.min(most);
+                    if run.labels.binding == "beforeAll"
+                        && let Some(action) = self.ambushes.pop_front()
+                    {
+                        let delay = self.world.dice("ambush").between(0, millis + 1);
+                        self.plan(delay, Due::Acts(action));
+                    }
                 }
                 match &job {
                     Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {

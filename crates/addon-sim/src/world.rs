@@ -152,7 +152,10 @@ impl World {
                     objects.insert(name.clone(), self.version);
                 }
             }
+            Action::TouchWebhooks { takes: true } => self.webhooks.take_away(),
             Action::WatchDelay(_)
+            | Action::TouchWebhooks { takes: false }
+            | Action::Ambush(_)
             | Action::Coalesce
             | Action::Ask { .. }
             | Action::Redeliver

@@ -1,4 +1,4 @@
-//! What the API server asks: A1 to A5.
+//! What the API server asks, and what it was told for that: A1 to A5.
 //!
 //! A question is known by its number, which the request carries as its uid, and so does every run for it.
 
@@ -22,7 +22,22 @@ use crate::world::{World, owner_name, review_of};
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     open: BTreeMap<u64, Open>,
+    kept: Kept,
 }
+
+/// How what stands in the cluster is looked after.
+#[derive(Debug, Default)]
+struct Kept {
+    /// The last that was published is something.
+    wanted: bool,
+    /// It is being published.
+    running: bool,
+    /// Somebody has touched it, and until then it has to be looked after, in microseconds of the world.
+    due: Option<u64>,
+}
+
+/// So soon what somebody touched is looked after, in microseconds.
+const SOON: u64 = 1_000_000;
 
 /// One of them.
 #[derive(Debug, Clone)]
@@ -75,6 +90,15 @@ impl Reviews {
                 };
                 self.open.insert(*number, open);
             }
+            Event::WebhooksTouched if self.kept.wanted => {
+                self.kept.due.get_or_insert(step.clock + SOON);
+            }
+            Event::JobFinished(..) if matches!(step.ended, Some(Job::PublishWebhooks(_))) => {
+                self.kept.running = false;
+                if let Some(due) = &mut self.kept.due {
+                    *due = step.clock + SOON;
+                }
+            }
             Event::JobFinished(_, result) => {
                 let number = step.ended.and_then(review_of);
                 let Some(open) = number.and_then(|number| self.open.get_mut(&number)) else {
@@ -94,7 +118,14 @@ impl Reviews {
                 Some(number) => self.run(step, number, run),
                 None => Ok(()),
             },
-            Effect::StartJob(_, Job::PublishWebhooks(routes)) => published_live(step, routes),
+            Effect::StartJob(_, Job::PublishWebhooks(routes)) => {
+                self.kept = Kept {
+                    wanted: !routes.is_empty(),
+                    running: true,
+                    due: None,
+                };
+                published_live(step, routes)
+            }
             Effect::Reply(ReviewId(number), reply) => {
                 let Some(open) = self.open.remove(number) else {
                     let text = format!("review {number} is answered, and nobody waits for that: {reply:?}");
@@ -137,6 +168,12 @@ impl Reviews {
 
     /// A step is over: whoever has waited long enough has an answer, and nobody waits for a slot that is free.
     pub(super) fn over(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+        let mut waits = step.after.status.waiting.iter();
+        let put_off = step.life.stopping.is_some() || waits.any(|line| line.starts_with("publish the webhooks"));
+        let neglected = self.kept.due.is_some_and(|due| due < step.clock);
+        ensure(put_off || self.kept.running || !neglected, "A5", || {
+            "somebody has touched the webhooks, and nobody looks after them".to_owned()
+        })?;
         let late = self.open.iter().find(|(_, open)| open.until < step.clock);
         ensure(late.is_none(), "A1", || {
             format!("nobody has answered in time, although the operator was awake: {late:?}")

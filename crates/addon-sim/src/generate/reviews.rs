@@ -40,6 +40,18 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
+/// Now and then somebody meddles with what stands in the cluster.
+pub(super) fn touch(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
+    let hooks = setup.modules.iter().flat_map(|module| &module.hooks);
+    if hooks.chain(&setup.global_hooks).all(|hook| hook.webhooks.is_empty()) {
+        return;
+    }
+    for _ in 0..dice.count(0, 4) {
+        let takes = dice.chance(70);
+        insert(dice, actions, Action::TouchWebhooks { takes });
+    }
+}
+
 fn answering(dice: &mut Dice, hooks: &mut Vec<HookSpec>, percent: u64) {
     if dice.chance(percent / 3) {
         // One that does nothing else.
@@ -92,8 +104,8 @@ fn question(dice: &mut Dice) -> Action {
     }
 }
 
-/// Puts an action into the history without moving the others.
-fn insert(dice: &mut Dice, actions: &mut Vec<Timed>, action: Action) {
+/// Puts an action into the history without moving the others, and says where.
+pub(super) fn insert(dice: &mut Dice, actions: &mut Vec<Timed>, action: Action) -> usize {
     let place = dice.count(0, actions.len() as u64);
     let after = match actions.get_mut(place) {
         Some(next) => {
@@ -104,4 +116,5 @@ fn insert(dice: &mut Dice, actions: &mut Vec<Timed>, action: Action) {
         None => dice.between(0, 20_000),
     };
     actions.insert(place, Timed { after, action });
+    place
 }

@@ -44,6 +44,8 @@ impl Run<'_> {
             },
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
+            Due::Touched => self.tell(&Event::WebhooksTouched, None),
+            Due::Acts(action) => self.act(&action),
             Due::Stop => {
                 self.life.stopping.get_or_insert(self.clock);
                 self.tell(&Event::ShutdownRequested, None)
@@ -63,6 +65,34 @@ impl Run<'_> {
         self.checks.own_echo(&self.life, &read);
         self.life.told.read(&read, self.world.config.made_by_us);
         self.tell(&Event::ConfigChanged(read), None)
+    }
+
+    /// Every state of the `ConfigMap` is told once, each after its delay.
+    pub(super) fn spread_news(&mut self, before: usize) {
+        if self.world.setup.alone {
+            return;
+        }
+        let due = self
+            .future
+            .values()
+            .filter(|due| matches!(due, Due::News))
+            .count()
+            .max(before);
+        for _ in due..self.world.config.news.len() {
+            let delay = self
+                .world
+                .dice("watch")
+                .between(self.watch_delay / 2, self.watch_delay + 1);
+            self.plan(delay, Due::News);
+        }
+    }
+
+    /// Who watches the webhooks hears of every write to them, our own included.
+    pub(super) fn spread_touch(&mut self) {
+        if self.world.webhooks.was_touched() {
+            let delay = self.world.dice("touch").between(0, 300);
+            self.plan(delay, Due::Touched);
+        }
     }
 
     /// An object changed: every monitor that sees it tells, mostly soon.
@@ -142,6 +172,7 @@ impl Run<'_> {
             *read = seen;
         }
         self.spread_news(0);
+        self.spread_touch();
         if let Ok(done) = &result {
             self.hear(&job, done, trespasses);
         }

@@ -50,6 +50,7 @@ impl Run<'_> {
     /// What people do when they see what is wrong. Some of it they leave.
     fn mend(&mut self) -> Result<(), Violation> {
         self.world.heal();
+        self.ambushes.clear();
         self.watch_delay = 20;
         let mut dice = self.world.dice("mend");
         let modules = self.world.setup.modules.clone();

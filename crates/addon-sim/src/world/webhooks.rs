@@ -23,6 +23,8 @@ pub struct Webhooks {
     /// What stands there.
     pub published: Arc<Routes>,
     before: Arc<Routes>,
+    /// It was written to, which its watch has not told.
+    touched: bool,
 }
 
 /// What can be asked.
@@ -39,7 +41,18 @@ impl Webhooks {
     pub(super) fn publish(&mut self, routes: &Arc<Routes>) {
         if *self.published != **routes {
             self.before = std::mem::replace(&mut self.published, Arc::clone(routes));
+            self.touched = true;
         }
+    }
+
+    /// Somebody else removes all that stands there. Who has heard of it before still asks.
+    pub(super) fn take_away(&mut self) {
+        self.publish(&Arc::default());
+    }
+
+    /// It was written to since that was last asked.
+    pub fn was_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
     }
 
     /// Everything that an API server may ask that has heard of the news, or has not yet.
