@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::settings::MissingValues;
 
 pub use chart::{Chart, ChartError, chart_digest};
-pub use problem::{Fault, Kind, Problem, Severity};
+pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
 use values::Common;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 #[path = "../fuzz/targets/batch.rs"]
 mod batch;
+#[path = "../fuzz/targets/config_map.rs"]
+mod config_map;
 #[path = "../fuzz/targets/crontab.rs"]
 mod crontab;
 #[path = "../fuzz/targets/hook_config.rs"]
@@ -13,12 +15,18 @@ mod hook_config;
 mod jq;
 #[path = "../fuzz/targets/metrics.rs"]
 mod metrics;
+#[path = "../fuzz/targets/module_yaml.rs"]
+mod module_yaml;
 #[path = "../fuzz/targets/object_patches.rs"]
 mod object_patches;
 #[path = "../fuzz/targets/review.rs"]
 mod review;
 #[path = "../fuzz/targets/schema.rs"]
 mod schema;
+#[path = "../fuzz/targets/values_merge.rs"]
+mod values_merge;
+#[path = "../fuzz/targets/values_patch.rs"]
+mod values_patch;
 
 /// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -80,4 +88,24 @@ fn reviews() {
 #[test]
 fn schemas() {
     replay("schema", schema::check);
+}
+
+#[test]
+fn config_maps() {
+    replay("config_map", config_map::check);
+}
+
+#[test]
+fn descriptions_of_modules() {
+    replay("module_yaml", module_yaml::check);
+}
+
+#[test]
+fn merging_of_values() {
+    replay("values_merge", values_merge::check);
+}
+
+#[test]
+fn patches_of_values() {
+    replay("values_patch", values_patch::check);
 }

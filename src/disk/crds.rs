@@ -5,12 +5,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use addon_core::yaml::document::Kind;
 use addon_core::yaml::{self, YamlError};
 use serde_json::Value;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Fault, Kind, Problem, Severity};
+use super::{Fault, Problem, Severity};
 
 const DIR: &str = "crds";
 

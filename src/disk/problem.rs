@@ -6,14 +6,13 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use addon_core::module::description::{Mistake, UnknownField};
 use addon_core::name::{ModuleName, NameError};
 use addon_core::values::merge::TooDeep;
 use addon_core::values::schema::SchemaError;
 use addon_core::yaml::YamlError;
-use serde_json::Value;
+use addon_core::yaml::document::Kind;
 use thiserror::Error;
-
-use super::description;
 
 /// How far a problem reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,23 +75,10 @@ pub enum Fault {
     TooManySchemas,
     #[error("holds a schema that cannot be used")]
     Schema(#[source] Box<SchemaError>),
-    #[error("line {line}: unknown field {field} is ignored")]
-    UnknownField { line: usize, field: String },
-    #[error("line {line}: unknown field {field}, is {} meant?", description::DEPENDS_ON)]
-    MisspeltField { line: usize, field: String },
-    #[error("line {line}: {field} should be {expected}, but is {found}")]
-    WrongField {
-        line: usize,
-        field: String,
-        expected: &'static str,
-        found: Kind,
-    },
-    #[error("line {line}: {field} names no module")]
-    FieldName {
-        line: usize,
-        field: String,
-        source: NameError,
-    },
+    #[error(transparent)]
+    Description(#[from] Mistake),
+    #[error(transparent)]
+    UnknownField(#[from] UnknownField),
     #[error("no executable permissions, chmod +x is required to run this hook")]
     NotExecutable,
     #[error("no executable permissions, chmod +x is required to run the enabled script")]
@@ -124,42 +110,5 @@ impl fmt::Display for Problem {
 impl StdError for Problem {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.fault.source()
-    }
-}
-
-/// What a document holds where something else should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Null,
-    Boolean,
-    Number,
-    Text,
-    List,
-    Map,
-}
-
-impl Kind {
-    pub(super) fn of(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(_) => Self::Boolean,
-            Value::Number(_) => Self::Number,
-            Value::String(_) => Self::Text,
-            Value::Array(_) => Self::List,
-            Value::Object(_) => Self::Map,
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Null => "nothing",
-            Self::Boolean => "a boolean",
-            Self::Number => "a number",
-            Self::Text => "a text",
-            Self::List => "a list",
-            Self::Map => "a map",
-        })
     }
 }

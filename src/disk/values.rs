@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName};
 use addon_core::values::merge::merge;
 use addon_core::yaml;
+use addon_core::yaml::document::Kind;
 use serde_json::{Map, Value};
 
 use crate::settings::MissingValues;
 
-use super::{Fault, Kind, Problem, Severity};
+use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "values.yaml";
 

@@ -388,7 +388,7 @@ async fn of_two_modules_that_render_one_object_the_second_is_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_in_maintenance_is_marked_once_left_alone_and_taken_back() {
-    with_each_helm(async |helm| {
+    Box::pin(with_each_helm(async |helm| {
         let mut world = World::with("hands", helm).await;
         world.simple_module().await;
         world.sync(json!({"one": {"x": "a"}})).await.unwrap();
@@ -418,6 +418,6 @@ async fn a_release_in_maintenance_is_marked_once_left_alone_and_taken_back() {
         assert!(!labels.contains("no-resource-reconciliation"), "{labels}");
         let again = world.sync(json!({"one": {"x": "b"}})).await;
         assert_eq!(again, Ok(synced(SyncAction::Unchanged, 3)));
-    })
+    }))
     .await;
 }

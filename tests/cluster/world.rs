@@ -39,8 +39,8 @@ pub(crate) struct World {
 
 /// Plays a test with helm 3, then with helm 4.
 pub(crate) async fn with_each_helm(test: impl AsyncFn(Part)) {
-    test(Part::Helm3).await;
-    test(Part::Helm4).await;
+    Box::pin(test(Part::Helm3)).await;
+    Box::pin(test(Part::Helm4)).await;
 }
 
 impl World {

@@ -1,5 +1,6 @@
 //! A module as found on disk, reduced to what decisions need. Paths, files and charts stay in the shell.
 
+pub mod description;
 pub mod enabling;
 pub mod first_runs;
 pub mod graph;

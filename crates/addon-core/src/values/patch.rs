@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
 use crate::number;
 use crate::values::kind_of;
+use crate::yaml;
 
 pub use operation::{DoesNotApply, Operation, Operations};
 pub use pointer::Pointer;
@@ -142,7 +143,11 @@ fn acceptable_root(written: &WrittenOperation, owner: &Owner) -> Result<Root, Un
 impl WrittenOperation {
     fn read(item: Value) -> Result<Self, serde_json::Error> {
         if !item.is_object() {
-            return Err(serde::de::Error::custom(format_args!("{item} is no operation")));
+            // Without the value: it may be a secret.
+            let found = kind_of(&item);
+            return Err(serde::de::Error::custom(format_args!(
+                "a value of type {found} is no operation"
+            )));
         }
         let mut operation: Self = serde_json::from_value(item)?;
         number::settle(&mut operation.value);
@@ -154,6 +159,7 @@ impl WrittenOperation {
             path: self.path.clone(),
         })?;
         match self.op.as_str() {
+            "add" if path.depth() + depth(&self.value) > yaml::MAX_DEPTH => Err(Unacceptable::TooDeep { path }),
             "add" => Ok(Operation::Add {
                 path,
                 value: self.value.clone(),
@@ -190,6 +196,16 @@ impl WrittenOperation {
     }
 }
 
+/// How many maps and lists lie in each other.
+fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Object(map) => map.values().map(depth).max(),
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return 0,
+    };
+    1 + deepest.unwrap_or(0)
+}
+
 /// Something a hook may not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unacceptable {
@@ -215,6 +231,15 @@ pub enum Unacceptable {
     NoRoot {
         /// The path.
         path: String,
+    },
+    /// Values that nobody could read again.
+    #[error(
+        "patch operation 'add' for '{path}' would nest values deeper than {} levels",
+        yaml::MAX_DEPTH
+    )]
+    TooDeep {
+        /// The path.
+        path: Pointer,
     },
     /// A flag of something that cannot be a module.
     #[error("patch path '{path}' is no flag of a module")]

@@ -33,6 +33,11 @@ impl Pointer {
         &self.text
     }
 
+    /// How many keys lead to the place.
+    pub(super) fn depth(&self) -> usize {
+        self.keys.len()
+    }
+
     /// The places that contain this one, as pointers.
     pub fn ancestors(&self) -> impl Iterator<Item = &str> {
         self.text.match_indices('/').skip(1).map(|(end, _)| &self.text[..end])

@@ -53,6 +53,28 @@ fn what_is_no_patch_is_refused_with_its_file() {
 }
 
 #[test]
+fn what_is_no_operation_is_told_without_its_value() {
+    let error = Patch::parse(r#"["add", "s3cr3t"]"#, PatchFile::Values).unwrap_err();
+    assert_eq!(error.source.to_string(), "a value of type string is no operation");
+}
+
+/// Small operations could otherwise nest values until no stack holds them.
+#[test]
+fn values_are_nested_only_as_deep_as_they_can_be_read() {
+    let add = |keys: usize, maps: usize| {
+        let value = (0..maps).fold(json!(1), |inner, _| json!({ "a": inner }));
+        let path = format!("/one{}", "/a".repeat(keys - 1));
+        patch(&json!({"op": "add", "path": path, "value": value}).to_string()).accept(&owner("one"))
+    };
+    assert!(add(yaml::MAX_DEPTH - 100, 100).is_ok());
+    let error = add(yaml::MAX_DEPTH - 100, 101).unwrap_err();
+    assert!(
+        error.to_string().ends_with("would nest values deeper than 400 levels"),
+        "{error}"
+    );
+}
+
+#[test]
 fn an_owner_may_patch_only_what_is_its_own() {
     let rows = [
         (

@@ -1,0 +1,76 @@
+//! `module.yaml`: any text names modules, says what is wrong and where, or is no YAML at a place.
+
+use addon_core::module::description::{DEPENDS_ON, Description, Mistake};
+use addon_core::name::ModuleName;
+use addon_core::yaml;
+use serde_json::Value;
+
+/// In YAML a key that is written as in JSON must not be longer than 1024 characters.
+const LONGEST: usize = 1000;
+
+/// The text is the file.
+pub(crate) fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // YAML knows more than one kind of line break.
+    let lines = 1 + text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();
+    let description = match Description::parse(text) {
+        Ok(description) => description,
+        Err(error) => {
+            assert!((1..=lines).contains(&error.line) && error.column > 0, "{error}");
+            return assert!(!error.message.is_empty(), "{error}");
+        }
+    };
+    for mistake in &description.mistakes {
+        let line = match mistake {
+            Mistake::NoMap(_) => 1,
+            Mistake::Misspelt { line, .. } | Mistake::Wrong { line, .. } | Mistake::Name { line, .. } => *line,
+        };
+        assert!((1..=lines).contains(&line), "{mistake}");
+    }
+    for field in &description.unknown {
+        assert!((1..=lines).contains(&field.line), "{field}");
+    }
+    let value = yaml::from_str_v3(text).expect("all of its documents can be read");
+    told(&value, &description);
+    // It means the same however it is written; only the lines are others.
+    if text.len() <= LONGEST {
+        let again = Description::parse(&yaml::to_string(&value)).expect("what we write can be read");
+        assert_eq!(again.depends_on, description.depends_on);
+        assert_eq!(
+            (again.mistakes.len(), again.unknown.len()),
+            (description.mistakes.len(), description.unknown.len())
+        );
+    }
+}
+
+/// Each field and each name has had its effect.
+fn told(value: &Value, description: &Description) {
+    let mut names: Vec<&ModuleName> = Vec::new();
+    for name in &description.depends_on {
+        assert!(!names.contains(&name), "{name} is there twice");
+        names.push(name);
+    }
+    let (told, unknown) = (description.mistakes.len(), description.unknown.len());
+    let Some(fields) = value.as_object() else {
+        let expected = usize::from(!value.is_null());
+        return assert_eq!((names.len(), told, unknown), (0, expected, 0));
+    };
+    let misspelt = fields
+        .keys()
+        .filter(|field| *field != DEPENDS_ON && field.to_lowercase().starts_with("depend"))
+        .count();
+    let (good, bad) = match fields.get(DEPENDS_ON) {
+        None => (Vec::new(), 0),
+        Some(Value::Array(items)) => {
+            let read = |item: &Value| item.as_str().and_then(|text| ModuleName::parse(text).ok());
+            let good: Vec<ModuleName> = items.iter().filter_map(read).collect();
+            let bad = items.len() - good.len();
+            (good, bad)
+        }
+        Some(_) => (Vec::new(), 1),
+    };
+    assert_eq!(told, misspelt + bad, "{value}");
+    assert!(good.iter().all(|name| names.contains(&name)), "{value}");
+    assert!(names.iter().all(|name| good.contains(name)), "{value}");
+    assert!(unknown + misspelt <= fields.len(), "{value}");
+}

@@ -1,0 +1,134 @@
+//! Patches of values: whatever hooks write is taken whole or not at all, within their own section, and no value that they
+//! write is told in an error.
+
+use std::error::Error;
+
+use addon_core::name::{ModuleName, Owner};
+use addon_core::values::Store;
+use addon_core::values::patch::{Patch, PatchFile};
+use addon_core::values::section::to_text;
+use addon_core::yaml;
+use serde_json::{Value, json};
+
+/// Between the parts of a text: the values of files, then pairs of a values patch and a config patch, one for each run.
+const NEXT: &str = "\n---\n";
+/// More runs show nothing new.
+const MOST_RUNS: usize = 4;
+/// Stands for a password. It must be in no error, unless as a part of a path or in the place of an operation's name.
+const SECRET: &str = "s3cr3t";
+
+/// Hooks of the module `one`, then global ones, do as they are told.
+pub(crate) fn check(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut parts = text.split(NEXT);
+    let files = parts.next().and_then(|text| serde_json::from_str(text).ok());
+    let files: Value = files.unwrap_or_else(|| json!({}));
+    let rest: Vec<&str> = parts.take(2 * MOST_RUNS).collect();
+    let module = Owner::Module(ModuleName::parse("one").expect("a name"));
+    for owner in [module, Owner::Global] {
+        let mut store = Store::new();
+        if store.set_static(&owner, files.clone()).is_err() {
+            continue;
+        }
+        for run in rest.chunks(2) {
+            let values = read(run[0], PatchFile::Values);
+            let config = run
+                .get(1)
+                .map_or_else(|| Some(Patch::default()), |text| read(text, PatchFile::Config));
+            if let (Some(values), Some(config)) = (values, config) {
+                commit(&mut store, &owner, &values, &config, run);
+            }
+        }
+    }
+}
+
+fn read(text: &str, file: PatchFile) -> Option<Patch> {
+    match Patch::parse(text, file) {
+        Ok(patch) => {
+            let kept = serde_json::to_string(&patch).expect("a patch can be kept");
+            assert_eq!(Patch::parse(&kept, file).ok(), Some(patch.clone()), "{kept}");
+            Some(patch)
+        }
+        Err(error) => {
+            discreet(&error, &[text]);
+            None
+        }
+    }
+}
+
+/// One run of a hook, with all that holds before and after it.
+fn commit(store: &mut Store, owner: &Owner, values: &Patch, config: &Patch, texts: &[&str]) {
+    let before = store.clone();
+    let proposed = store.propose(owner, values, config);
+    assert!(*store == before, "a proposal has left traces");
+    let proposal = match proposed {
+        Ok(proposal) => proposal,
+        Err(error) => return discreet(&error, texts),
+    };
+    let same = store.propose(owner, values, config);
+    let change = store.commit(proposal).expect("nothing has happened meanwhile");
+    let effective = store.effective(owner);
+    assert_eq!(change.values_changed, effective != before.effective(owner));
+    let is_new = before.version(owner) != store.version(owner);
+    assert!(is_new || !change.values_changed, "a change nobody can notice");
+    if let Ok(same) = same {
+        assert_eq!(
+            store.commit(same).is_err(),
+            is_new,
+            "what is out of date is not committed"
+        );
+    }
+    let others = ["two", "three"].map(|name| Owner::Module(ModuleName::parse(name).expect("a name")));
+    for other in others {
+        assert_eq!(store.effective(&other), before.effective(&other), "{other}");
+        assert_eq!(store.version(&other), before.version(&other), "{other}");
+    }
+    if let Some(section) = &change.config_section {
+        let text = to_text(section);
+        assert_eq!(yaml::from_str_v3(&text).as_ref(), Ok(&**section), "{text}");
+    }
+    remembered(store, owner);
+}
+
+/// What is remembered of all runs leads to the same values, also in another store, and can be kept.
+fn remembered(store: &Store, owner: &Owner) {
+    let patches = store.patches(owner);
+    assert_eq!(patches.compacted_with(&patches), *patches, "compacting ends");
+    let effective = store.effective(owner);
+    let text = yaml::to_string(&effective);
+    assert_eq!(yaml::from_str_v2_strict(&text).as_ref(), Ok(&*effective), "{text}");
+    let mut again = store.clone();
+    let section = again.config_section(owner).map(|section| Value::clone(&section));
+    if section.is_some() {
+        assert_eq!(
+            again.set_config(owner, section),
+            Ok(false),
+            "the values are what the layers add up to"
+        );
+    }
+}
+
+/// Errors name paths and operations, never values.
+fn discreet(error: &dyn Error, texts: &[&str]) {
+    let mut told = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        told += &error.to_string();
+        next = error.source();
+    }
+    assert!(!told.is_empty());
+    let is_value = texts.iter().all(|text| {
+        let whole = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        whole.flatten().all(|item| !names(&item).contains(SECRET))
+    });
+    assert!(!is_value || !told.contains(SECRET), "{told}");
+}
+
+/// What of a patch may be told: paths and names of operations.
+fn names(item: &Value) -> String {
+    let of = |operation: &Value| format!("{} {}", operation["op"], operation["path"]);
+    match item {
+        Value::Array(items) => items.iter().map(of).collect(),
+        single => of(single),
+    }
+}
