@@ -31,7 +31,7 @@ pub struct Announcement {
     /// One word for what was done or attempted.
     pub action: &'static str,
     pub weight: Weight,
-    /// What it was, at most [`NOTE_LIMIT`] bytes.
+    /// What it was, at most 1 KiB.
     pub note: String,
 }
 

@@ -299,6 +299,14 @@ impl Operator {
         runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
     }
 
+    /// The run or removal for which a section was left for later may have been dropped.
+    pub(super) fn apply_what_nothing_holds(&mut self, name: &ModuleName) {
+        let deferred = self.modules.get(name).and_then(|unit| unit.deferred.clone());
+        if deferred.is_some_and(|entry| !self.must_wait(name, &entry)) {
+            self.apply_deferred(name);
+        }
+    }
+
     /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
         let entry = self.modules.get_mut(name).and_then(|unit| unit.deferred.take());

@@ -251,10 +251,12 @@ impl Operator {
     pub(super) fn drop_waiting_runs(&mut self) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         let mut count = 0;
-        for lane in lanes.into_iter().filter(|lane| matches!(lane, Lane::Module(_))) {
+        for lane in lanes {
+            let Lane::Module(module) = &lane else { continue };
             let again = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
             count += self.queues.drop_waiting(&lane, again);
             self.queues.close(&lane);
+            self.apply_what_nothing_holds(module);
         }
         if count > 0 {
             let reason = "a converge starts over";
