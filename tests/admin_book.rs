@@ -119,7 +119,9 @@ impl Stage {
             (r"(resourceVersion: ).*", "$1\"1000\""),
             (r"(uid: ).*", "${1}8f6c5b2e-0000-4000-8000-000000000000"),
         ];
-        let text = text.replace(self.namespace.name(), "addon-operator");
+        // Whole paths are those of this clone.
+        let here = format!("{}/", root().join("examples/admin").display());
+        let text = text.replace(self.namespace.name(), "addon-operator").replace(&here, "/srv/");
         rows.iter().fold(text, |text, (pattern, instead)| {
             Regex::new(pattern).unwrap().replace_all(&text, *instead).into_owned()
         })

@@ -49,6 +49,20 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     Ok(())
 }
 
+/// Each key is as it was before a step, or as it is after it: what the step did has come in part.
+fn is_between(own: &Value, before: Option<&Value>, after: Option<&Value>) -> bool {
+    let keys = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+    let (own, before, after) = (keys(Some(own)), keys(before), keys(after));
+    let known = own
+        .iter()
+        .all(|(key, value)| before.get(key) == Some(value) || after.get(key) == Some(value));
+    known
+        && before
+            .keys()
+            .filter(|key| after.contains_key(*key))
+            .all(|key| own.contains_key(key))
+}
+
 /// The removal of a module ended.
 fn is_removal_of(whose: &str, effect: &Effect) -> bool {
     matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose)
@@ -111,7 +125,8 @@ impl Globals {
         let (own, wanted) = (given.get(key_of(&owner)), seen.values.get(&owner));
         // In another queue a hook may have begun a moment before a section that had waited came into force.
         let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
-        let just_before = beside && own == step.before.values.get(&owner);
+        let before = step.before.values.get(&owner);
+        let just_before = beside && own.is_some_and(|own| is_between(own, before, wanted));
         ensure(own.is_some() && (own == wanted || just_before), "V6", || {
             format!(
                 "{} is given {}, but in force is {}",
