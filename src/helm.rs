@@ -8,6 +8,7 @@ pub mod chart;
 pub mod claims;
 pub mod labels;
 mod outcry;
+mod shape;
 mod version;
 
 use std::collections::BTreeMap;

@@ -33,7 +33,10 @@ pub(crate) fn check(data: &[u8]) {
             saved(&module.clone().into(), values);
         }
         let mentioned = [module.values_key(), module.enabled_key(), module.maintenance_key()];
-        assert!(mentioned.iter().any(|key| keys.contains_key(key)), "{module} is not there");
+        assert!(
+            mentioned.iter().any(|key| keys.contains_key(key)),
+            "{module} is not there"
+        );
         assert!(section.layer() != Entry::Absent, "{module} is mentioned");
     }
 }
@@ -101,7 +104,11 @@ fn saved(owner: &Owner, section: &Value) {
     if store.set_config(owner, Some(section.clone())).is_err() {
         return assert!(store == before, "what was refused has left traces");
     }
-    assert_eq!(store.set_config(owner, Some(section.clone())), Ok(false), "nothing is new");
+    assert_eq!(
+        store.set_config(owner, Some(section.clone())),
+        Ok(false),
+        "nothing is new"
+    );
     let kept = store.config_section(owner).expect("a section that was taken");
     let text = to_text(&kept);
     assert_eq!(yaml::from_str_v3(&text).as_ref(), Ok(&*kept), "{text}");

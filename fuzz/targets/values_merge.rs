@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 /// Documents of YAML, the lowest first; three of them count.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(documents) = yaml::documents_v2(text) else { return };
+    let Ok(documents) = yaml::documents_v2(text) else {
+        return;
+    };
     let mut documents = documents.into_iter();
     let mut next = || documents.next().unwrap_or_else(|| json!({}));
     let (a, b, c) = (next(), next(), next());

@@ -32,7 +32,9 @@ pub(crate) fn check(data: &[u8]) {
         }
         for run in rest.chunks(2) {
             let values = read(run[0], PatchFile::Values);
-            let config = run.get(1).map_or_else(|| Some(Patch::default()), |text| read(text, PatchFile::Config));
+            let config = run
+                .get(1)
+                .map_or_else(|| Some(Patch::default()), |text| read(text, PatchFile::Config));
             if let (Some(values), Some(config)) = (values, config) {
                 commit(&mut store, &owner, &values, &config, run);
             }
@@ -70,7 +72,11 @@ fn commit(store: &mut Store, owner: &Owner, values: &Patch, config: &Patch, text
     let is_new = before.version(owner) != store.version(owner);
     assert!(is_new || !change.values_changed, "a change nobody can notice");
     if let Ok(same) = same {
-        assert_eq!(store.commit(same).is_err(), is_new, "what is out of date is not committed");
+        assert_eq!(
+            store.commit(same).is_err(),
+            is_new,
+            "what is out of date is not committed"
+        );
     }
     let others = ["two", "three"].map(|name| Owner::Module(ModuleName::parse(name).expect("a name")));
     for other in others {
@@ -94,7 +100,11 @@ fn remembered(store: &Store, owner: &Owner) {
     let mut again = store.clone();
     let section = again.config_section(owner).map(|section| Value::clone(&section));
     if section.is_some() {
-        assert_eq!(again.set_config(owner, section), Ok(false), "the values are what the layers add up to");
+        assert_eq!(
+            again.set_config(owner, section),
+            Ok(false),
+            "the values are what the layers add up to"
+        );
     }
 }
 

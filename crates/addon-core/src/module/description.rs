@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::name::{ModuleName, NameError};
-use crate::yaml::document::{self, Document, Kind};
 use crate::yaml::YamlError;
+use crate::yaml::document::{self, Document, Kind};
 
 /// The one field that means something to us.
 pub const DEPENDS_ON: &str = "dependsOn";

@@ -145,7 +145,9 @@ impl WrittenOperation {
         if !item.is_object() {
             // Without the value: it may be a secret.
             let found = kind_of(&item);
-            return Err(serde::de::Error::custom(format_args!("a value of type {found} is no operation")));
+            return Err(serde::de::Error::custom(format_args!(
+                "a value of type {found} is no operation"
+            )));
         }
         let mut operation: Self = serde_json::from_value(item)?;
         number::settle(&mut operation.value);
@@ -231,7 +233,10 @@ pub enum Unacceptable {
         path: String,
     },
     /// Values that nobody could read again.
-    #[error("patch operation 'add' for '{path}' would nest values deeper than {} levels", yaml::MAX_DEPTH)]
+    #[error(
+        "patch operation 'add' for '{path}' would nest values deeper than {} levels",
+        yaml::MAX_DEPTH
+    )]
     TooDeep {
         /// The path.
         path: Pointer,

@@ -68,7 +68,10 @@ fn values_are_nested_only_as_deep_as_they_can_be_read() {
     };
     assert!(add(yaml::MAX_DEPTH - 100, 100).is_ok());
     let error = add(yaml::MAX_DEPTH - 100, 101).unwrap_err();
-    assert!(error.to_string().ends_with("would nest values deeper than 400 levels"), "{error}");
+    assert!(
+        error.to_string().ends_with("would nest values deeper than 400 levels"),
+        "{error}"
+    );
 }
 
 #[test]
