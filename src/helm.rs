@@ -11,6 +11,7 @@ mod error;
 pub mod labels;
 mod outcry;
 mod plugin;
+mod shape;
 mod version;
 
 use std::collections::BTreeMap;

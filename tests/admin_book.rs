@@ -121,7 +121,9 @@ impl Stage {
         ];
         // Whole paths are those of this clone.
         let here = format!("{}/", root().join("examples/admin").display());
-        let text = text.replace(self.namespace.name(), "addon-operator").replace(&here, "/srv/");
+        let text = text
+            .replace(self.namespace.name(), "addon-operator")
+            .replace(&here, "/srv/");
         rows.iter().fold(text, |text, (pattern, instead)| {
             Regex::new(pattern).unwrap().replace_all(&text, *instead).into_owned()
         })

@@ -8,6 +8,7 @@ mod bad_input {
     mod config;
     mod disk;
     mod events;
+    mod garbage;
     mod helm;
     mod hooks;
     mod proxy;

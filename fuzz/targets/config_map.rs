@@ -90,7 +90,8 @@ fn told(problem: &SectionProblem, keys: &BTreeMap<String, String>, document: &Co
         }
     };
     assert!(is_bad || problem.owner.is_none(), "{problem:?}");
-    if let Some((_, place)) = problem.message.split_once("': line ") {
+    let message = problem.message.trim_start_matches("ConfigMap: ");
+    if let Some(place) = message.strip_prefix(&format!("bad yaml at key '{}': line ", problem.key)) {
         let line: Option<usize> = place.split(',').next().and_then(|line| line.parse().ok());
         let lines = 1 + text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();
         assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{problem:?}");

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use addon_core::name::Owner;
+use addon_core::values::Store;
 use addon_core::values::section::{ConfigDocument, SectionProblem};
 use addon_core::yaml;
 use serde_json::Value;
 
 use super::findings::Finding;
-use crate::disk::{self, Layout};
+use crate::disk::{self, Found, Layout};
 use crate::settings::MissingValues;
 
 /// Judges the text of a file: a manifest of a ConfigMap, or what would be its data. Modules that are in none of the
@@ -27,38 +29,62 @@ pub fn check(path: &Path, text: &str, modules_dirs: &[PathBuf]) -> Vec<Finding> 
         Some(line) => finding.at(line),
         None => finding,
     };
-    let problems = judge(&data).into_iter().map(|problem| {
+    let document = ConfigDocument::parse(&data);
+    let mut problems = document.problems.clone();
+    let mut strange = Vec::new();
+    if !modules_dirs.is_empty() {
+        let found = read(modules_dirs);
+        problems.extend(unfit(&document, &found));
+        strange = strangers(document, &data, &found);
+    }
+    let problems = problems.into_iter().map(|problem| {
         let SectionProblem { key, message, owner: _ } = problem;
         with_place(Finding::error(path, format!("key '{key}': {message}")), &key)
     });
     let mut findings: Vec<Finding> = problems.collect();
-    let strangers = strangers(&data, modules_dirs).into_iter();
-    findings.extend(strangers.map(|(key, message)| with_place(Finding::warning(path, message), &key)));
+    let strange = strange.into_iter();
+    findings.extend(strange.map(|(key, message)| with_place(Finding::warning(path, message), &key)));
     findings.sort_by_key(|finding| finding.line);
     findings
 }
 
-/// All that is wrong with the data of a ConfigMap, key by key: the words in which the operator refuses a section.
-fn judge(data: &BTreeMap<String, String>) -> Vec<SectionProblem> {
-    ConfigDocument::parse(data).problems
-}
-
-/// The keys that speak of modules which are not there.
-fn strangers(data: &BTreeMap<String, String>, modules_dirs: &[PathBuf]) -> Vec<(String, String)> {
-    if modules_dirs.is_empty() {
-        return Vec::new();
-    }
-    let layout = Layout {
+fn read(modules_dirs: &[PathBuf]) -> Found {
+    disk::read(&Layout {
         modules_dirs: modules_dirs.to_vec(),
         // Nobody asks for global hooks here.
         global_hooks_dir: PathBuf::from("/dev/null"),
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
         crd_filters: Vec::new(),
-    };
-    let found = disk::read(&layout);
-    let sections = ConfigDocument::parse(data).sections;
-    let strange = sections
+    })
+}
+
+/// The sections that break the schema of their module, in the words in which the operator refuses them.
+fn unfit(document: &ConfigDocument, found: &Found) -> Vec<SectionProblem> {
+    let mut problems = Vec::new();
+    for module in &found.modules {
+        let section = document.sections.get(&module.name);
+        let Some(values) = section.and_then(|section| section.values.good()) else {
+            continue;
+        };
+        let owner = Owner::from(module.name.clone());
+        let mut store = Store::new();
+        let taken = store.set_schemas(&owner, module.schemas.clone());
+        if let Err(rejected) = taken.and_then(|_| store.vet_section(&owner, values)) {
+            problems.push(SectionProblem {
+                key: owner.values_key(),
+                owner: Some(owner),
+                message: rejected.reason.to_string(),
+            });
+        }
+    }
+    problems
+}
+
+/// The keys that speak of modules which are not there.
+fn strangers(document: ConfigDocument, data: &BTreeMap<String, String>, found: &Found) -> Vec<(String, String)> {
+    let strange = document
+        .sections
         .into_keys()
         .filter(|name| found.modules.iter().all(|module| module.name != *name));
     let told = strange.flat_map(|name| {

@@ -104,7 +104,7 @@ mod tests {
     fn labels_of_the_command_line_are_added() {
         let out = rendered(
             &["heritage=addon-operator", "a=b=c"],
-            "kind: ConfigMap\nmetadata: {name: x}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
         )
         .unwrap();
         assert!(

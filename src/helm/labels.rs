@@ -7,6 +7,8 @@ use addon_core::yaml::{self, YamlError};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::shape::{self, Misshapen};
+
 /// Why labels could not be added.
 #[derive(Debug, Error)]
 pub enum LabelError {
@@ -14,6 +16,8 @@ pub enum LabelError {
     Yaml { line: usize, source: YamlError },
     #[error("{object} has {field} that is no map")]
     NoMap { object: String, field: &'static str },
+    #[error("{template} renders what helm cannot install")]
+    Misshapen { template: String, source: Misshapen },
 }
 
 /// What stands for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
@@ -23,7 +27,7 @@ const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Sets the labels on every object of the manifests; a label that is already there is replaced.
 ///
-/// What is no object passes unchanged, for helm to complain about. The comments before an object stay: they say which
+/// What is no map passes unchanged, for helm to complain about. The comments before an object stay: they say which
 /// template it came from.
 pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
     add_labels_noting(manifests, labels, &mut |_| {})
@@ -50,6 +54,10 @@ pub fn add_labels_noting(
             .lines()
             .take_while(|line| line.starts_with('#') || line.trim().is_empty());
         for mut document in documents {
+            shape::check(&document).map_err(|source| LabelError::Misshapen {
+                template: template_of(text).unwrap_or_else(|| format!("the manifest that begins at line {line}")),
+                source,
+            })?;
             label_document(&mut document, labels, note)?;
             output.push_str("---\n");
             for comment in comments.by_ref().filter(|line| line.starts_with('#')) {
@@ -64,6 +72,12 @@ pub fn add_labels_noting(
         output.push_str(NOTHING);
     }
     Ok(output)
+}
+
+/// Where helm says that a manifest came from.
+fn template_of(manifest: &str) -> Option<String> {
+    let told = manifest.lines().find_map(|line| line.strip_prefix("# Source: "));
+    told.map(|template| template.trim().to_owned())
 }
 
 /// One document, or what stands where one could be.
@@ -292,10 +306,19 @@ items:
 
     #[test]
     fn mistakes_are_named() {
-        let error = add_labels("---\na: b\n---\na: [\n", &labels()).unwrap_err();
+        let error = add_labels("---\n# a comment\n---\na: [\n", &labels()).unwrap_err();
         assert!(error.to_string().contains("line 3"), "{error}");
-        let error = add_labels("kind: ConfigMap\nmetadata: {name: x, labels: [a]}\n", &labels()).unwrap_err();
+        let error = add_labels(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, labels: [a]}\n",
+            &labels(),
+        )
+        .unwrap_err();
         assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is no map");
+        let error = add_labels("---\n# Source: one/templates/a.yaml\nsize: 1\n", &labels()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "one/templates/a.yaml renders what helm cannot install"
+        );
     }
 
     #[test]

@@ -78,7 +78,11 @@ async fn ask(
         .await
         .map_err(|error| not_ended(&error))?;
     if !finished.exit.is_success() {
-        let report = format!("it ended with {}: {}", finished.exit, tail(&finished.stderr.text()));
+        let said = finished.stderr.text();
+        let report = match said.trim() {
+            "" => format!("it ended with {}", finished.exit),
+            said => format!("it ended with {}: {}", finished.exit, tail(said)),
+        };
         return Err(Failure::new(Class::HookFailed, report));
     }
     let enabled = verdict(&result.read().map_err(|error| no_files(&error))?)?;

@@ -1,7 +1,10 @@
 //! A ConfigMap that is broken, gone or answered for by somebody who talks nonsense, and a state that cannot be read.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testbed::plane::User;
 
+use super::garbage::{ASKED, ENDED, deep, laughs};
 use super::stage::{CONVERGED, Stage, assert_says};
 
 #[test]
@@ -102,5 +105,107 @@ fn a_state_that_cannot_be_read() {
     operator.wait_for(&[CONVERGED]);
     assert!(operator.records(&["cannot read our own state"]).is_empty());
     operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// Replaces the ConfigMap: `apply` would keep all of it once more, in an annotation.
+fn put(stage: &Stage, config_map: &Value) {
+    let kubectl = stage.namespace().kubectl_as(User::Admin);
+    kubectl
+        .feed(["replace", "--filename=-"], &config_map.to_string())
+        .unwrap();
+}
+
+fn map(data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data})
+}
+
+#[test]
+fn config_maps_that_hold_anything() {
+    let mut stage = Stage::installed("anything");
+    stage.set("HELM_HISTORY_MAX", "0");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.configure(&json!({"good": "size: one", "victim": "size: one"}));
+    stage.wait_for_sizes("good:one victim:one");
+
+    // What is wrong with each key is told by its name, and it changes nothing.
+    let rows = [
+        ("victim", json!({"victim": format!("size: {}", deep(5000))}), "nested"),
+        ("victim", json!({"victim": laughs("size")}), "victim"),
+        ("victim", json!({"victim": "size: \u{0}\u{1}"}), "control"),
+        ("victim", json!({"victim": "size: *nobody"}), "line 1"),
+        ("victim", json!({"victim": "\u{fffd}\u{fffd}"}), "array or map"),
+        ("victim", json!({"victim": "a: 1\na: 2"}), "line 2"),
+        ("Some.odd-key_", json!({"Some.odd-key_": "x"}), "camelCased"),
+        ("globalEnabled", json!({"globalEnabled": "true"}), "global"),
+    ];
+    for (round, (key, mut data, word)) in rows.into_iter().enumerate() {
+        let size = format!("r{round}");
+        data["good"] = json!(format!("size: {size}"));
+        if key != "victim" {
+            data["victim"] = json!("size: one");
+        }
+        put(&stage, &map(&data));
+        let key = format!("\"key\":\"{key}\"");
+        operator.wait_for(&["\"level\":\"error\"", &key, word]);
+        stage.wait_for_sizes(&format!("good:{size} victim:one"));
+    }
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+#[test]
+fn config_maps_that_are_deep_large_long_or_frozen() {
+    let mut stage = Stage::installed("large");
+    stage.set("HELM_HISTORY_MAX", "0");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.configure(&json!({}));
+
+    // Deep, and still good; a stranger's bytes beside it.
+    let mut config_map = map(&json!({"good": "size: bytes", "victim": format!("{{size: deep, more: {}}}", deep(300))}));
+    config_map["binaryData"] = json!({"good.bin": "/////wAA", "lateEnabled": "/////wAA"});
+    put(&stage, &config_map);
+    stage.wait_for_sizes("good:bytes victim:deep");
+
+    // As large as it gets.
+    let large = "x".repeat(500_000);
+    put(
+        &stage,
+        &map(
+            &json!({"good": "size: large", "victim": format!("{{size: large, more: {large}}}"), "stranger": format!("a: {large}")}),
+        ),
+    );
+    stage.wait_for_sizes("good:large victim:large");
+
+    // Thousands of keys, each wrong in its own way: told in bounded time, and the last edit counts.
+    let mut many: serde_json::Map<String, Value> = (0..4000)
+        .map(|number| (format!("k{number}Enabled"), json!("perhaps")))
+        .collect();
+    many.extend([
+        ("good".to_owned(), json!("size: many")),
+        ("victim".to_owned(), json!("size: many")),
+    ]);
+    put(&stage, &map(&many.into()));
+    stage.wait_for_sizes("good:many victim:many");
+
+    let mut frozen = map(&json!({"good": "size: frozen", "victim": "size: frozen"}));
+    frozen["immutable"] = json!(true);
+    put(&stage, &frozen);
+    stage.wait_for_sizes("good:frozen victim:frozen");
+    operator.wait_for_answer("/readyz", 200, &[]);
+    operator.stop();
+
+    // A hook that wants to save something there hears why it cannot.
+    let save =
+        "echo '{\"op\": \"add\", \"path\": \"/late/size\", \"value\": \"saved\"}' >$CONFIG_VALUES_JSON_PATCH_PATH\n";
+    stage.add_module("030-late");
+    stage.write("modules/030-late/hooks/h.sh", &format!("{ASKED}{save}"));
+    let operator = stage.start();
+    operator.wait_for(&["\"module\":\"late\"", "addon-operator", "immutable"]);
+    operator.wait_for(&[ENDED]);
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:frozen victim:frozen");
     stage.assert_installed(&["good", "victim"]);
 }

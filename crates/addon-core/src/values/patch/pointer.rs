@@ -5,6 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// How many characters of a path an error shows.
+const SHOWN: usize = 200;
+
 /// A path to a place in a document, at least one key long.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -72,9 +75,13 @@ pub(super) fn index(key: &str, places: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|_| at < places)
 }
 
+/// Not more of it than somebody would read.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match self.text.char_indices().nth(SHOWN) {
+            Some((end, _)) => write!(f, "{}…", &self.text[..end]),
+            None => f.write_str(&self.text),
+        }
     }
 }
 
