@@ -57,6 +57,11 @@ impl Backoffs {
             } => {
                 let lane = hook_lane(hook, labels);
                 self.attempts(&lane, *attempts)?;
+                let owner = owner_name(&hook.owner);
+                // Its config patch counts although the hook does not, and its module may run with it at once.
+                if step.before.values.get(&owner) != step.after.values.get(&owner) {
+                    self.asleep.remove(&format!("main of {owner}"));
+                }
                 self.sleep(step, lane, *retry_in, Some(hook.clone()))
             }
             Notice::MonitorsFailed { hook, retry_in, .. } => {
