@@ -192,4 +192,28 @@ mod tests {
             "f:2: warning: key 'twoEnabled': there is no module 'two', so it says nothing"
         );
     }
+
+    #[test]
+    fn sections_are_held_against_the_schemas_of_their_modules() {
+        let dir = tempfile::tempdir().unwrap();
+        let openapi = dir.path().join("modules/010-one/openapi");
+        fs_err::create_dir_all(&openapi).unwrap();
+        let schema = "type: object\nproperties: {size: {type: integer}}\n";
+        fs_err::write(openapi.join("config-values.yaml"), schema).unwrap();
+        let dirs = [dir.path().join("modules")];
+        let checked = |text: &str| {
+            let findings = check(Path::new("f"), text, &dirs);
+            findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(checked("one: 'size: 5'\n"), "");
+        let told = checked("two: '{}'\none: 'size: s3cr3t'\n");
+        assert!(
+            told.contains("f:2: key 'one': ") && told.contains("one.size in body must be of type integer"),
+            "{told}"
+        );
+        assert!(
+            told.contains("there is no module 'two'") && !told.contains("s3cr3t"),
+            "{told}"
+        );
+    }
 }
