@@ -338,7 +338,8 @@ items:
 
     #[test]
     fn helm_hooks_are_no_objects_of_the_release() {
-        let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: x\n  annotations: {helm.sh/hook: pre-install}\n";
+        let hook =
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: x\n  annotations: {helm.sh/hook: pre-install}\n";
         let output = add_labels(hook, &labels()).unwrap();
         assert!(!output.contains("heritage"), "{output}");
         let other = hook.replace("helm.sh/hook:", "helm.sh/resource-policy:");
