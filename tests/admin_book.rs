@@ -19,6 +19,9 @@ use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 
+#[path = "book/page.rs"]
+mod page;
+
 const PAGE: &str = "docs/admin.md";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -138,25 +141,6 @@ impl Stage {
         };
         wait_until(PATIENCE, "the modules", look).unwrap();
     }
-
-    /// The page with the output of its commands renewed.
-    fn renewed(&self, page: &str) -> String {
-        let mut lines = page.lines();
-        let mut out = Vec::new();
-        while let Some(line) = lines.next() {
-            out.push(line.to_owned());
-            if line == "```console" {
-                let block = lines.by_ref().take_while(|line| *line != "```");
-                for command in block.filter_map(|line| line.strip_prefix("$ ")) {
-                    out.push(format!("$ {command}"));
-                    let printed = self.printed(command);
-                    out.extend(printed.trim_end().lines().map(|line| line.trim_end().to_owned()));
-                }
-                out.push("```".to_owned());
-            }
-        }
-        out.join("\n") + "\n"
-    }
 }
 
 #[test]
@@ -164,15 +148,7 @@ fn the_page_shows_what_the_commands_print() {
     let stage = Stage::build();
     let _operator = stage.start();
     stage.wait_for_modules();
-    let page = fs_err::read_to_string(root().join(PAGE)).unwrap();
-    let renewed = stage.renewed(&page);
-    if std::env::var_os("UPDATE").is_some() {
-        return fs_err::write(root().join(PAGE), renewed).unwrap();
-    }
-    for (number, (is, should)) in page.lines().zip(renewed.lines()).enumerate() {
-        assert_eq!(is, should, "{PAGE}:{} (UPDATE=1 renews it)", number + 1);
-    }
-    assert_eq!(page, renewed);
+    page::check(root(), PAGE, |command| stage.printed(command));
 }
 
 #[test]

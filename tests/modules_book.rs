@@ -17,10 +17,12 @@ use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 
+#[path = "book/page.rs"]
+mod page;
+
 const PAGE: &str = "docs/modules.md";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(1);
-const FENCE: &str = "```";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -109,31 +111,6 @@ impl Stage {
         };
         wait_until(PATIENCE, "the modules", look).unwrap();
     }
-
-    /// The page with its files, and with what its commands print.
-    fn renewed(&self, page: &str) -> String {
-        let mut lines = page.lines();
-        let mut out = Vec::new();
-        while let Some(line) = lines.next() {
-            out.push(line.to_owned());
-            let shown = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
-            if let Some(file) = shown {
-                out.push(lines.next().expect("a block follows the name of its file").to_owned());
-                lines.by_ref().find(|line| *line == FENCE).expect("the block ends");
-                let text = fs_err::read_to_string(root().join(file)).unwrap();
-                out.extend([text.trim_end().to_owned(), FENCE.to_owned()]);
-            } else if line == "```console" {
-                let block = lines.by_ref().take_while(|line| *line != FENCE);
-                for command in block.filter_map(|line| line.strip_prefix("$ ")) {
-                    out.push(format!("$ {command}"));
-                    let printed = self.printed(command);
-                    out.extend(printed.trim_end().lines().map(|line| line.trim_end().to_owned()));
-                }
-                out.push(FENCE.to_owned());
-            }
-        }
-        out.join("\n") + "\n"
-    }
 }
 
 #[test]
@@ -141,15 +118,7 @@ fn the_page_shows_the_files_and_what_the_commands_print() {
     let stage = Stage::build();
     let _operator = stage.start();
     stage.wait_for_modules();
-    let page = fs_err::read_to_string(root().join(PAGE)).unwrap();
-    let renewed = stage.renewed(&page);
-    if std::env::var_os("UPDATE").is_some() {
-        return fs_err::write(root().join(PAGE), renewed).unwrap();
-    }
-    for (number, (is, should)) in page.lines().zip(renewed.lines()).enumerate() {
-        assert_eq!(is, should, "{PAGE}:{} (UPDATE=1 renews it)", number + 1);
-    }
-    assert_eq!(page, renewed);
+    page::check(root(), PAGE, |command| stage.printed(command));
 }
 
 /// Nothing of the example is left out of the page that teaches it.
