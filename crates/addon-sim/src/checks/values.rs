@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::jobs::lane;
 use super::{Step, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{asked_of, document, job_name, owner_name};
@@ -61,6 +62,31 @@ fn is_between(own: &Value, before: Option<&Value>, after: Option<&Value>) -> boo
             .keys()
             .filter(|key| after.contains_key(*key))
             .all(|key| own.contains_key(key))
+}
+
+/// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
+fn set_ahead_of(step: &Step<'_>, job: &Job) -> Vec<String> {
+    let (Event::JobFinished(_, Ok(Done::HookRan { output, .. })), Some(ended)) = (step.event, step.ended) else {
+        return Vec::new();
+    };
+    let succeeded = |effect: &Effect| matches!(effect, Effect::Tell(Notice::HookSucceeded { .. }));
+    if lane(ended) != lane(job) || owner_of(ended) != owner_of(job) || !step.effects.iter().any(succeeded) {
+        return Vec::new();
+    }
+    let patches = [&output.values, &output.config].map(|patch| json!(patch));
+    let operations = patches.iter().filter_map(Value::as_array).flatten();
+    let paths = operations.filter_map(|operation| operation["path"].as_str());
+    paths
+        .filter_map(|path| path.split('/').nth(2))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn owner_of(job: &Job) -> Option<String> {
+    match job {
+        Job::RunHook(run) => Some(owner_name(&run.hook.owner)),
+        _ => None,
+    }
 }
 
 /// The removal of a module ended.
@@ -123,10 +149,19 @@ impl Globals {
         let removed = later.iter().any(|effect| is_removal_of(&owner, effect));
         let seen = if removed { step.before } else { step.after };
         let (own, wanted) = (given.get(key_of(&owner)), seen.values.get(&owner));
-        // In another queue a hook may have begun a moment before a section that had waited came into force.
+        // In another queue a hook may have begun a moment before a section that had waited came into force, but not
+        // before the hook ahead of it in its queue had its way.
         let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
         let before = step.before.values.get(&owner);
-        let just_before = beside && own.is_some_and(|own| is_between(own, before, wanted));
+        let just_before = |own: &&Value| {
+            let set = set_ahead_of(step, job);
+            beside
+                && is_between(own, before, wanted)
+                && set
+                    .iter()
+                    .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))
+        };
+        let just_before = own.filter(just_before).is_some();
         ensure(own.is_some() && (own == wanted || just_before), "V6", || {
             format!(
                 "{} is given {}, but in force is {}",
