@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -52,37 +52,11 @@ impl Cluster {
         self.patch_state(&intent_key(release), &json!(intent)).await
     }
 
-    /// Forgets it: the child has ended and told us how. When nothing else is remembered, the Secret goes too.
+    /// Forgets it: the child has ended and told us how. The Secret stays: the next child needs it again.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
-        let patch = Patch::Merge(json!({"data": {intent_key(release): Value::Null}}));
-        let secrets = self.secrets();
-        let patched = self
-            .ask(
-                self.attempt("patch", "secrets", NAME),
-                secrets.patch(NAME, &PatchParams::default(), &patch),
-            )
-            .await;
-        match patched {
-            Ok(secret) if remembers_nothing(&secret) => self.drop_state(secret.metadata).await,
-            Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays.
-    async fn drop_state(&self, seen: ObjectMeta) -> Result<(), RequestError> {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            resource_version: seen.resource_version,
-            uid: seen.uid,
-        });
-        let secrets = self.secrets();
-        let deleted = self
-            .ask(self.attempt("delete", "secrets", NAME), secrets.delete(NAME, &params))
-            .await;
-        match deleted {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
-            Ok(_) | Err(_) => Ok(()),
+        match self.merge_state(&intent_key(release), Value::Null).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -94,25 +68,16 @@ impl Cluster {
     }
 
     async fn patch_state(&self, key: &str, value: &Value) -> Result<(), RequestError> {
-        let value = STANDARD.encode(value.to_string());
-        let patch = Patch::Merge(json!({"data": {key: value}}));
-        let params = PatchParams::default();
+        let text = value.to_string();
         // The second round is for a Secret that somebody else created or deleted between two requests.
         for _ in 0..2 {
-            let patched = self
-                .ask(
-                    self.attempt("patch", "secrets", NAME),
-                    self.secrets().patch_metadata(NAME, &params, &patch),
-                )
-                .await;
-            match patched {
-                Ok(_) => return Ok(()),
+            match self.merge_state(key, json!(STANDARD.encode(&text))).await {
                 Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
+                patched => return patched,
             }
-            match self.create_state().await {
-                Err(error) if !error.is_conflict() => return Err(error),
-                Ok(()) | Err(_) => {}
+            match self.create_state(key, &text).await {
+                Err(error) if error.is_conflict() => {}
+                created => return created,
             }
         }
         Err(RequestError::Unusable {
@@ -121,13 +86,25 @@ impl Cluster {
         })
     }
 
-    async fn create_state(&self) -> Result<(), RequestError> {
+    async fn merge_state(&self, key: &str, value: Value) -> Result<(), RequestError> {
+        let patch = Patch::Merge(json!({"data": {key: value}}));
+        let (secrets, params) = (self.secrets(), PatchParams::default());
+        self.ask(
+            self.attempt("patch", "secrets", NAME),
+            secrets.patch_metadata(NAME, &params, &patch),
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn create_state(&self, key: &str, text: &str) -> Result<(), RequestError> {
+        let data = [(VERSION_KEY, VERSION), (key, text)];
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(NAME.to_owned()),
                 ..ObjectMeta::default()
             },
-            data: Some([(VERSION_KEY.to_owned(), ByteString(VERSION.into()))].into()),
+            data: Some(data.map(|(key, text)| (key.to_owned(), ByteString(text.into()))).into()),
             ..Secret::default()
         };
         let created = self.secrets();
@@ -138,12 +115,6 @@ impl Cluster {
         .await?;
         Ok(())
     }
-}
-
-/// Nothing but our own version stands in it: what a newer version wrote is never dropped.
-fn remembers_nothing(secret: &Secret) -> bool {
-    let mut data = secret.data.iter().flatten();
-    data.all(|(key, value)| key == VERSION_KEY && value.0 == VERSION.as_bytes())
 }
 
 fn intent_key(release: &str) -> String {

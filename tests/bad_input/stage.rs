@@ -181,7 +181,6 @@ impl Stage {
                 "{module} has no object: {names}"
             );
         }
-        // Our own notes come and go.
         let deletes = self
             .namespace
             .plane()
@@ -190,7 +189,6 @@ impl Stage {
             .unwrap()
             .of(User::Operator);
         let deletes = deletes.within(self.namespace.name()).deleting();
-        let deletes = deletes.that(|record| record.name != "addon-operator-state");
         assert!(deletes.is_empty(), "{deletes}");
     }
 
