@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use addon_core::operator::event::ConfigRead;
 
 use crate::flat;
+use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
 /// What a life of the operator was told.
@@ -21,7 +22,8 @@ pub struct Told {
     version: u64,
     /// Keys that we wrote, at which version and what.
     written: BTreeMap<String, (u64, String)>,
-    broken: BTreeSet<String>,
+    /// Keys that cannot be used.
+    pub broken: BTreeSet<String>,
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
     state_known: bool,
@@ -73,12 +75,27 @@ impl Told {
         self.broken.clear();
         self.config.retain(|key, _| data.contains_key(key));
         for (key, text) in &data {
-            if flat::is_sound(key, text) {
+            if self.is_sound(key, text) {
                 self.config.insert(key.clone(), text.clone());
-            } else {
-                self.broken.insert(key.clone());
+                continue;
+            }
+            self.broken.insert(key.clone());
+            // What was good in an earlier life may break a schema by now.
+            if self.config.get(key).is_some_and(|kept| !self.is_sound(key, kept)) {
+                self.config.remove(key);
             }
         }
+    }
+
+    fn is_sound(&self, key: &str, text: &str) -> bool {
+        let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
+        schema::is_sound(modules, key, text)
+    }
+
+    /// People have the module's objects in their own hands.
+    pub fn in_maintenance(&self, module: &str) -> bool {
+        let text = self.config.get(&format!("{}Maintenance", key_of(module)));
+        text.and_then(|text| flat::read_maintenance(text)).unwrap_or_default()
     }
 
     /// What a read says, with what we wrote after the moment that it tells of.

@@ -17,6 +17,7 @@ use super::task::{Lane, RunReason, Task};
 use crate::name::ModuleName;
 use crate::queue::Entry;
 use crate::time::Tick;
+use crate::values::section::Maintenance;
 
 /// How long damage must last: who deletes an object may be about to make it anew, and what a run has done is seen a
 /// moment after its end.
@@ -138,13 +139,14 @@ impl Operator {
         }
     }
 
-    /// The module is to have a release, and nobody of us works on it or is about to.
+    /// The module is to have a release, its objects are in nobody's hands, and nobody of us works on it or is about to.
     fn is_left_alone(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name) else {
             return false;
         };
         let has_release = unit.enabled && unit.found.has_chart && unit.found.broken.is_none();
-        if !has_release || unit.turn.is_to_come() || self.converge.restarts() {
+        let is_ours_to_keep = self.config.maintenance(name) == Maintenance::Managed;
+        if !has_release || !is_ours_to_keep || unit.turn.is_to_come() || self.converge.restarts() {
             return false;
         }
         let lane = Lane::Module(name.clone());

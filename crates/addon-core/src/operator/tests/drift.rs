@@ -155,6 +155,19 @@ fn a_release_that_is_not_deployed_is_told_by_its_state() {
 }
 
 #[test]
+fn what_people_have_in_their_hands_is_not_restored_before_they_give_it_back() {
+    let mut world = restoring(vec![module(10, "one")]).start();
+    world.edit(&[("oneMaintenance", Some("NoResourceReconciliation"))]);
+    world.take_log();
+    world.sight("one", Some(Drift::Status(None)));
+    assert_eq!(world.wait(), None);
+    world.edit(&[("oneMaintenance", None)]);
+    assert_eq!(world.take_log(), ["one sync"]);
+    world.sight("one", None);
+    assert!(world.wait().is_none() && world.drifts().is_empty());
+}
+
+#[test]
 fn a_module_that_is_switched_off_loses_its_release_for_good() {
     let mut world = restoring(vec![module(10, "one"), module(20, "two")]).start();
     world.open.insert("one delete".to_owned());

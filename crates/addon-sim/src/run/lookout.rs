@@ -1,0 +1,58 @@
+//! Who watches releases, and tells whenever one of them is not as it was told last.
+
+use std::collections::BTreeSet;
+
+use addon_core::operator::event::{Event, ReleaseSight};
+
+use super::{Due, Run};
+use crate::checks::Violation;
+
+impl Run<'_> {
+    /// All releases are known from now on.
+    pub(super) fn begin_lookout(&mut self) {
+        let known = self.world.releases.keys().map(|name| (name.clone(), None));
+        self.life.lookout = Some(known.collect());
+        self.spread_sights();
+    }
+
+    /// Something may have happened to releases: what differs from what was told will be told.
+    pub(super) fn spread_sights(&mut self) {
+        let Some(lookout) = &mut self.life.lookout else { return };
+        for name in self.world.releases.keys() {
+            lookout.entry(name.clone()).or_default();
+        }
+        let due: BTreeSet<&String> = self
+            .future
+            .values()
+            .filter_map(|due| match due {
+                Due::Sight(name) => Some(name),
+                _ => None,
+            })
+            .collect();
+        let news = lookout.iter().filter(|(name, told)| {
+            let (drift, again) = self.world.drift(name);
+            !due.contains(name) && (drift != **told || again.is_some())
+        });
+        let news: Vec<String> = news.map(|(name, _)| name.clone()).collect();
+        for name in news {
+            let delay = self.world.dice("sight").between(0, 300);
+            self.plan(delay, Due::Sight(name));
+        }
+    }
+
+    /// A release is looked at.
+    pub(super) fn look_at_release(&mut self, release: String) -> Result<(), Violation> {
+        let (drift, again) = self.world.drift(&release);
+        if let Some(again) = again {
+            self.plan(again.saturating_sub(self.clock) / 1000, Due::Sight(release.clone()));
+        }
+        let Some(lookout) = &mut self.life.lookout else {
+            return Ok(());
+        };
+        if lookout.insert(release.clone(), drift.clone()) == Some(drift.clone()) {
+            return Ok(());
+        }
+        self.checks.sighted(self.clock, &release, drift.as_ref());
+        self.tell(&Event::ReleaseSeen(ReleaseSight { release, drift }), None)
+    }
+}
