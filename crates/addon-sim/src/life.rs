@@ -52,8 +52,10 @@ pub struct Life {
     pub monitors: Monitors,
     /// What it was told.
     pub told: Told,
-    /// What was told last of each release, once somebody watches them.
-    pub lookout: Option<BTreeMap<String, Option<Drift>>>,
+    /// What was told last of each release, since somebody lists them.
+    pub lookout: BTreeMap<String, Option<Drift>>,
+    /// Whoever lists them watches them, too.
+    pub watches_releases: bool,
     /// Releases as it found them at its start, and whether they were ours.
     pub listed: BTreeMap<String, bool>,
     /// It was asked to stop, and when.
@@ -125,7 +127,8 @@ impl Life {
             running: BTreeMap::new(),
             monitors: Monitors::default(),
             told: Told::default(),
-            lookout: None,
+            lookout: BTreeMap::new(),
+            watches_releases: false,
             listed: BTreeMap::new(),
             stopping: None,
             exited: false,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addon_core::operator::effect::JobId;
 use addon_core::operator::event::ConfigRead;
 
 use crate::flat;
@@ -29,8 +30,8 @@ pub struct Told {
     state_known: bool,
     /// What global hooks said of flags.
     pub flags: BTreeMap<String, Option<bool>>,
-    /// What enabled scripts answered last.
-    pub scripts: BTreeMap<String, bool>,
+    /// What enabled scripts answered, each when it was asked last.
+    scripts: BTreeMap<String, (JobId, bool)>,
 }
 
 impl Told {
@@ -106,6 +107,13 @@ impl Told {
         data
     }
 
+    /// An enabled script answered. One that was asked before another may answer after it.
+    pub fn script_answered(&mut self, module: &str, id: JobId, answer: bool) {
+        if self.scripts.get(module).is_none_or(|(last, _)| *last < id) {
+            self.scripts.insert(module.to_owned(), (id, answer));
+        }
+    }
+
     /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
     pub fn wrote(&mut self, key: &str, text: &str, version: u64, created: bool) {
         if version > self.version {
@@ -148,7 +156,7 @@ impl Told {
             Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
             Some(true) => {
                 let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
-                asked && self.scripts.get(module) == Some(&false)
+                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer)
             }
             None => {
                 let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);

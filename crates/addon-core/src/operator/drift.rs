@@ -85,13 +85,22 @@ impl Drifts {
     }
 }
 
+fn is_released(unit: &Unit) -> bool {
+    unit.turn == Turn::Passed && unit.found.has_chart
+}
+
 impl Operator {
     /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
     pub(super) fn watch_releases(&mut self) {
-        let passed = |unit: &Unit| unit.turn == Turn::Passed && unit.found.has_chart;
-        if self.policy.restores && self.modules.values().any(passed) {
+        if self.policy.restores && self.modules.values().any(is_released) {
             self.run_chore(Chore::WatchReleases);
         }
+    }
+
+    /// The modules whose runs have left a release.
+    pub(super) fn released(&self) -> Vec<ModuleName> {
+        let released = self.modules.values().filter(|unit| is_released(unit));
+        released.map(|unit| unit.found.name.clone()).collect()
     }
 
     pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {

@@ -34,6 +34,10 @@ impl Run<'_> {
             Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
                 self.plan(millis / 2, Due::Writes(id));
             }
+            Job::WatchReleases { expected } => {
+                let expected = expected.iter().map(ToString::to_string).collect();
+                self.list_releases(expected);
+            }
             Job::RunHook(_) => {
                 let reads = self.world.dice("reads").between(0, millis + 1);
                 self.plan(reads, Due::Reads(id));

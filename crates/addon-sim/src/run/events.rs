@@ -182,14 +182,14 @@ impl Run<'_> {
         self.spread_touch();
         self.spread_sights();
         if let Ok(done) = &result {
-            self.hear(&job, done, misdeed.is_some());
+            self.hear(id, &job, done, misdeed.is_some());
         }
         self.checks.misdeed = misdeed.filter(|_| result.is_ok());
         self.tell(&Event::JobFinished(id, result), Some(&job))
     }
 
     /// Keeps account of what the operator learns from the end of a job.
-    fn hear(&mut self, job: &Job, done: &Done, misdeed: bool) {
+    fn hear(&mut self, id: JobId, job: &Job, done: &Done, misdeed: bool) {
         if let Done::ReleasesWatched = done {
             self.begin_lookout();
         }
@@ -203,7 +203,7 @@ impl Run<'_> {
         match (job, done) {
             (Job::LoadState, Done::StateLoaded(state)) => told.state(&state.last_good),
             (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
-                told.scripts.insert(module.to_string(), answer.enabled);
+                told.script_answered(module.as_str(), id, answer.enabled);
             }
             (Job::SaveConfig { key, text, create, .. }, Done::ConfigSaved(Saved::Written { version })) => {
                 told.wrote(key, text, *version, *create);

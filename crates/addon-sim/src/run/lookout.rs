@@ -8,18 +8,28 @@ use super::{Due, Run};
 use crate::checks::Violation;
 
 impl Run<'_> {
+    /// What there is at this moment, and whatever comes into being later, is known.
+    pub(super) fn list_releases(&mut self, expected: Vec<String>) {
+        self.life.lookout = expected.into_iter().map(|name| (name, None)).collect();
+        self.spread_sights();
+    }
+
     /// All releases are known from now on.
     pub(super) fn begin_lookout(&mut self) {
-        let known = self.world.releases.keys().map(|name| (name.clone(), None));
-        self.life.lookout = Some(known.collect());
+        self.life.watches_releases = true;
         self.spread_sights();
     }
 
     /// Something may have happened to releases: what differs from what was told will be told.
     pub(super) fn spread_sights(&mut self) {
-        let Some(lookout) = &mut self.life.lookout else { return };
+        let lookout = &mut self.life.lookout;
         for name in self.world.releases.keys() {
-            lookout.entry(name.clone()).or_default();
+            if !lookout.contains_key(name) {
+                lookout.insert(name.clone(), None);
+            }
+        }
+        if !self.life.watches_releases {
+            return;
         }
         let due: BTreeSet<&String> = self
             .future
@@ -46,10 +56,7 @@ impl Run<'_> {
         if let Some(again) = again {
             self.plan(again.saturating_sub(self.clock) / 1000, Due::Sight(release.clone()));
         }
-        let Some(lookout) = &mut self.life.lookout else {
-            return Ok(());
-        };
-        if lookout.insert(release.clone(), drift.clone()) == Some(drift.clone()) {
+        if self.life.lookout.insert(release.clone(), drift.clone()) == Some(drift.clone()) {
             return Ok(());
         }
         self.checks.sighted(self.clock, &release, drift.as_ref());

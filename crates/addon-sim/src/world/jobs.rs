@@ -28,7 +28,7 @@ pub fn job_name(job: &Job) -> String {
         Job::LoadState => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::ListReleases => "list".to_owned(),
-        Job::WatchReleases => "watch-releases".to_owned(),
+        Job::WatchReleases { .. } => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
         Job::EnsureCrds(modules) => {
@@ -64,7 +64,7 @@ impl World {
             Job::LoadState
             | Job::SaveState { .. }
             | Job::ListReleases
-            | Job::WatchReleases
+            | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
             | Job::PublishWebhooks(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
@@ -87,7 +87,7 @@ impl World {
             }
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
-            Job::WatchReleases => self
+            Job::WatchReleases { .. } => self
                 .fault("watch-releases", Class::Refused)
                 .map(|()| Done::ReleasesWatched),
             Job::ConfigureHooks(owner) => self.configure(owner),
