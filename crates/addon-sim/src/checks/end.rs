@@ -153,7 +153,12 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
                 .releases
                 .iter()
                 .filter(|(name, release)| release.ours && world.module(name).is_none());
-            let few = orphans.count() <= 2 && !world.setup.modules.is_empty();
+            let vanished = world
+                .ledger
+                .unnoticed
+                .iter()
+                .filter(|name| world.module(name).is_none());
+            let few = orphans.count() + vanished.count() <= 2 && !world.setup.modules.is_empty();
             let held = seen.status.held.contains(name);
             ensure(held && !few || world.setup.modules.is_empty(), "L1", || {
                 format!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Run;
+use super::{Due, Run};
 use crate::action::{Action, Harm};
 use crate::checks::Violation;
 use crate::dice::Dice;
@@ -15,6 +15,7 @@ impl Run<'_> {
         self.world.heal();
         self.ambushes.clear();
         self.meddlers.clear();
+        self.future.retain(|_, due| !matches!(due, Due::Acts(_)));
         self.watch_delay = 20;
         let mut dice = self.world.dice("mend");
         self.mend_modules(&mut dice)?;
