@@ -131,7 +131,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(|()| Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
-        Job::WatchReleases => unless(&cancel, tools.lookout()?.begin())
+        Job::WatchReleases { expected } => unless(&cancel, tools.lookout()?.begin(&expected))
             .await
             .map(|()| Done::ReleasesWatched),
         Job::SaveConfig {

@@ -69,6 +69,13 @@ pub enum Action {
     Foreign(String),
     /// Somebody removes a release that is not ours.
     RemoveForeign(String),
+    /// Somebody does harm to a release of ours.
+    Damage {
+        /// Which.
+        release: String,
+        /// What is done to it.
+        harm: Harm,
+    },
     /// An object of the cluster is made or changed, or it goes.
     Object {
         /// Its kind.
@@ -94,10 +101,23 @@ pub enum Action {
     },
     /// Waits for the next hook that runs before all modules, and happens while it does.
     Ambush(Box<Self>),
+    /// Waits for the next save of a section, and happens while it is under way.
+    Meddle(Box<Self>),
     /// The process is killed and started again.
     Kill,
     /// The process is asked to stop, and started again when it has.
     Shutdown,
+}
+
+/// What somebody does to a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Harm {
+    /// An object of it is removed.
+    Object,
+    /// All of it is uninstalled.
+    Release,
+    /// A helm of somebody else works on it and fails.
+    Helm,
 }
 
 /// How a reading of the directories goes wrong.

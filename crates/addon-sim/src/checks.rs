@@ -9,6 +9,7 @@ mod limit;
 mod monitors;
 mod needs;
 mod order;
+mod releases;
 mod removal;
 mod reviews;
 mod values;
@@ -16,13 +17,14 @@ mod values;
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, Job, Notice};
-use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+use addon_core::operator::event::{ConfigRead, Done, Drift, Event, Saved};
 
 pub use end::check_end;
+pub use values::check_edits_kept;
 
 use crate::life::{Life, Seen};
 use crate::told::Told;
-use crate::world::World;
+use crate::world::{Misdeed, World};
 
 /// Something that must hold and does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,8 +85,8 @@ impl Step<'_> {
 /// All checks, with what they remember of a life.
 #[derive(Debug, Default)]
 pub struct Checks {
-    /// The hook that just ended wrote where it may not.
-    pub trespassed: bool,
+    /// What the hook that just ended did that it may not.
+    pub misdeed: Option<Misdeed>,
     /// The `ConfigMap` that is about to be told says nothing new.
     echo: bool,
     globals: values::Globals,
@@ -93,6 +95,7 @@ pub struct Checks {
     limits: limit::Limits,
     monitored: monitors::Monitored,
     order: order::Order,
+    releases: releases::Releases,
     removal: removal::Removals,
     reviews: reviews::Reviews,
 }
@@ -131,9 +134,10 @@ impl Checks {
         self.removal.signs(step.world, &step.life.told);
         self.reviews.event(step);
         self.echo_causes_nothing(step)?;
-        values::check(step, std::mem::take(&mut self.trespassed))?;
+        values::check(step, self.misdeed.take())?;
         self.globals.note(step);
         self.monitored.event(step);
+        self.releases.event(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             self.reviews.effect(step, effect)?;
@@ -144,6 +148,7 @@ impl Checks {
                 self.monitored.effect(step, effect)?;
             }
             self.limits.effect(step, effect)?;
+            self.releases.effect(step, effect)?;
             self.removal.effect(step, effect)?;
             if let Effect::Tell(
                 Notice::ModuleReady { module, .. }
@@ -169,6 +174,11 @@ impl Checks {
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         self.monitored.at_rest(life, stuck)?;
         self.reviews.at_rest(world, seen, stuck)
+    }
+
+    /// Whoever watches releases is about to tell this of one.
+    pub fn sighted(&mut self, clock: u64, release: &str, drift: Option<&Drift>) {
+        self.releases.sighted(clock, release, drift);
     }
 
     /// M6: our own writes, and news that are none, set off nothing.

@@ -45,10 +45,21 @@ pub fn read_flag(text: &str) -> Option<bool> {
     }
 }
 
-/// `true` if the text under this key of the `ConfigMap` can be used.
+/// Reads a maintenance state; nothing if it is broken.
+pub fn read_maintenance(text: &str) -> Option<bool> {
+    match text {
+        "" => Some(false),
+        "NoResourceReconciliation" => Some(true),
+        _ => None,
+    }
+}
+
+/// `true` if the text under this key of the `ConfigMap` can be used, but for what schemas say.
 pub fn is_sound(key: &str, text: &str) -> bool {
     if key.ends_with("Enabled") {
         read_flag(text).is_some()
+    } else if key.ends_with("Maintenance") {
+        read_maintenance(text).is_some()
     } else {
         read(text, key == "global").is_some()
     }

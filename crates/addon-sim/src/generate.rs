@@ -1,7 +1,9 @@
 //! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
 
+mod hands;
 mod history;
 mod reviews;
+mod shapes;
 mod traps;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,8 @@ pub fn case(seed: u64, actions: usize) -> Case {
     reviews::add(&mut Dice::named(seed, "reviews", 0), &mut setup, &mut actions);
     reviews::touch(&mut Dice::named(seed, "touch", 0), &setup, &mut actions);
     traps::set(&mut Dice::named(seed, "traps", 0), &mut setup, &mut actions);
+    shapes::add(&mut Dice::named(seed, "shapes", 0), &mut setup, &mut actions);
+    hands::add(&mut Dice::named(seed, "hands", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -59,6 +63,7 @@ fn setup(dice: &mut Dice) -> Setup {
         hook_slots: dice.count(1, 4),
         review_slots: 2,
         helm_slots: dice.count(1, 3),
+        restores: false,
         ignore: dice.chance(30).then(|| "the-operator".to_owned()),
         global: values(dice),
         global_hooks,
@@ -173,6 +178,8 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
             .collect(),
         broken: dice.chance(3),
         crds: dice.chance(30),
+        schema: None,
+        shares: None,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod life;
 pub mod model;
 pub mod monitors;
 pub mod run;
+pub mod schema;
 pub mod setup;
 pub mod show;
 pub mod shrink;

@@ -6,7 +6,7 @@ use addon_core::failure::Failure;
 use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Done, Drift, Event};
 use addon_core::operator::policy::{Mode, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, Waiting};
 use addon_core::time::{Now, Tick};
@@ -52,6 +52,10 @@ pub struct Life {
     pub monitors: Monitors,
     /// What it was told.
     pub told: Told,
+    /// What was told last of each release, since somebody lists them.
+    pub lookout: BTreeMap<String, Option<Drift>>,
+    /// Whoever lists them watches them, too.
+    pub watches_releases: bool,
     /// Releases as it found them at its start, and whether they were ours.
     pub listed: BTreeMap<String, bool>,
     /// It was asked to stop, and when.
@@ -110,6 +114,7 @@ impl Life {
             hook_slots: setup.hook_slots.max(1),
             review_slots: setup.review_slots.max(1),
             helm_slots: setup.helm_slots.max(1),
+            restores: setup.restores,
             ignore_release: setup.ignore.clone(),
             ..Policy::default()
         };
@@ -122,6 +127,8 @@ impl Life {
             running: BTreeMap::new(),
             monitors: Monitors::default(),
             told: Told::default(),
+            lookout: BTreeMap::new(),
+            watches_releases: false,
             listed: BTreeMap::new(),
             stopping: None,
             exited: false,

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flat::{self, Flat};
+use crate::schema::layered;
 use crate::setup::{Deed, HookSpec, ModuleSpec, Script, Setup, Source, key_of};
 
 /// The state in which everything comes to rest.
@@ -38,8 +39,7 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     end.written.insert("global".to_owned(), written);
     for module in in_order(setup) {
         let key = module.key();
-        let mut below = module.values.clone();
-        below.extend(section(&key));
+        let mut below = layered(module, section(&key));
         let flag = config
             .get(&format!("{key}Enabled"))
             .and_then(|text| flat::read_flag(text));

@@ -1,6 +1,9 @@
 //! One run: a world, a history, lives of the operator, and the checks after every step.
 
+mod effects;
 mod events;
+mod lookout;
+mod mend;
 mod settle;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Timed};
 use crate::checks::{Checks, Step, Violation};
-use crate::life::{Life, Running, Seen};
+use crate::life::{Life, Seen};
 use crate::setup::Setup;
 use crate::show;
 use crate::world::World;
@@ -69,6 +72,7 @@ enum Due {
     Ends(JobId),
     Asks { which: u64, within: u64 },
     Touched,
+    Sight(String),
     Acts(Action),
     Stop,
 }
@@ -90,6 +94,8 @@ struct Run<'a> {
     asked: u64,
     /// What waits for a hook before all modules.
     ambushes: VecDeque<Action>,
+    /// What waits for a save of a section.
+    meddlers: VecDeque<Action>,
     idle_timers: u32,
     log: Option<Vec<Entry>>,
 }
@@ -138,6 +144,7 @@ impl<'a> Run<'a> {
             steps: 0,
             asked: 0,
             ambushes: VecDeque::new(),
+            meddlers: VecDeque::new(),
             idle_timers: 0,
             log: record.then(Vec::new),
         };
@@ -153,10 +160,15 @@ impl<'a> Run<'a> {
             while self.next_at().is_some_and(|next| next <= at) {
                 self.step()?;
             }
-            self.clock = self.clock.max(at);
+            self.move_clock(at);
             self.act(action)?;
         }
         Ok(())
+    }
+
+    fn move_clock(&mut self, to: u64) {
+        self.clock = self.clock.max(to);
+        self.world.clock = self.clock;
     }
 
     fn plan(&mut self, millis: u64, due: Due) {
@@ -222,12 +234,14 @@ impl<'a> Run<'a> {
             }
             Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
+            Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             _ => {}
         }
         self.spread_news(0);
         self.spread_touch();
+        self.spread_sights();
         self.checks.world(&self.world, &self.life.told)
     }
 
@@ -244,14 +258,14 @@ impl<'a> Run<'a> {
         let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));
         match (due, timer) {
             (Some((at, sequence)), timer) if timer.is_none_or(|timer| at <= timer) => {
-                self.clock = self.clock.max(at);
+                self.move_clock(at);
                 let Some(due) = self.future.remove(&(at, sequence)) else {
                     return Ok(());
                 };
                 self.happen(due)
             }
             (_, Some(timer)) => {
-                self.clock = timer;
+                self.move_clock(timer);
                 self.tell(&Event::TimerFired, None)
             }
             (_, None) => Ok(()),
@@ -312,56 +326,6 @@ impl<'a> Run<'a> {
             return Err(Violation::new("T1", text));
         }
         Ok(())
-    }
-
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::StartJob(id, job) => {
-                let mut millis = self.world.duration(&job, self.life.number);
-                let mut late = false;
-                if let Job::RunHook(run) = &job {
-                    let most = u64::try_from(run.deadline.as_millis()).unwrap_or(u64::MAX);
-                    late = millis > most;
-                    millis = millis.min(most);
-                    if run.labels.binding == "beforeAll"
-                        && let Some(action) = self.ambushes.pop_front()
-                    {
-                        let delay = self.world.dice("ambush").between(0, millis + 1);
-                        self.plan(delay, Due::Acts(action));
-                    }
-                }
-                match &job {
-                    Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
-                        self.plan(millis / 2, Due::Writes(id));
-                    }
-                    Job::RunHook(_) => {
-                        let reads = self.world.dice("reads").between(0, millis + 1);
-                        self.plan(reads, Due::Reads(id));
-                    }
-                    _ => {}
-                }
-                self.life.running.insert(
-                    id,
-                    Running {
-                        job,
-                        cancelled: false,
-                        late,
-                        read: None,
-                        result: None,
-                    },
-                );
-                self.plan(millis, Due::Ends(id));
-            }
-            Effect::CancelJob(id) => {
-                if let Some(running) = self.life.running.get_mut(&id) {
-                    running.cancelled = true;
-                    self.plan(50, Due::Ends(id));
-                }
-            }
-            Effect::Tell(_) | Effect::Reply(..) => {}
-            Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
-            Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
-        }
     }
 
     fn note(&mut self, event: String) {

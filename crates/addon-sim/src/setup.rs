@@ -2,12 +2,13 @@
 //!
 //! All of it is data, so that a case can be written to a file, made smaller and run again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::flat::Flat;
+use crate::schema::SchemaSpec;
 
 /// The beginning of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub struct Setup {
     pub review_slots: usize,
     /// helm jobs at a time.
     pub helm_slots: usize,
+    /// Releases that somebody damages are restored.
+    pub restores: bool,
     /// `HELM_IGNORE_RELEASE`.
     pub ignore: Option<String>,
     /// Global values of files.
@@ -65,6 +68,10 @@ pub struct ModuleSpec {
     pub hooks: Vec<HookSpec>,
     /// It cannot be used as it lies on disk.
     pub broken: bool,
+    /// What its values must keep to.
+    pub schema: Option<SchemaSpec>,
+    /// An object that its chart renders and that of another module may render, too.
+    pub shares: Option<String>,
 }
 
 /// What an enabled script answers.
@@ -102,6 +109,8 @@ pub struct HookSpec {
     pub fails: u32,
     /// After that it writes this often into a section that is not its owner's.
     pub trespasses: u32,
+    /// After that it writes this often what breaks its owner's schema.
+    pub breaks: u32,
     /// It takes long.
     pub slow: bool,
 }
@@ -338,6 +347,12 @@ impl ModuleSpec {
     /// Key of its section: the camelCase of its name.
     pub fn key(&self) -> String {
         key_of(&self.name)
+    }
+
+    /// What its chart renders.
+    pub fn objects(&self) -> BTreeSet<String> {
+        let own = ["settings", "server"].map(|kind| format!("{kind}/{}", self.name));
+        own.into_iter().chain(self.shares.clone()).collect()
     }
 }
 

@@ -140,7 +140,7 @@ fn job_text(job: &Job) -> String {
         }
         Job::LoadState
         | Job::ListReleases
-        | Job::WatchReleases
+        | Job::WatchReleases { .. }
         | Job::ConfigureHooks(_)
         | Job::PublishWebhooks(_)
         | Job::EnsureCrds(_)

@@ -113,6 +113,12 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
         propose(&|setup| setup.modules[index].script = None);
         propose(&|setup| setup.modules[index].values.clear());
         propose(&|setup| setup.modules[index].broken = false);
+        // Without a schema nothing breaks it.
+        propose(&|setup| {
+            setup.modules[index].schema = None;
+            setup.modules[index].hooks.iter_mut().for_each(|hook| hook.breaks = 0);
+        });
+        propose(&|setup| setup.modules[index].shares = None);
     }
     smaller
 }
@@ -162,6 +168,7 @@ fn fewer_deeds(hook: &HookSpec, propose: &mut dyn FnMut(HookSpec)) {
     propose(HookSpec {
         fails: 0,
         trespasses: 0,
+        breaks: 0,
         slow: false,
         ..hook.clone()
     });

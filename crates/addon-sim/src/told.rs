@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addon_core::operator::effect::JobId;
 use addon_core::operator::event::ConfigRead;
 
 use crate::flat;
+use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
 /// What a life of the operator was told.
@@ -21,14 +23,15 @@ pub struct Told {
     version: u64,
     /// Keys that we wrote, at which version and what.
     written: BTreeMap<String, (u64, String)>,
-    broken: BTreeSet<String>,
+    /// Keys that cannot be used.
+    pub broken: BTreeSet<String>,
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
     state_known: bool,
     /// What global hooks said of flags.
     pub flags: BTreeMap<String, Option<bool>>,
-    /// What enabled scripts answered last.
-    pub scripts: BTreeMap<String, bool>,
+    /// What enabled scripts answered, each when it was asked last.
+    scripts: BTreeMap<String, (JobId, bool)>,
 }
 
 impl Told {
@@ -73,12 +76,27 @@ impl Told {
         self.broken.clear();
         self.config.retain(|key, _| data.contains_key(key));
         for (key, text) in &data {
-            if flat::is_sound(key, text) {
+            if self.is_sound(key, text) {
                 self.config.insert(key.clone(), text.clone());
-            } else {
-                self.broken.insert(key.clone());
+                continue;
+            }
+            self.broken.insert(key.clone());
+            // What was good in an earlier life may break a schema by now.
+            if self.config.get(key).is_some_and(|kept| !self.is_sound(key, kept)) {
+                self.config.remove(key);
             }
         }
+    }
+
+    fn is_sound(&self, key: &str, text: &str) -> bool {
+        let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
+        schema::is_sound(modules, key, text)
+    }
+
+    /// People have the module's objects in their own hands.
+    pub fn in_maintenance(&self, module: &str) -> bool {
+        let text = self.config.get(&format!("{}Maintenance", key_of(module)));
+        text.and_then(|text| flat::read_maintenance(text)).unwrap_or_default()
     }
 
     /// What a read says, with what we wrote after the moment that it tells of.
@@ -87,6 +105,13 @@ impl Told {
         let later = self.written.iter().filter(|(_, (written, _))| *written > version);
         data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
         data
+    }
+
+    /// An enabled script answered. One that was asked before another may answer after it.
+    pub fn script_answered(&mut self, module: &str, id: JobId, answer: bool) {
+        if self.scripts.get(module).is_none_or(|(last, _)| *last < id) {
+            self.scripts.insert(module.to_owned(), (id, answer));
+        }
     }
 
     /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
@@ -131,7 +156,7 @@ impl Told {
             Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
             Some(true) => {
                 let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
-                asked && self.scripts.get(module) == Some(&false)
+                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer)
             }
             None => {
                 let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);

@@ -5,6 +5,7 @@
 mod cluster;
 mod hooks;
 mod jobs;
+mod releases;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -16,20 +17,25 @@ use addon_core::operator::event::SavedState;
 use addon_core::values::schema::Schemas;
 use serde_json::{Value, json};
 
-pub use cluster::{ConfigMap, Release, Status};
+pub use cluster::ConfigMap;
+pub use hooks::Misdeed;
 pub use jobs::{document, job_name, owner_name};
+pub use releases::{Ledger, Release};
 pub use webhooks::{Question, Webhooks, asked_of, review_of};
 
 use crate::action::{Action, Misreading};
 use crate::dice::Dice;
 use crate::flat::Flat;
 use crate::monitors::Objects;
+use crate::schema::SchemaSpec;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
 
 /// Everything there is.
 #[derive(Debug, Clone)]
 pub struct World {
     seed: u64,
+    /// Microseconds since it began.
+    pub clock: u64,
     /// The directories.
     pub setup: Setup,
     /// Modules whose directories vanished.
@@ -38,6 +44,8 @@ pub struct World {
     pub config: ConfigMap,
     /// Releases by name.
     pub releases: BTreeMap<String, Release>,
+    /// What is written down about them.
+    pub ledger: Ledger,
     /// Objects that hooks may watch, by kind.
     pub objects: BTreeMap<String, Objects>,
     /// Whom the API server asks.
@@ -67,8 +75,10 @@ impl World {
             .map(|spec| (spec.name.clone(), Release::found(spec)));
         Self {
             seed,
+            clock: 0,
             config: ConfigMap::new(setup.config.clone()),
             releases: releases.collect(),
+            ledger: Ledger::default(),
             setup: setup.clone(),
             removed: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -143,6 +153,7 @@ impl World {
                     self.releases.remove(name);
                 }
             }
+            Action::Damage { release, harm } => self.harm(release, *harm),
             Action::Object { kind, name, gone } => {
                 let objects = self.objects.entry(kind.clone()).or_default();
                 if *gone {
@@ -156,6 +167,7 @@ impl World {
             Action::WatchDelay(_)
             | Action::TouchWebhooks { takes: false }
             | Action::Ambush(_)
+            | Action::Meddle(_)
             | Action::Coalesce
             | Action::Ask { .. }
             | Action::Redeliver
@@ -240,7 +252,7 @@ fn found(spec: &ModuleSpec) -> Module {
         name: module_name(&spec.name),
         order: spec.order,
         values: flat_value(&spec.values),
-        schemas: Schemas::default(),
+        schemas: spec.schema.as_ref().map(SchemaSpec::load).unwrap_or_default(),
         enabled: spec.enabled,
         has_chart: spec.chart,
         has_crds: spec.crds,

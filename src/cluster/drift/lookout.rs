@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Failure;
+use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::{Drift, ReleaseSight};
@@ -74,8 +75,9 @@ impl Lookout {
         }))
     }
 
-    /// Looks from now on until everything ends. When this returns, all releases are known.
-    pub async fn begin(&self) -> Result<(), Failure> {
+    /// Looks from now on until everything ends. When this returns, all releases are known. Those that are expected and not
+    /// there have gone.
+    pub async fn begin(&self, expected: &[ModuleName]) -> Result<(), Failure> {
         let shared = &self.0.shared;
         let (door, turns) = mpsc::unbounded_channel();
         let key = Key::Own(RELEASES);
@@ -92,7 +94,8 @@ impl Lookout {
             metadata_only: true,
         };
         shared.join(key, &selection).await?;
-        let watch = Watch::new(Arc::clone(&self.0), door, turns);
+        let mut watch = Watch::new(Arc::clone(&self.0), door, turns);
+        watch.expect(expected);
         shared.run(shared.token(), watch.run(), |_| {});
         Ok(())
     }
@@ -169,6 +172,14 @@ impl Watch {
             dirty: BTreeSet::new(),
             again: BTreeMap::new(),
             asked: BTreeMap::new(),
+        }
+    }
+
+    fn expect(&mut self, expected: &[ModuleName]) {
+        let mut releases = self.inner.releases();
+        for name in expected {
+            releases.entry(name.to_string()).or_default();
+            self.dirty.insert(name.to_string());
         }
     }
 

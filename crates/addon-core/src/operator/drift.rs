@@ -17,6 +17,7 @@ use super::task::{Lane, RunReason, Task};
 use crate::name::ModuleName;
 use crate::queue::Entry;
 use crate::time::Tick;
+use crate::values::section::Maintenance;
 
 /// How long damage must last: who deletes an object may be about to make it anew, and what a run has done is seen a
 /// moment after its end.
@@ -84,13 +85,22 @@ impl Drifts {
     }
 }
 
+fn is_released(unit: &Unit) -> bool {
+    unit.turn == Turn::Passed && unit.found.has_chart
+}
+
 impl Operator {
     /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
     pub(super) fn watch_releases(&mut self) {
-        let passed = |unit: &Unit| unit.turn == Turn::Passed && unit.found.has_chart;
-        if self.policy.restores && self.modules.values().any(passed) {
+        if self.policy.restores && self.modules.values().any(is_released) {
             self.run_chore(Chore::WatchReleases);
         }
+    }
+
+    /// The modules whose runs have left a release.
+    pub(super) fn released(&self) -> Vec<ModuleName> {
+        let released = self.modules.values().filter(|unit| is_released(unit));
+        released.map(|unit| unit.found.name.clone()).collect()
     }
 
     pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {
@@ -138,13 +148,14 @@ impl Operator {
         }
     }
 
-    /// The module is to have a release, and nobody of us works on it or is about to.
+    /// The module is to have a release, its objects are in nobody's hands, and nobody of us works on it or is about to.
     fn is_left_alone(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name) else {
             return false;
         };
         let has_release = unit.enabled && unit.found.has_chart && unit.found.broken.is_none();
-        if !has_release || unit.turn.is_to_come() || self.converge.restarts() {
+        let is_ours_to_keep = self.config.maintenance(name) == Maintenance::Managed;
+        if !has_release || !is_ours_to_keep || unit.turn.is_to_come() || self.converge.restarts() {
             return false;
         }
         let lane = Lane::Module(name.clone());

@@ -65,7 +65,10 @@ pub enum Job {
     /// Put the CRDs of these modules into the cluster and wait until they can be used.
     EnsureCrds(Vec<ModuleName>),
     /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
-    WatchReleases,
+    WatchReleases {
+        /// These are to be there; one that is not is told as one that has gone.
+        expected: Vec<ModuleName>,
+    },
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.

@@ -81,7 +81,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         | Job::SaveState { .. }
         | Job::ListReleases
         | Job::EnsureCrds(_)
-        | Job::WatchReleases
+        | Job::WatchReleases { .. }
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
         | Job::SaveConfig { .. } => Slot::None,

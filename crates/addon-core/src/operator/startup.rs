@@ -217,7 +217,9 @@ impl Operator {
                 last_good: self.config.begin_save(),
             },
             Chore::ListReleases => Job::ListReleases,
-            Chore::WatchReleases => Job::WatchReleases,
+            Chore::WatchReleases => Job::WatchReleases {
+                expected: self.released(),
+            },
             Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
         };
         self.startup.chores.insert(chore, Progress::Running { failures, error });

@@ -244,7 +244,7 @@ impl World {
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
-            Job::WatchReleases => Done::ReleasesWatched,
+            Job::WatchReleases { .. } => Done::ReleasesWatched,
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::StartMonitors { hook, monitors } => {
                 for start in monitors {
@@ -396,7 +396,7 @@ fn words(job: &Job) -> String {
         // Who has nothing to be asked about publishes in silence.
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),
-        Job::WatchReleases => "watch releases".to_owned(),
+        Job::WatchReleases { .. } => "watch releases".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),

@@ -127,7 +127,8 @@ impl Operator {
 
     /// A module that needs this one and has still to be removed before it.
     pub(super) fn outlived_by(&self, name: &ModuleName) -> Option<&ModuleName> {
-        let needs = |unit: &&Unit| unit.found.depends_on.contains(name) && self.is_removable(&unit.found.name);
+        let goes = |unit: &Unit| self.is_removable(&unit.found.name) || self.is_half_removed(unit);
+        let needs = |unit: &&Unit| unit.found.depends_on.contains(name) && goes(unit);
         let mut remaining = self.modules.values().filter(needs).peekable();
         remaining.peek()?;
         // In a circle somebody has to be the first.
@@ -136,6 +137,12 @@ impl Operator {
         remaining
             .map(|unit| &unit.found.name)
             .find(|other| place(other) > place(name))
+    }
+
+    /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
+    fn is_half_removed(&self, unit: &Unit) -> bool {
+        let begun = !unit.enabled && matches!(unit.life, Lifecycle::Deleting(_));
+        begun && self.assessment.undecided().contains(&unit.found.name)
     }
 
     pub(super) fn nodes(&self) -> BTreeMap<ModuleName, Node> {

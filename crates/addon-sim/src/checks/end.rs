@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addon_core::release::Status;
 use serde_json::{Value, json};
 
 use super::{Violation, ensure};
@@ -9,7 +10,7 @@ use crate::flat::{self, Flat};
 use crate::life::{Life, Seen};
 use crate::model::End;
 use crate::setup::{Deed, HookSpec, Setup};
-use crate::world::{Status, World};
+use crate::world::World;
 
 /// Compares a world at rest with the end that the model names.
 pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
@@ -33,6 +34,7 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
     ensure(tasks.is_empty(), "L1", || format!("at rest there are tasks: {tasks:?}"))?;
     modules(end, world, life, seen)?;
     values(end, seen)?;
+    problems(life, seen)?;
     sections(end, world)?;
     releases(end, world, life, seen)?;
     state(world, life)
@@ -121,13 +123,23 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         };
         let wanted = json!({"global": end.values.get("global"), spec.key(): end.values.get(name)});
         let found = world.releases.get(name);
+        if life.told.in_maintenance(name) {
+            left_to_people(name, world)?;
+            continue;
+        }
         let inputs = found.and_then(|release| serde_json::from_str::<Value>(&release.inputs).ok());
         let good = found.is_some_and(|release| release.ours && release.status == Status::Deployed)
             && inputs == Some(wanted.clone());
         ensure(good, "L1", || {
             format!("the release of {name} is {found:?}, but should be made of {wanted}")
         })?;
+        let whole = found.is_some_and(|release| release.missing.is_empty() && release.objects == spec.objects());
+        ensure(whole, "L1", || format!("the release of {name} is not whole: {found:?}"))?;
+        ensure(found.is_some_and(|release| !release.unmanaged), "N2", || {
+            format!("{name} was given back, but its release is {found:?}")
+        })?;
     }
+    one_owner(world)?;
     for (name, release) in world.releases.iter().filter(|(_, release)| release.ours) {
         if world.module(name).is_some() {
             let off = !end.enabled.contains(name)
@@ -141,7 +153,12 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
                 .releases
                 .iter()
                 .filter(|(name, release)| release.ours && world.module(name).is_none());
-            let few = orphans.count() <= 2 && !world.setup.modules.is_empty();
+            let vanished = world
+                .ledger
+                .unnoticed
+                .iter()
+                .filter(|name| world.module(name).is_none());
+            let few = orphans.count() + vanished.count() <= 2 && !world.setup.modules.is_empty();
             let held = seen.status.held.contains(name);
             ensure(held && !few || world.setup.modules.is_empty(), "L1", || {
                 format!(
@@ -152,6 +169,40 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         }
     }
     Ok(())
+}
+
+/// The release of a module that people have in their hands is marked so, unless they removed it.
+fn left_to_people(name: &str, world: &World) -> Result<(), Violation> {
+    let found = world.releases.get(name);
+    let marked = match found {
+        Some(release) => release.ours && release.unmanaged,
+        None => world.ledger.taken.contains(name),
+    };
+    ensure(marked, "N2", || {
+        format!("{name} is in people's hands, but its release is {found:?}")
+    })
+}
+
+/// K2: an object belongs to one release.
+fn one_owner(world: &World) -> Result<(), Violation> {
+    let mut owners: BTreeMap<&String, &String> = BTreeMap::new();
+    for (name, release) in &world.releases {
+        for object in &release.objects {
+            let other = owners.insert(object, name);
+            ensure(other.is_none(), "K2", || {
+                format!("{object} belongs to {name} and to {other:?}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Every key that cannot be used is told, and no other.
+fn problems(life: &Life, seen: &Seen) -> Result<(), Violation> {
+    let told: BTreeSet<String> = seen.status.config_problems.keys().cloned().collect();
+    ensure(told == life.told.broken, "V8", || {
+        format!("unusable are {:?}, but told are {told:?}", life.told.broken)
+    })
 }
 
 /// What was last good is kept for the next life.

@@ -227,6 +227,13 @@ impl Order {
             seen.iter()
                 .any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
         };
+        if step.world.setup.strict {
+            let behind = |name: &&String| model::level(&setup, name) < own && !stuck.contains(*name);
+            let waited = all.iter().filter(behind).find(|name| !self.ready.contains(*name));
+            ensure(waited.is_none(), "O2", || {
+                format!("{module} begins before {waited:?} was ready, although that was to be waited for")
+            })?;
+        }
         let early = all.iter().find(|name| {
             let passed = stuck.contains(*name) || self.tried.contains(*name) || held(name);
             !passed && model::level(&setup, name) < own

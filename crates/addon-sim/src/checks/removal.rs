@@ -42,7 +42,9 @@ impl Removals {
             .copied()
             .filter(|name| !modules.contains_key(*name) && Some(*name) != ignored)
             .collect();
-        let too_many = orphans.len() > 2 && orphans.len() * 2 > ours.len();
+        // Nobody has told the operator what was uninstalled meanwhile.
+        let counted = ours.len() + world.ledger.unnoticed.len();
+        let too_many = orphans.len() > 2 && orphans.len() * 2 > counted;
         if *complete && !modules.is_empty() && !too_many {
             self.gone.extend(orphans.into_iter().cloned());
         }

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
+use addon_core::operator::query::ModuleReport;
 use serde_json::{Value, json};
 
 use super::jobs::lane;
 use super::{Step, Violation, ensure};
+use crate::flat::{self, Flat};
+use crate::life::Seen;
 use crate::setup::key_of;
-use crate::world::{asked_of, document, job_name, owner_name};
+use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
 /// nothing but what its config patch says.
-pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> {
+pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>) -> Result<(), Violation> {
     let Event::JobFinished(_, Ok(Done::HookRan { output, .. })) = step.event else {
         return Ok(());
     };
@@ -24,10 +27,27 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
     let is_asked = asked_of(run).is_some();
     let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
     let saved = step.effects.iter().find(saves);
+    let may_save = !output.config.is_empty() && misdeed != Some(Misdeed::BreakConfig);
+    let name = match misdeed {
+        None => "V5",
+        Some(Misdeed::Trespass) => "V3",
+        Some(Misdeed::BreakValues | Misdeed::BreakConfig) => "V7",
+    };
+    ensure(misdeed.is_none() || saved.is_none() || may_save, name, || {
+        format!("{hook} did what it may not, and still {saved:?}")
+    })?;
+    let passes =
+        |effect: &&Effect| matches!(effect, Effect::Tell(Notice::HookSucceeded { hook: told, .. }) if told == hook);
+    let off = |seen: &Seen| {
+        seen.modules
+            .get(&owner)
+            .is_some_and(|module| !module.enabled || is_over(module))
+    };
+    let passed = step.effects.iter().find(passes);
     ensure(
-        !trespassed || saved.is_none() || !output.config.is_empty(),
-        "V3",
-        || format!("{hook} did what it may not, and still {saved:?}"),
+        misdeed.is_none() || passed.is_none() || off(step.before) || off(step.after),
+        name,
+        || format!("{hook} did what it may not, and still {passed:?}"),
     )?;
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
@@ -39,15 +59,37 @@ pub(super) fn check(step: &Step<'_>, trespassed: bool) -> Result<(), Violation> 
             .is_some_and(|module| module.state == "Deleting");
         let forgotten =
             after == Some(&Value::Null) && (given_up || step.effects.iter().any(|effect| is_removal_of(whose, effect)));
-        if (*whose == owner && !trespassed && !is_asked) || forgotten {
+        if (*whose == owner && misdeed.is_none() && !is_asked) || forgotten {
             continue;
         }
-        let name = if trespassed { "V3" } else { "V5" };
         ensure(after == Some(before), name, || {
             format!("{hook} changed the patches of {whose} from {before} to {after:?}")
         })?;
     }
     Ok(())
+}
+
+/// Its hooks have no place in their queues.
+fn is_over(module: &ModuleReport) -> bool {
+    ["Disabled", "Ensuring", "Configuring", "Starting", "Deleting"].contains(&module.state.as_str())
+}
+
+/// E1: a write of ours to a section changes what its hooks write and nothing that people wrote.
+pub fn check_edits_kept(key: &str, before: Option<&str>, after: Option<&str>) -> Result<(), Violation> {
+    let peoples = |text: Option<&str>| {
+        let section = text.map_or_else(|| Some(Flat::new()), |text| flat::read(text, key == "global"));
+        let kept = |section: Flat| {
+            section
+                .into_iter()
+                .filter(|(key, _)| !key.starts_with('c'))
+                .collect::<Flat>()
+        };
+        section.map(kept)
+    };
+    let (was, is) = (peoples(before), peoples(after));
+    ensure(was.is_some() && was == is, "E1", || {
+        format!("our write to section {key} made {after:?} of {before:?}")
+    })
 }
 
 /// Each key is as it was before a step, or as it is after it: what the step did has come in part.

@@ -8,7 +8,7 @@ use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Save
 
 use super::{Due, Run};
 use crate::action::Misreading;
-use crate::checks::Violation;
+use crate::checks::{Violation, check_edits_kept};
 use crate::setup::{Deed, HookSpec};
 use crate::world::{asked_of, document, owner_name};
 
@@ -30,10 +30,7 @@ impl Run<'_> {
                 Some(read) => self.config_read(read),
                 None => Ok(()),
             },
-            Due::Writes(id) => {
-                self.act_early(id);
-                Ok(())
-            }
+            Due::Writes(id) => self.act_early(id),
             Due::Reads(id) => {
                 self.read_snapshots(id);
                 Ok(())
@@ -44,6 +41,7 @@ impl Run<'_> {
             },
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
+            Due::Sight(release) => self.look_at_release(release),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Stop => {
@@ -108,12 +106,20 @@ impl Run<'_> {
     }
 
     /// Some jobs have their effect before their end is told.
-    fn act_early(&mut self, id: JobId) {
+    fn act_early(&mut self, id: JobId) -> Result<(), Violation> {
         let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {
-            return;
+            return Ok(());
         };
         let job = running.job.clone();
+        let key = match &job {
+            Job::SaveConfig { key, .. } => key.as_str(),
+            _ => "",
+        };
+        let before = self.world.config.text(key).cloned();
         let result = self.world.finish(&job);
+        if let Ok(Done::ConfigSaved(Saved::Written { .. })) = &result {
+            check_edits_kept(key, before.as_deref(), self.world.config.text(key).map(String::as_str))?;
+        }
         if let (Job::StartMonitors { hook, monitors }, Ok(_)) = (&job, &result) {
             self.life.monitors.start(hook, monitors, &self.world.objects);
         }
@@ -121,6 +127,7 @@ impl Run<'_> {
             running.result = Some(result);
         }
         self.spread_news(0);
+        Ok(())
     }
 
     /// A hook's process starts, and what it will see of objects is what is there now.
@@ -150,11 +157,11 @@ impl Run<'_> {
             return Ok(());
         };
         let job = running.job;
-        let trespasses = match &job {
+        let misdeed = match &job {
             Job::RunHook(run) if asked_of(run).is_none() => self
                 .world
-                .will_trespass(&owner_name(&run.hook.owner), run.hook.name.as_str()),
-            _ => false,
+                .next_misdeed(&owner_name(&run.hook.owner), run.hook.name.as_str()),
+            _ => None,
         };
         let mut result = match running.result {
             Some(result) => result,
@@ -173,16 +180,19 @@ impl Run<'_> {
         }
         self.spread_news(0);
         self.spread_touch();
+        self.spread_sights();
         if let Ok(done) = &result {
-            self.hear(&job, done, trespasses);
+            self.hear(id, &job, done, misdeed.is_some());
         }
-        let trespassed = trespasses && result.is_ok();
-        self.checks.trespassed = trespassed;
+        self.checks.misdeed = misdeed.filter(|_| result.is_ok());
         self.tell(&Event::JobFinished(id, result), Some(&job))
     }
 
     /// Keeps account of what the operator learns from the end of a job.
-    fn hear(&mut self, job: &Job, done: &Done, trespasses: bool) {
+    fn hear(&mut self, id: JobId, job: &Job, done: &Done, misdeed: bool) {
+        if let Done::ReleasesWatched = done {
+            self.begin_lookout();
+        }
         if let Done::ReleasesListed(list) = done {
             self.life.listed = list
                 .iter()
@@ -193,7 +203,7 @@ impl Run<'_> {
         match (job, done) {
             (Job::LoadState, Done::StateLoaded(state)) => told.state(&state.last_good),
             (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
-                told.scripts.insert(module.to_string(), answer.enabled);
+                told.script_answered(module.as_str(), id, answer.enabled);
             }
             (Job::SaveConfig { key, text, create, .. }, Done::ConfigSaved(Saved::Written { version })) => {
                 told.wrote(key, text, *version, *create);
@@ -202,7 +212,7 @@ impl Run<'_> {
                 told.read(read, self.world.config.made_by_us);
             }
             (Job::RunHook(run), Done::HookRan { .. })
-                if !trespasses && run.hook.owner.module().is_none() && asked_of(run).is_none() =>
+                if !misdeed && run.hook.owner.module().is_none() && asked_of(run).is_none() =>
             {
                 let values = document(&run.values);
                 let specs = self.world.hooks("global");

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MOST_STEPS, Run};
-use crate::action::Action;
 use crate::checks::{Violation, check_end};
-use crate::flat::{self, Flat};
 use crate::model;
 use crate::setup::{Deed, HookSpec, Setup, Source, Watch};
 
@@ -26,7 +24,9 @@ impl Run<'_> {
         while self.next_at().is_some_and(|next| next <= crash_at) {
             self.step()?;
         }
-        let enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
+        let mut enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
+        // What people removed is made again by whatever run comes next.
+        enabled.retain(|name| !self.world.ledger.taken.contains(name));
         let before = self.revisions(&enabled);
         self.note("killed at rest".to_owned());
         self.restart();
@@ -47,67 +47,8 @@ impl Run<'_> {
             .collect()
     }
 
-    /// What people do when they see what is wrong. Some of it they leave.
-    fn mend(&mut self) -> Result<(), Violation> {
-        self.world.heal();
-        self.ambushes.clear();
-        self.watch_delay = 20;
-        let mut dice = self.world.dice("mend");
-        let modules = self.world.setup.modules.clone();
-        for module in &modules {
-            self.act(&Action::RemoveForeign(module.name.clone()))?;
-            if module.broken && dice.chance(70) {
-                let (values, enabled) = (module.values.clone(), module.enabled);
-                self.act(&Action::Alter {
-                    module: module.name.clone(),
-                    values,
-                    enabled,
-                    broken: false,
-                })?;
-            }
-        }
-        let saves = |hooks: &[HookSpec]| {
-            hooks
-                .iter()
-                .flat_map(|hook| &hook.does)
-                .any(|deed| matches!(deed, Deed::SetConfig { .. }))
-        };
-        let setup = self.world.setup.clone();
-        let mut savers: BTreeSet<String> = setup
-            .modules
-            .iter()
-            .filter(|module| saves(&module.hooks))
-            .map(crate::setup::ModuleSpec::key)
-            .collect();
-        if saves(&setup.global_hooks) {
-            savers.insert("global".to_owned());
-        }
-        if self.world.config.data.is_none() && (!savers.is_empty() || dice.chance(60)) {
-            let data = savers
-                .iter()
-                .map(|key| (key.clone(), flat::write(&Flat::from([("k0".to_owned(), 2)]))));
-            self.act(&Action::ApplyConfigMap { data: data.collect() })?;
-        }
-        for (key, text) in self.world.config.data.clone().unwrap_or_default() {
-            if !flat::is_sound(&key, &text) && (savers.contains(&key) || dice.chance(60)) {
-                let text = if key.ends_with("Enabled") {
-                    "true".to_owned()
-                } else {
-                    "k1: 4\n".to_owned()
-                };
-                self.act(&Action::Edit { key, text: Some(text) })?;
-            }
-        }
-        self.note("nothing fails any more".to_owned());
-        if self.world.disturbed || self.disk_differs() {
-            self.note("killed, because the directories are not as they were read".to_owned());
-            self.restart();
-        }
-        Ok(())
-    }
-
     /// The directories hold something else than the running operator read.
-    fn disk_differs(&self) -> bool {
+    pub(super) fn disk_differs(&self) -> bool {
         let Some((known, complete)) = &self.life.told.modules else {
             return self.life.number > 0;
         };
@@ -128,7 +69,7 @@ impl Run<'_> {
         while self.next_at().is_some_and(|next| next <= round) {
             self.step()?;
         }
-        self.clock = self.clock.max(round);
+        self.move_clock(round);
         self.be_quiet(most)
     }
 

@@ -1,10 +1,8 @@
-//! What the cluster holds: the `ConfigMap` and releases.
+//! The `ConfigMap`, and what its watch has still to tell.
 
 use std::collections::BTreeMap;
 
 use addon_core::operator::event::ConfigRead;
-
-use crate::setup::ReleaseSpec;
 
 /// The `ConfigMap`, and what its watch has still to tell.
 #[derive(Debug, Clone)]
@@ -87,55 +85,5 @@ impl ConfigMap {
             .insert(key.to_owned(), text.to_owned());
         self.changed();
         Some(self.version)
-    }
-}
-
-/// What helm says about the newest revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// It succeeded.
-    Deployed,
-    /// It failed.
-    Failed,
-    /// A helm works on it, or one was killed.
-    Pending,
-}
-
-/// One release.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
-    /// It carries our labels.
-    pub ours: bool,
-    /// How its newest revision stands.
-    pub status: Status,
-    /// The newest revision.
-    pub revision: u32,
-    /// The values it was made of.
-    pub inputs: String,
-    /// What they rendered to.
-    pub rendered: String,
-}
-
-impl Release {
-    pub(super) fn found(spec: &ReleaseSpec) -> Self {
-        Self {
-            ours: spec.ours,
-            status: if spec.pending {
-                Status::Pending
-            } else {
-                Status::Deployed
-            },
-            revision: 1,
-            inputs: "somebody's".to_owned(),
-            rendered: "somebody's".to_owned(),
-        }
-    }
-
-    pub(super) fn foreign() -> Self {
-        Self::found(&ReleaseSpec {
-            name: String::new(),
-            ours: false,
-            pending: false,
-        })
     }
 }

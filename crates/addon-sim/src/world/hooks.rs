@@ -7,7 +7,8 @@ use addon_core::values::patch::PatchFile;
 use serde_json::{Value, json};
 
 use super::World;
-use crate::setup::{Deed, Script, Source, key_of};
+use crate::schema::WRONG;
+use crate::setup::{Deed, HookSpec, Script, Source, key_of};
 
 /// A number in a document of values; a missing one counts as zero.
 fn number(values: &Value, section: &str, key: &str) -> i64 {
@@ -20,6 +21,32 @@ fn number(values: &Value, section: &str, key: &str) -> i64 {
 
 fn failed(report: &str) -> Failure {
     Failure::new(Class::HookFailed, report)
+}
+
+/// What a hook does that it may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misdeed {
+    /// It sets a value of somebody else.
+    Trespass,
+    /// It sets a value that the schema of its owner's values refuses.
+    BreakValues,
+    /// It sets a config value that the schema of its owner's section refuses.
+    BreakConfig,
+}
+
+fn misdeed(spec: &HookSpec, runs: u32) -> Option<Misdeed> {
+    let trespasses = spec.fails + spec.trespasses;
+    match runs {
+        runs if runs <= spec.fails => None,
+        runs if runs <= trespasses => Some(Misdeed::Trespass),
+        runs if runs > trespasses + spec.breaks => None,
+        runs if (runs - trespasses) % 2 == 1 => Some(Misdeed::BreakValues),
+        _ => Some(Misdeed::BreakConfig),
+    }
+}
+
+fn wrong(section: &str) -> Value {
+    json!({"op": "add", "path": format!("/{section}/{WRONG}"), "value": 1})
 }
 
 impl World {
@@ -50,9 +77,14 @@ impl World {
                 patch.push(op);
             }
         }
-        if runs <= spec.fails + spec.trespasses {
-            let root = if section == "global" { "alpha" } else { "global" };
-            patch.push(json!({"op": "add", "path": format!("/{root}/trespass"), "value": 1}));
+        match misdeed(&spec, runs) {
+            Some(Misdeed::Trespass) => {
+                let root = if section == "global" { "alpha" } else { "global" };
+                patch.push(json!({"op": "add", "path": format!("/{root}/trespass"), "value": 1}));
+            }
+            Some(Misdeed::BreakValues) => patch.push(wrong(&section)),
+            Some(Misdeed::BreakConfig) => config.push(wrong(&section)),
+            None => {}
         }
         let (values_patch, config_patch) = (Value::from(patch).to_string(), Value::from(config).to_string());
         let written = Written {
@@ -62,16 +94,16 @@ impl World {
         HookOutput::parse(written).map_err(|error| failed(&error.to_string()))
     }
 
-    /// Whether this run of a hook writes where it may not. Asked before the run counts.
-    pub fn will_trespass(&self, owner: &str, hook: &str) -> bool {
+    /// What this run of a hook does that it may not. Asked before the run counts.
+    pub fn next_misdeed(&self, owner: &str, hook: &str) -> Option<Misdeed> {
         let runs = self
             .runs
             .get(&format!("hook/{owner}/{hook}"))
             .copied()
             .unwrap_or_default()
             + 1;
-        let spec = self.hooks(owner).iter().find(|spec| spec.name == hook);
-        spec.is_some_and(|spec| runs > spec.fails && runs <= spec.fails + spec.trespasses)
+        let spec = self.hooks(owner).iter().find(|spec| spec.name == hook)?;
+        misdeed(spec, runs)
     }
 
     /// Asks an enabled script.

@@ -6,11 +6,11 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookRun, Job};
-use addon_core::operator::event::{Done, ReleaseSummary, Saved, SavedState, SyncAction, Synced, Usage};
+use addon_core::operator::event::{Done, Saved, SavedState, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Release, Status, World, asked_of};
+use super::{World, asked_of};
 
 /// `global`, or the name of a module.
 pub fn owner_name(owner: &Owner) -> String {
@@ -28,7 +28,7 @@ pub fn job_name(job: &Job) -> String {
         Job::LoadState => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::ListReleases => "list".to_owned(),
-        Job::WatchReleases => "watch-releases".to_owned(),
+        Job::WatchReleases { .. } => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
         Job::EnsureCrds(modules) => {
@@ -64,7 +64,7 @@ impl World {
             Job::LoadState
             | Job::SaveState { .. }
             | Job::ListReleases
-            | Job::WatchReleases
+            | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
             | Job::PublishWebhooks(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
@@ -87,7 +87,7 @@ impl World {
             }
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
-            Job::WatchReleases => self
+            Job::WatchReleases { .. } => self
                 .fault("watch-releases", Class::Refused)
                 .map(|()| Done::ReleasesWatched),
             Job::ConfigureHooks(owner) => self.configure(owner),
@@ -107,9 +107,13 @@ impl World {
             Job::RunEnabledScript { module, values, .. } => self
                 .run_script(module.as_str(), &document(values))
                 .map(Done::ScriptAnswered),
-            Job::SyncRelease { module, values, .. } => {
-                self.sync(module.as_str(), &document(values)).map(Done::ReleaseSynced)
-            }
+            Job::SyncRelease {
+                module,
+                values,
+                maintenance,
+            } => self
+                .sync(module.as_str(), &document(values), *maintenance)
+                .map(Done::ReleaseSynced),
             Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
                 key,
@@ -127,15 +131,6 @@ impl World {
         }
     }
 
-    fn list(&mut self) -> Result<Vec<ReleaseSummary>, Failure> {
-        self.fault("list", Class::Unavailable)?;
-        let summary = |(name, release): (&String, &Release)| ReleaseSummary {
-            name: name.clone(),
-            ours: release.ours,
-        };
-        Ok(self.releases.iter().map(summary).collect())
-    }
-
     /// Each module has its own chance.
     fn ensure_crds(&mut self, modules: &[ModuleName]) -> Done {
         let fail = |name: &ModuleName| {
@@ -143,15 +138,6 @@ impl World {
             Some((name.clone(), failure))
         };
         Done::CrdsEnsured(modules.iter().filter_map(fail).collect())
-    }
-
-    fn delete(&mut self, release: &str) -> Result<Done, Failure> {
-        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
-        if self.releases.get(release).is_some_and(|release| !release.ours) {
-            return Err(Failure::new(Class::Refused, "the release is not ours"));
-        }
-        self.releases.remove(release);
-        Ok(Done::ReleaseDeleted)
     }
 
     fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
@@ -169,32 +155,12 @@ impl World {
     pub fn cut_off(&mut self, job: &Job) {
         let mut dice = self.dice(&format!("cut/{}", job_name(job)));
         match job {
-            Job::SyncRelease { module, values, .. } if dice.chance(60) => {
-                let inputs = document(values).to_string();
-                let release = self.releases.entry(module.to_string()).or_insert_with(|| Release {
-                    ours: true,
-                    status: Status::Pending,
-                    revision: 0,
-                    inputs: String::new(),
-                    rendered: String::new(),
-                });
-                let unchanged = release.status == Status::Deployed && release.inputs == inputs;
-                if release.ours && !unchanged {
-                    release.revision += 1;
-                    release.status = Status::Pending;
-                }
-            }
-            Job::DeleteRelease { release: name } => {
-                if let Some(release) = self.releases.get_mut(name).filter(|release| release.ours) {
-                    match dice.between(0, 3) {
-                        0 => {
-                            self.releases.remove(name);
-                        }
-                        1 => release.status = Status::Pending,
-                        _ => {}
-                    }
-                }
-            }
+            Job::SyncRelease {
+                module,
+                values,
+                maintenance,
+            } if dice.chance(60) => self.cut_off_sync(module.as_str(), &document(values), *maintenance),
+            Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig {
                 key,
                 text,
@@ -231,56 +197,5 @@ impl World {
             ));
         }
         Ok(Done::HooksConfigured(configs))
-    }
-
-    /// What the real job comes to, without its ways of getting there.
-    fn sync(&mut self, module: &str, values: &Value) -> Result<Synced, Failure> {
-        let Some(spec) = self.module(module).cloned() else {
-            return Err(Failure::new(Class::Invalid, "the chart is not there"));
-        };
-        if !spec.chart {
-            return Ok(Synced {
-                action: SyncAction::Unchanged,
-                revision: 0,
-            });
-        }
-        let inputs = values.to_string();
-        let rendered = match values.get(spec.key()) {
-            Some(own) if spec.ignores_global => own.to_string(),
-            _ => inputs.clone(),
-        };
-        let found = self.releases.get(module).cloned();
-        if found.as_ref().is_some_and(|release| !release.ours) {
-            return Err(Failure::new(Class::Refused, "a release of that name is not ours"));
-        }
-        let deployed = found.as_ref().filter(|release| release.status == Status::Deployed);
-        if let Some(release) = deployed.filter(|release| release.inputs == inputs) {
-            return Ok(Synced {
-                action: SyncAction::Unchanged,
-                revision: release.revision,
-            });
-        }
-        let before = found.as_ref().map_or(0, |release| release.revision);
-        if self.fails(&format!("helm/{module}")) {
-            let mut release = found.unwrap_or_else(Release::foreign);
-            release.ours = true;
-            release.status = Status::Failed;
-            release.revision = before + 1;
-            self.releases.insert(module.to_owned(), release);
-            return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
-        }
-        let (action, revision) = match deployed {
-            Some(release) if release.rendered == rendered => (SyncAction::Recorded, before),
-            _ => (SyncAction::Upgraded, before + 1),
-        };
-        let release = Release {
-            ours: true,
-            status: Status::Deployed,
-            revision,
-            inputs,
-            rendered,
-        };
-        self.releases.insert(module.to_owned(), release);
-        Ok(Synced { action, revision })
     }
 }

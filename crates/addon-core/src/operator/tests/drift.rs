@@ -53,6 +53,19 @@ fn releases_are_watched_once_there_is_one_and_only_if_they_are_to_be_restored() 
 }
 
 #[test]
+fn who_begins_to_watch_is_told_what_there_should_be() {
+    let mut world = restoring(vec![module(10, "one"), module(20, "two")]);
+    world.inventory.modules[1].has_chart = false;
+    world.open.insert("watch releases".to_owned());
+    let world = world.start();
+    let expected = world.pending.iter().find_map(|(_, job)| match job {
+        Job::WatchReleases { expected } => Some(expected.clone()),
+        _ => None,
+    });
+    assert_eq!(expected, Some(vec![name("one")]));
+}
+
+#[test]
 fn an_object_that_stays_absent_is_restored_once_it_has_settled() {
     let mut world = restoring(vec![module(10, "one"), module(20, "two")]).start();
     world.take_log();
@@ -152,6 +165,19 @@ fn a_release_that_is_not_deployed_is_told_by_its_state() {
     world.sleep();
     assert_eq!(world.tasks("main"), ["ModuleRun:main:one:HelmReleaseUnexpectedStatus"]);
     assert_eq!(world.drifts(), [(Drift::Status(Some(Status::Failed)), 1)]);
+}
+
+#[test]
+fn what_people_have_in_their_hands_is_not_restored_before_they_give_it_back() {
+    let mut world = restoring(vec![module(10, "one")]).start();
+    world.edit(&[("oneMaintenance", Some("NoResourceReconciliation"))]);
+    world.take_log();
+    world.sight("one", Some(Drift::Status(None)));
+    assert_eq!(world.wait(), None);
+    world.edit(&[("oneMaintenance", None)]);
+    assert_eq!(world.take_log(), ["one sync"]);
+    world.sight("one", None);
+    assert!(world.wait().is_none() && world.drifts().is_empty());
 }
 
 #[test]

@@ -168,6 +168,25 @@ fn a_removal_that_fails_holds_back_only_what_the_module_needs() {
 }
 
 #[test]
+fn nothing_overtakes_a_removal_that_is_in_doubt_while_a_script_fails() {
+    let mut app = needing(20, "app", &["db"]);
+    app.has_enabled_script = true;
+    let mut world = World::new(vec![app, module(10, "db")]).start();
+    world.take_log();
+    world.failing.insert("app delete".to_owned(), 9);
+    switch(&mut world, &["app", "db"], "false");
+    assert_eq!(world.take_log(), ["app delete fails"]);
+    world.failing.insert("app enabled?".to_owned(), 1);
+    switch(&mut world, &["app"], "true");
+    assert_eq!(world.take_log(), ["app enabled? fails"]);
+    assert_eq!(world.waits_for("db"), "module 'app', which needs it, to be removed");
+    while !world.log.contains(&"db delete".to_owned()) {
+        world.sleep();
+    }
+    assert!(world.log.contains(&"app enabled?".to_owned()), "{:?}", world.log);
+}
+
+#[test]
 fn with_strict_order_a_removal_that_fails_holds_back_everything() {
     let mut world = strict(World::new(vec![
         module(20, "app"),

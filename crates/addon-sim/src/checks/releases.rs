@@ -1,0 +1,140 @@
+//! N1 and N2: what is in people's hands is theirs. K1: of two who render one object the second is told who has it. X1:
+//! damage is restored once it has settled, and with pauses. V9: helm gets no values that it cannot use.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::Failure;
+use addon_core::operator::effect::{Effect, Job, Notice};
+use addon_core::operator::event::{Drift, Event};
+use addon_core::values::section::Maintenance;
+
+use super::{Step, Violation, ensure};
+use crate::setup::key_of;
+use crate::world::document;
+
+const SECOND: u64 = 1_000_000;
+/// How long damage lasts before something is done about it.
+const SETTLES: u64 = SECOND;
+/// The first pause between two repairs, each further one twice as long, and the longest.
+const PAUSES: (u64, u64) = (5 * SECOND, 300 * SECOND);
+/// Damage that comes so long after the last is not the work of somebody who insists.
+const CALM: u64 = 600 * SECOND;
+
+/// What was told of releases, and what was done about it.
+#[derive(Debug, Default)]
+pub(super) struct Releases {
+    /// What is wrong with a release, and since when.
+    sights: BTreeMap<String, (Drift, u64)>,
+    /// Repairs that were begun: how many in a row, and when the last one was.
+    repairs: BTreeMap<String, (u32, u64)>,
+}
+
+impl Releases {
+    pub(super) fn sighted(&mut self, clock: u64, release: &str, drift: Option<&Drift>) {
+        let Some(drift) = drift else {
+            self.sights.remove(release);
+            return;
+        };
+        let known = self.sights.entry(release.to_owned());
+        known.or_insert((drift.clone(), clock)).0 = drift.clone();
+    }
+
+    pub(super) fn event(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        let meddled = &step.world.ledger.meddled;
+        ensure(meddled.is_empty(), "N1", || {
+            format!("we wrote to {meddled:?}, which is in people's hands and is to stay there")
+        })?;
+        match (step.event, step.ended) {
+            (Event::JobFinished(_, Err(failure)), Some(Job::SyncRelease { module, .. })) => {
+                quarrel_is_told(step, module.as_str(), failure)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(_, job @ Job::SyncRelease { .. }) => sync(step, job),
+            Effect::Tell(Notice::ReleaseDrifted { module, drift, times }) => {
+                self.repair(step, module.as_str(), drift, *times)
+            }
+            Effect::Tell(Notice::ModuleDeleted { module }) => {
+                self.repairs.remove(module.as_str());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn repair(&mut self, step: &Step<'_>, module: &str, drift: &Drift, times: u32) -> Result<(), Violation> {
+        let sight = self.sights.get(module);
+        let lasts = sight.is_some_and(|(seen, since)| seen == drift && since + SETTLES <= step.clock);
+        ensure(lasts, "X1", || {
+            format!(
+                "{module} is repaired at {}, for {drift:?}, but seen is {sight:?}",
+                step.clock
+            )
+        })?;
+        ensure(!step.life.told.in_maintenance(module), "X2", || {
+            format!("{module} is repaired for {drift:?}, and is in people's hands")
+        })?;
+        let before = self.repairs.insert(module.to_owned(), (times, step.clock));
+        let Some((before, at)) = before else {
+            return ensure(times == 1, "X1", || {
+                format!("the first repair of {module} counts as {times}")
+            });
+        };
+        let (first, longest) = PAUSES;
+        let pause = match times {
+            1 if before > 1 => CALM,
+            times if times == before => SETTLES,
+            times if times == before + 1 => (first << (before - 1).min(7)).min(longest),
+            _ => u64::MAX,
+        };
+        ensure(at.saturating_add(pause) <= step.clock, "X1", || {
+            let passed = step.clock - at;
+            format!("repair {times} of {module} comes {passed} µs after repair {before}")
+        })
+    }
+}
+
+/// The second of two who render one object fails by name.
+fn quarrel_is_told(step: &Step<'_>, module: &str, failure: &Failure) -> Result<(), Violation> {
+    if !failure.report.contains("which belongs to module") {
+        return Ok(());
+    }
+    let error = step.after.modules.get(module).and_then(|module| module.error.clone());
+    let tells =
+        |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleFailed { failure: told, .. }) if told == failure);
+    let told = step.effects.iter().any(tells);
+    ensure(told && error.as_ref() == Some(&failure.report), "K1", || {
+        format!("{failure}, but of {module} is known {error:?}")
+    })
+}
+
+/// A release job is given what the `ConfigMap` says of whose hands it is in, and values that helm can use.
+fn sync(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+    let Job::SyncRelease {
+        module,
+        values,
+        maintenance,
+    } = job
+    else {
+        return Ok(());
+    };
+    let name = module.as_str();
+    let (given, said) = (
+        *maintenance == Maintenance::NoResourceReconciliation,
+        step.life.told.in_maintenance(name),
+    );
+    ensure(given == said, "N2", || {
+        format!("{name} is released as if in people's hands: {given}, but the ConfigMap says {said}")
+    })?;
+    let spec = step.life.told.knows(name).filter(|spec| spec.chart);
+    let needed = spec.and_then(|spec| spec.schema.as_ref()?.for_helm.as_ref());
+    let values = document(values);
+    let lacking = needed.filter(|key| values[key_of(name)].get(key.as_str()).is_none());
+    ensure(lacking.is_none(), "V9", || {
+        format!("{name} is released without {lacking:?}, which helm needs: {values}")
+    })
+}

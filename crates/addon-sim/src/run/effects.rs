@@ -1,0 +1,70 @@
+//! What the operator wants done begins: jobs are under way, and what lay in wait for them comes.
+
+use addon_core::operator::effect::{Effect, Job, JobId};
+
+use super::{Due, Run};
+use crate::life::Running;
+
+impl Run<'_> {
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::StartJob(id, job) => self.start(id, job),
+            Effect::CancelJob(id) => {
+                if let Some(running) = self.life.running.get_mut(&id) {
+                    running.cancelled = true;
+                    self.plan(50, Due::Ends(id));
+                }
+            }
+            Effect::Tell(_) | Effect::Reply(..) => {}
+            Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
+            Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
+        }
+    }
+
+    fn start(&mut self, id: JobId, job: Job) {
+        let mut millis = self.world.duration(&job, self.life.number);
+        let mut late = false;
+        if let Job::RunHook(run) = &job {
+            let most = u64::try_from(run.deadline.as_millis()).unwrap_or(u64::MAX);
+            late = millis > most;
+            millis = millis.min(most);
+        }
+        self.spring(&job, millis);
+        match &job {
+            Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
+                self.plan(millis / 2, Due::Writes(id));
+            }
+            Job::WatchReleases { expected } => {
+                let expected = expected.iter().map(ToString::to_string).collect();
+                self.list_releases(expected);
+            }
+            Job::RunHook(_) => {
+                let reads = self.world.dice("reads").between(0, millis + 1);
+                self.plan(reads, Due::Reads(id));
+            }
+            _ => {}
+        }
+        let running = Running {
+            job,
+            cancelled: false,
+            late,
+            read: None,
+            result: None,
+        };
+        self.life.running.insert(id, running);
+        self.plan(millis, Due::Ends(id));
+    }
+
+    /// What lay in wait for such a job happens while it is under way.
+    fn spring(&mut self, job: &Job, millis: u64) {
+        let (what, action) = match job {
+            Job::RunHook(run) if run.labels.binding == "beforeAll" => ("ambush", self.ambushes.pop_front()),
+            Job::SaveConfig { .. } => ("meddle", self.meddlers.pop_front()),
+            _ => return,
+        };
+        if let Some(action) = action {
+            let delay = self.world.dice(what).between(0, millis + 1);
+            self.plan(delay, Due::Acts(action));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Who watches releases, and tells whenever one of them is not as it was told last.
+
+use std::collections::BTreeSet;
+
+use addon_core::operator::event::{Event, ReleaseSight};
+
+use super::{Due, Run};
+use crate::checks::Violation;
+
+impl Run<'_> {
+    /// What there is at this moment, and whatever comes into being later, is known.
+    pub(super) fn list_releases(&mut self, expected: Vec<String>) {
+        self.life.lookout = expected.into_iter().map(|name| (name, None)).collect();
+        self.spread_sights();
+    }
+
+    /// All releases are known from now on.
+    pub(super) fn begin_lookout(&mut self) {
+        self.life.watches_releases = true;
+        self.spread_sights();
+    }
+
+    /// Something may have happened to releases: what differs from what was told will be told.
+    pub(super) fn spread_sights(&mut self) {
+        let lookout = &mut self.life.lookout;
+        for name in self.world.releases.keys() {
+            if !lookout.contains_key(name) {
+                lookout.insert(name.clone(), None);
+            }
+        }
+        if !self.life.watches_releases {
+            return;
+        }
+        let due: BTreeSet<&String> = self
+            .future
+            .values()
+            .filter_map(|due| match due {
+                Due::Sight(name) => Some(name),
+                _ => None,
+            })
+            .collect();
+        let news = lookout.iter().filter(|(name, told)| {
+            let (drift, again) = self.world.drift(name);
+            !due.contains(name) && (drift != **told || again.is_some())
+        });
+        let news: Vec<String> = news.map(|(name, _)| name.clone()).collect();
+        for name in news {
+            let delay = self.world.dice("sight").between(0, 300);
+            self.plan(delay, Due::Sight(name));
+        }
+    }
+
+    /// A release is looked at.
+    pub(super) fn look_at_release(&mut self, release: String) -> Result<(), Violation> {
+        let (drift, again) = self.world.drift(&release);
+        if let Some(again) = again {
+            self.plan(again.saturating_sub(self.clock) / 1000, Due::Sight(release.clone()));
+        }
+        if self.life.lookout.insert(release.clone(), drift.clone()) == Some(drift.clone()) {
+            return Ok(());
+        }
+        self.checks.sighted(self.clock, &release, drift.as_ref());
+        self.tell(&Event::ReleaseSeen(ReleaseSight { release, drift }), None)
+    }
+}

@@ -1,0 +1,366 @@
+//! Releases: what helm makes of what the operator wants, and what is written down about it.
+//!
+//! What to do about one release is decided by the core, as in the shell; what comes of it is the world's. Must never let
+//! a write to a release that is in people's hands go unnoticed.
+
+mod damage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::operator::event::{Done, ReleaseSummary, SyncAction, Synced};
+use addon_core::release::{self, Facts, Intent, IntentKind, Newest, Objects, Status, Step};
+use addon_core::values::section::Maintenance;
+use serde_json::Value;
+
+use super::World;
+use crate::dice::Dice;
+use crate::setup::{ModuleSpec, ReleaseSpec};
+
+/// How long a helm may work on a release, in seconds.
+const HELM_TIMEOUT: u64 = 60;
+
+/// One release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// It carries our labels.
+    pub ours: bool,
+    /// How its newest revision stands.
+    pub status: Status,
+    /// The newest revision.
+    pub revision: u32,
+    /// The values it was made of.
+    pub inputs: String,
+    /// The marks of its newest revision, if somebody has put them there: digest of its inputs, checksum of what they
+    /// rendered to.
+    marks: Option<(String, String)>,
+    /// It is marked as in people's hands.
+    pub unmanaged: bool,
+    /// What it consists of.
+    pub objects: BTreeSet<String>,
+    /// What of that is not there.
+    pub missing: BTreeSet<String>,
+    /// When it was last written to, in seconds.
+    written: u64,
+}
+
+impl Release {
+    pub(super) fn found(spec: &ReleaseSpec) -> Self {
+        Self {
+            ours: spec.ours,
+            status: if spec.pending {
+                Status::PendingUpgrade
+            } else {
+                Status::Deployed
+            },
+            revision: 1,
+            inputs: "somebody's".to_owned(),
+            marks: None,
+            unmanaged: false,
+            objects: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            written: 0,
+        }
+    }
+
+    pub(super) fn foreign() -> Self {
+        Self::found(&ReleaseSpec::default())
+    }
+
+    fn newest(&self) -> Newest {
+        Newest {
+            revision: self.revision,
+            status: self.status,
+            ours: self.ours,
+            inputs: self.marks.as_ref().map(|(inputs, _)| inputs.clone()),
+            unmanaged: self.unmanaged,
+            checksum: self.marks.as_ref().map(|(_, checksum)| checksum.clone()),
+            written: self.written,
+        }
+    }
+
+    /// The next revision, as a helm begins it.
+    fn begin(&mut self, status: Status, now: u64) {
+        self.revision += 1;
+        self.status = status;
+        self.marks = None;
+        self.written = now;
+    }
+}
+
+/// Whose objects are whose, and what we meant to do to releases.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    owners: BTreeMap<String, String>,
+    intents: BTreeMap<String, Intent>,
+    /// Releases that people uninstalled and nobody has made anew.
+    pub taken: BTreeSet<String>,
+    /// Releases that people uninstalled since the operator listed all.
+    pub unnoticed: BTreeSet<String>,
+    /// What we did to releases that are in people's hands and were to stay so.
+    pub meddled: Vec<String>,
+}
+
+/// What a chart renders to.
+struct Rendering {
+    text: String,
+    objects: BTreeSet<String>,
+}
+
+impl World {
+    fn seconds(&self) -> u64 {
+        self.clock / 1_000_000
+    }
+
+    pub(super) fn list(&mut self) -> Result<Vec<ReleaseSummary>, Failure> {
+        self.fault("list", Class::Unavailable)?;
+        // A new process knows whose an object is only from releases.
+        self.ledger.owners.clear();
+        self.ledger.unnoticed.clear();
+        for (name, release) in self.releases.iter().filter(|(_, release)| release.ours) {
+            for object in &release.objects {
+                self.ledger.owners.entry(object.clone()).or_insert_with(|| name.clone());
+            }
+        }
+        let summary = |(name, release): (&String, &Release)| ReleaseSummary {
+            name: name.clone(),
+            ours: release.ours,
+        };
+        Ok(self.releases.iter().map(summary).collect())
+    }
+
+    /// Takes all objects for a release, or none if one belongs to another.
+    fn claim(&mut self, module: &str, objects: &BTreeSet<String>) -> Result<(), Failure> {
+        let owner = |object: &String| self.ledger.owners.get(object).filter(|owner| *owner != module);
+        let taken = objects.iter().find_map(|object| Some((object, owner(object)?.clone())));
+        let Some((object, owner)) = taken else {
+            let claimed = objects.iter().map(|object| (object.clone(), module.to_owned()));
+            self.ledger.owners.extend(claimed);
+            return Ok(());
+        };
+        let report = format!("module '{module}' renders {object}, which belongs to module '{owner}'");
+        if !self.releases.contains_key(&owner) {
+            self.consists_of(&owner, &BTreeSet::new());
+        }
+        Err(Failure::new(Class::Invalid, report))
+    }
+
+    fn consists_of(&mut self, release: &str, objects: &BTreeSet<String>) {
+        let kept = |object: &String, owner: &mut String| owner != release || objects.contains(object);
+        self.ledger.owners.retain(kept);
+    }
+
+    fn observe(&self, facts: &mut Facts) {
+        let release = self.releases.get(&facts.release);
+        facts.newest = release.map(Release::newest);
+        facts.objects = Objects::Unknown;
+        facts.now = self.seconds();
+        facts.intent = self.ledger.intents.get(&facts.release).cloned();
+    }
+
+    fn facts(&self, release: &str) -> Facts {
+        let mut facts = Facts {
+            release: release.to_owned(),
+            inputs: String::new(),
+            unmanaged: false,
+            newest: None,
+            objects: Objects::Unknown,
+            rendered: None,
+            intent: None,
+            now: 0,
+            helm_timeout: Duration::from_secs(HELM_TIMEOUT),
+        };
+        self.observe(&mut facts);
+        facts
+    }
+
+    /// Takes the steps that the core names, up to the last one.
+    fn approach(&mut self, facts: &mut Facts, rendering: &Rendering) -> Result<Step, Failure> {
+        loop {
+            match release::decide(facts) {
+                Step::LookAtObjects => {
+                    let release = self.releases.get(&facts.release);
+                    let missing = release.and_then(|release| release.missing.first().cloned());
+                    facts.objects = missing.map_or(Objects::Present, Objects::Missing);
+                }
+                Step::Render => {
+                    self.claim(&facts.release, &rendering.objects)?;
+                    facts.rendered = Some(rendering.text.clone());
+                }
+                Step::Repair { .. } => {
+                    let now = self.seconds();
+                    if let Some(release) = self.releases.get_mut(&facts.release) {
+                        release.status = Status::Failed;
+                        release.written = now;
+                    }
+                    self.ledger.intents.remove(&facts.release);
+                    self.observe(facts);
+                }
+                step => return Ok(step),
+            }
+        }
+    }
+
+    fn rendering(spec: &ModuleSpec, values: &Value, unmanaged: bool) -> (String, Rendering) {
+        let all = values.to_string();
+        let own = values.get(spec.key()).filter(|_| spec.ignores_global);
+        let text = own.map_or_else(|| all.clone(), Value::to_string);
+        let rendering = Rendering {
+            text: format!("{unmanaged} {text}"),
+            objects: spec.objects(),
+        };
+        (format!("{unmanaged} {:?} {all}", rendering.objects), rendering)
+    }
+
+    /// Brings a release to what its values want, by as little as needed.
+    pub(super) fn sync(&mut self, module: &str, values: &Value, maintenance: Maintenance) -> Result<Synced, Failure> {
+        let Some(spec) = self.module(module).cloned() else {
+            return Err(Failure::new(Class::Invalid, "the chart is not there"));
+        };
+        if !spec.chart {
+            return Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision: 0,
+            });
+        }
+        let mut facts = self.facts(module);
+        facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
+        let (digest, rendering) = Self::rendering(&spec, values, facts.unmanaged);
+        facts.inputs = digest;
+        match self.approach(&mut facts, &rendering)? {
+            Step::Keep { revision } | Step::LeaveAlone { revision } => Ok(Synced {
+                action: SyncAction::Unchanged,
+                revision,
+            }),
+            Step::Record { revision } => {
+                self.note_write(&facts);
+                if let Some(release) = self.releases.get_mut(module) {
+                    release.inputs = values.to_string();
+                    release.marks = Some((facts.inputs, rendering.text));
+                }
+                Ok(Synced {
+                    action: SyncAction::Recorded,
+                    revision,
+                })
+            }
+            Step::Upgrade(_) => self.upgrade(&facts, rendering, values),
+            Step::Refuse(failure) => Err(failure),
+            step => Err(Failure::defect(format!("{step:?} is no last step"))),
+        }
+    }
+
+    /// A release that is in people's hands and is to stay there is written to.
+    fn note_write(&mut self, facts: &Facts) {
+        if facts.unmanaged && facts.newest.as_ref().is_some_and(|newest| newest.unmanaged) {
+            self.ledger.meddled.push(facts.release.clone());
+        }
+    }
+
+    fn upgrade(&mut self, facts: &Facts, rendering: Rendering, values: &Value) -> Result<Synced, Failure> {
+        let module = facts.release.as_str();
+        self.claim(module, &rendering.objects)?;
+        self.note_write(facts);
+        let (fails, now) = (self.fails(&format!("helm/{module}")), self.seconds());
+        let release = self.releases.entry(module.to_owned()).or_insert_with(|| Release {
+            revision: 0,
+            ours: true,
+            ..Release::foreign()
+        });
+        release.begin(if fails { Status::Failed } else { Status::Deployed }, now);
+        release.unmanaged = facts.unmanaged;
+        self.ledger.taken.remove(module);
+        self.ledger.unnoticed.remove(module);
+        if fails {
+            return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
+        }
+        release.inputs = values.to_string();
+        release.marks = Some((facts.inputs.clone(), rendering.text));
+        release.objects.clone_from(&rendering.objects);
+        release.missing.clear();
+        let revision = release.revision;
+        self.consists_of(module, &rendering.objects);
+        Ok(Synced {
+            action: SyncAction::Upgraded,
+            revision,
+        })
+    }
+
+    pub(super) fn delete(&mut self, release: &str) -> Result<Done, Failure> {
+        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
+        if let Some(failure) = release::delay_of_removal(&self.facts(release)) {
+            return Err(failure);
+        }
+        self.remove_release(release);
+        Ok(Done::ReleaseDeleted)
+    }
+
+    fn remove_release(&mut self, release: &str) {
+        self.releases.remove(release);
+        self.ledger.intents.remove(release);
+        self.ledger.taken.remove(release);
+        self.consists_of(release, &BTreeSet::new());
+    }
+
+    /// A helm is cut off in the midst of its work, if it had come to any.
+    pub(super) fn cut_off_sync(&mut self, module: &str, values: &Value, maintenance: Maintenance) {
+        let Some(spec) = self.module(module).filter(|spec| spec.chart).cloned() else {
+            return;
+        };
+        let mut facts = self.facts(module);
+        facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
+        let (digest, rendering) = Self::rendering(&spec, values, facts.unmanaged);
+        facts.inputs = digest;
+        let Ok(Step::Upgrade(_)) = self.approach(&mut facts, &rendering) else {
+            return;
+        };
+        if self.claim(module, &rendering.objects).is_err() {
+            return;
+        }
+        self.note_write(&facts);
+        self.intend(&facts, IntentKind::Upgrade);
+        let now = self.seconds();
+        let first = || Release {
+            revision: 0,
+            ours: true,
+            ..Release::foreign()
+        };
+        let release = self.releases.entry(module.to_owned()).or_insert_with(first);
+        let status = match release.revision {
+            0 => Status::PendingInstall,
+            _ => Status::PendingUpgrade,
+        };
+        release.begin(status, now);
+        release.unmanaged = facts.unmanaged;
+        self.ledger.taken.remove(module);
+    }
+
+    pub(super) fn cut_off_delete(&mut self, name: &str, dice: &mut Dice) {
+        let facts = self.facts(name);
+        if facts.newest.is_none() || release::delay_of_removal(&facts).is_some() {
+            return;
+        }
+        match dice.between(0, 3) {
+            0 => self.remove_release(name),
+            1 => {
+                self.intend(&facts, IntentKind::Uninstall);
+                let now = self.seconds();
+                if let Some(release) = self.releases.get_mut(name) {
+                    release.status = Status::Uninstalling;
+                    release.written = now;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn intend(&mut self, facts: &Facts, kind: IntentKind) {
+        let intent = Intent {
+            kind,
+            revision_before: facts.newest.as_ref().map_or(0, |newest| newest.revision),
+            digest: facts.inputs.clone(),
+            started: facts.now,
+        };
+        self.ledger.intents.insert(facts.release.clone(), intent);
+    }
+}
