@@ -31,6 +31,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     reviews::add(&mut Dice::named(seed, "reviews", 0), &mut setup, &mut actions);
     reviews::touch(&mut Dice::named(seed, "touch", 0), &setup, &mut actions);
     traps::set(&mut Dice::named(seed, "traps", 0), &mut setup, &mut actions);
+    reviews::want(&mut Dice::named(seed, "edits", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -58,6 +59,7 @@ fn setup(dice: &mut Dice) -> Setup {
         strict: dice.chance(12),
         hook_slots: dice.count(1, 4),
         review_slots: 2,
+        edits: false,
         helm_slots: dice.count(1, 3),
         ignore: dice.chance(30).then(|| "the-operator".to_owned()),
         global: values(dice),

@@ -3,6 +3,7 @@
 //! It only knows what happened to it. Must never ask the operator anything.
 
 mod cluster;
+mod edits;
 mod hooks;
 mod jobs;
 mod webhooks;
@@ -17,6 +18,7 @@ use addon_core::values::schema::Schemas;
 use serde_json::{Value, json};
 
 pub use cluster::{ConfigMap, Release, Status};
+pub use edits::{CONFIG_MAP, EDITS, UNSOUND, Wanted, wanted_edit};
 pub use jobs::{document, job_name, owner_name};
 pub use webhooks::{Question, Webhooks, asked_of, review_of};
 
@@ -158,6 +160,7 @@ impl World {
             | Action::Ambush(_)
             | Action::Coalesce
             | Action::Ask { .. }
+            | Action::Want { .. }
             | Action::Redeliver
             | Action::Reread(_)
             | Action::Kill
