@@ -171,7 +171,7 @@ async fn build(
 
     let kinds = Kinds::new(cluster.clone());
     let replies = Replies::default();
-    let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
+    let webhooks = reviews::start(settings, &cluster, &doors, &replies, parts)?;
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
     let notices = notices(settings, &cluster, &meters, parts);
     let tools = Arc::new(Tools {

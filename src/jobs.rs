@@ -104,6 +104,10 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
                 .await
                 .map(|_| Done::WebhooksPublished)
         }
+        Job::JudgeEdit(edit) => {
+            let judged = async { Ok(aside(move || edit.judge()).await) };
+            unless(&cancel, judged).await.map(Done::EditJudged)
+        }
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)

@@ -7,6 +7,7 @@ mod bad_input {
     mod api_server;
     mod config;
     mod disk;
+    mod edits;
     mod events;
     mod garbage;
     mod helm;

@@ -90,6 +90,7 @@ fn converted(request: &ConversionRequest, answers: &[&str]) {
         let (mut review, run) = match opened {
             Opened::Answered(reply) => return objects(request, &reply),
             Opened::Running(review, run) => (review, run),
+            Opened::Edit(_) => unreachable!("nobody asks about edits"),
         };
         assert!(told(&run)["review"]["request"]["objects"].is_array());
         let ended = answers.next().map_or(Ended::Failed, |text| ended("", text));

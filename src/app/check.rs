@@ -1,21 +1,30 @@
 //! What the operator would say of a ConfigMap, before it is in the cluster. Never asks a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use addon_core::name::Owner;
+use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
-use addon_core::values::section::{ConfigDocument, SectionProblem};
 use addon_core::yaml;
 use serde_json::Value;
 
 use super::findings::Finding;
-use crate::disk::{self, Found, Layout};
+use crate::disk::{self, Fault, Found, Layout, Severity};
+use crate::report::Chain;
 use crate::settings::MissingValues;
 
-/// Judges the text of a file: a manifest of a ConfigMap, or what would be its data. Modules that are in none of the
-/// directories are remarked on; without directories nobody is missed.
-pub fn check(path: &Path, text: &str, modules_dirs: &[PathBuf]) -> Vec<Finding> {
+/// Where nothing is to be found.
+const NOWHERE: &str = "/dev/null";
+
+/// What sections are judged by. Without directories of modules nobody is missed.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    pub modules_dirs: Vec<PathBuf>,
+    pub global_hooks_dir: Option<PathBuf>,
+}
+
+/// Judges the text of a file: a manifest of a ConfigMap, or what would be its data.
+pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     let document = match yaml::from_str_v2_strict(text) {
         Ok(document) => document,
         Err(error) => return vec![Finding::error(path, &error.message).at(error.line)],
@@ -29,72 +38,49 @@ pub fn check(path: &Path, text: &str, modules_dirs: &[PathBuf]) -> Vec<Finding> 
         Some(line) => finding.at(line),
         None => finding,
     };
-    let document = ConfigDocument::parse(&data);
-    let mut problems = document.problems.clone();
-    let mut strange = Vec::new();
-    if !modules_dirs.is_empty() {
-        let found = read(modules_dirs);
-        problems.extend(unfit(&document, &found));
-        strange = strangers(document, &data, &found);
-    }
-    let problems = problems.into_iter().map(|problem| {
-        let SectionProblem { key, message, owner: _ } = problem;
-        with_place(Finding::error(path, format!("key '{key}': {message}")), &key)
-    });
-    let mut findings: Vec<Finding> = problems.collect();
-    let strange = strange.into_iter();
-    findings.extend(strange.map(|(key, message)| with_place(Finding::warning(path, message), &key)));
+    let (found, mut findings) = read(places);
+    let names: BTreeSet<ModuleName> = found.modules.iter().map(|module| module.name.clone()).collect();
+    let modules = Some(&names).filter(|_| !places.modules_dirs.is_empty());
+    let judgement = store(&found).judge(&data, modules, &BTreeMap::new());
+    let problems = judgement.problems.iter();
+    findings.extend(problems.map(|problem| with_place(Finding::error(path, problem), &problem.key)));
+    let idle = judgement.idle.iter();
+    findings.extend(idle.map(|idle| with_place(Finding::warning(path, idle), &idle.key)));
     findings.sort_by_key(|finding| finding.line);
     findings
 }
 
-fn read(modules_dirs: &[PathBuf]) -> Found {
-    disk::read(&Layout {
-        modules_dirs: modules_dirs.to_vec(),
-        // Nobody asks for global hooks here.
-        global_hooks_dir: PathBuf::from("/dev/null"),
+/// What lies there, and what keeps sections from being judged.
+fn read(places: &Places) -> (Found, Vec<Finding>) {
+    let global_hooks_dir = places.global_hooks_dir.clone();
+    let found = disk::read(&Layout {
+        modules_dirs: places.modules_dirs.clone(),
+        global_hooks_dir: global_hooks_dir.unwrap_or_else(|| NOWHERE.into()),
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
         crd_filters: Vec::new(),
-    })
-}
-
-/// The sections that break the schema of their module, in the words in which the operator refuses them.
-fn unfit(document: &ConfigDocument, found: &Found) -> Vec<SectionProblem> {
-    let mut problems = Vec::new();
-    for module in &found.modules {
-        let section = document.sections.get(&module.name);
-        let Some(values) = section.and_then(|section| section.values.good()) else {
-            continue;
-        };
-        let owner = Owner::from(module.name.clone());
-        let mut store = Store::new();
-        let taken = store.set_schemas(&owner, module.schemas.clone());
-        if let Err(rejected) = taken.and_then(|_| store.vet_section(&owner, values)) {
-            problems.push(SectionProblem {
-                key: owner.values_key(),
-                owner: Some(owner),
-                message: rejected.reason.to_string(),
-            });
-        }
-    }
-    problems
-}
-
-/// The keys that speak of modules which are not there.
-fn strangers(document: ConfigDocument, data: &BTreeMap<String, String>, found: &Found) -> Vec<(String, String)> {
-    let strange = document
-        .sections
-        .into_keys()
-        .filter(|name| found.modules.iter().all(|module| module.name != *name));
-    let told = strange.flat_map(|name| {
-        let keys = [name.values_key(), name.enabled_key(), name.maintenance_key()];
-        keys.map(|key| {
-            let message = format!("key '{key}': there is no module '{name}', so it says nothing");
-            (key, message)
-        })
     });
-    told.filter(|(key, _)| data.contains_key(key)).collect()
+    let of_modules = found.modules.iter().flat_map(|module| &module.faults);
+    let of_modules = of_modules.filter(|problem| matches!(problem.fault, Fault::Schema(_)));
+    let problems = found.problems.iter();
+    let problems = problems.filter(|problem| problem.severity == Severity::Fatal && !problem.path.starts_with(NOWHERE));
+    let findings = problems.chain(of_modules);
+    let findings = findings.map(|problem| Finding::error(&problem.path, Chain(&problem.fault)));
+    let findings = findings.collect();
+    (found, findings)
+}
+
+/// The values and schemas of files. What of them cannot be used is told by those who look at modules.
+fn store(found: &Found) -> Store {
+    let mut store = Store::new();
+    let global = (Owner::Global, &found.global_schemas, &found.global_values);
+    let modules = found.modules.iter();
+    let modules = modules.map(|module| (Owner::from(module.name.clone()), &module.schemas, &module.values));
+    for (owner, schemas, values) in std::iter::once(global).chain(modules) {
+        let schemas = store.set_schemas(&owner, schemas.clone());
+        drop(schemas.and_then(|_| store.set_static(&owner, values.clone())));
+    }
+    store
 }
 
 /// The keys of a ConfigMap with their texts.
@@ -133,7 +119,7 @@ mod tests {
     use super::*;
 
     fn checked(text: &str) -> Vec<String> {
-        let findings = check(Path::new("f"), text, &[]);
+        let findings = check(Path::new("f"), text, &Places::default());
         findings.iter().map(ToString::to_string).collect()
     }
 
@@ -145,12 +131,12 @@ mod tests {
         let (alone, whole) = (checked(data), checked(&manifest));
         assert_eq!(alone.len(), 2, "{alone:?}");
         assert!(
-            alone[1].starts_with("f:4: key 'one': bad yaml at key 'one': "),
+            alone[1].starts_with("f:4: key 'one' of module 'one': bad yaml at key 'one': "),
             "{alone:?}"
         );
         assert_eq!(
             alone[0],
-            "f:1: key 'oneEnabled': module enabled key 'oneEnabled' should have a boolean value, got 'yes'"
+            "f:1: key 'oneEnabled' of module 'one': module enabled key 'oneEnabled' should have a boolean value, got 'yes'"
         );
         assert!(whole[0].starts_with("f:4: key 'oneEnabled'"), "{whole:?}");
         assert_eq!(checked("global: |\n  a: 1\n"), Vec::<String>::new());
@@ -177,43 +163,70 @@ mod tests {
         }
     }
 
+    /// A module `one` and global hooks, whose schemas these are.
+    fn places(dir: &Path, one: &str, global: &str) -> Places {
+        let places = Places {
+            modules_dirs: vec![dir.join("modules")],
+            global_hooks_dir: Some(dir.join("global-hooks")),
+        };
+        for (folder, schema) in [("modules/010-one", one), ("global-hooks", global)] {
+            let openapi = dir.join(folder).join("openapi");
+            fs_err::create_dir_all(&openapi).unwrap();
+            fs_err::write(openapi.join("config-values.yaml"), schema).unwrap();
+        }
+        places
+    }
+
+    fn judged(text: &str, places: &Places) -> String {
+        let findings = check(Path::new("f"), text, places);
+        findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    const SIZE: &str = "type: object\nproperties: {size: {type: integer}}\n";
+
     #[test]
     fn keys_of_modules_that_are_not_there_are_remarked_on() {
         let dir = tempfile::tempdir().unwrap();
-        fs_err::create_dir(dir.path().join("010-one")).unwrap();
-        let findings = check(
-            Path::new("f"),
-            "oneEnabled: \"true\"\ntwoEnabled: \"true\"\n",
-            &[dir.path().to_owned()],
-        );
-        assert_eq!(findings.len(), 1);
+        let places = places(dir.path(), SIZE, SIZE);
         assert_eq!(
-            findings[0].to_string(),
+            judged("oneEnabled: \"true\"\ntwoEnabled: \"true\"\n", &places),
             "f:2: warning: key 'twoEnabled': there is no module 'two', so it says nothing"
         );
     }
 
     #[test]
-    fn sections_are_held_against_the_schemas_of_their_modules() {
+    fn sections_are_held_against_the_schemas_of_their_owners() {
         let dir = tempfile::tempdir().unwrap();
-        let openapi = dir.path().join("modules/010-one/openapi");
-        fs_err::create_dir_all(&openapi).unwrap();
-        let schema = "type: object\nproperties: {size: {type: integer}}\n";
-        fs_err::write(openapi.join("config-values.yaml"), schema).unwrap();
-        let dirs = [dir.path().join("modules")];
-        let checked = |text: &str| {
-            let findings = check(Path::new("f"), text, &dirs);
-            findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        let places = places(dir.path(), SIZE, SIZE);
+        assert_eq!(judged("one: 'size: 5'\nglobal: 'size: 5'\n", &places), "");
+        let told = judged("two: '{}'\none: 'size: s3cr3t'\nglobal: 'size: s3cr3t'\n", &places);
+        for said in [
+            "f:2: key 'one' of module 'one': ",
+            "one.size in body must be of type integer",
+            "f:3: key 'global': ",
+            "global.size in body must be of type integer",
+            "there is no module 'two'",
+        ] {
+            assert!(told.contains(said), "{said}: {told}");
+        }
+        assert!(!told.contains("s3cr3t"), "{told}");
+        let without = Places {
+            global_hooks_dir: None,
+            ..places
         };
-        assert_eq!(checked("one: 'size: 5'\n"), "");
-        let told = checked("two: '{}'\none: 'size: s3cr3t'\n");
-        assert!(
-            told.contains("f:2: key 'one': ") && told.contains("one.size in body must be of type integer"),
-            "{told}"
-        );
-        assert!(
-            told.contains("there is no module 'two'") && !told.contains("s3cr3t"),
-            "{told}"
-        );
+        assert_eq!(judged("global: 'size: s3cr3t'\n", &without), "");
+    }
+
+    #[test]
+    fn what_keeps_sections_from_being_judged_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path(), "properties: 5\n", "properties: 5\n");
+        let told = judged("one: '{}'\n", &places);
+        assert_eq!(told.matches("holds a schema that cannot be used").count(), 2, "{told}");
+        let missing = Places {
+            modules_dirs: vec![dir.path().join("nowhere")],
+            global_hooks_dir: None,
+        };
+        assert!(judged("global: '{}'\n", &missing).ends_with("nowhere: does not exist"));
     }
 }

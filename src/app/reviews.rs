@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use addon_core::operator::event::{Asked as Question, Event, ReviewId};
+use addon_core::operator::policy::Edits;
 use addon_core::review::reply::{NoAnswer, Reply};
+use addon_core::review::routes::AdmissionKind;
 use tokio::sync::watch;
 use tracing::error;
 
@@ -17,19 +19,22 @@ use crate::cluster::webhooks::touched;
 use crate::mailbox::replies::Replies;
 use crate::serve::Loop;
 use crate::serve::webhook::{self, Asked, Listener, Reviews};
-use crate::settings::webhooks::{WebhookSettings, WebhookSide};
+use crate::settings::webhooks::WebhookSide;
+use crate::settings::{Settings, Work};
 
 /// Whatever the way back takes: our own word has to be there before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Listeners that open once a hook wants to be asked, and what publishes them.
+/// Listeners that open once there is something to be asked, and what publishes them.
 pub(super) fn start(
-    settings: &WebhookSettings,
+    settings: &Settings,
     cluster: &Cluster,
     doors: &Loop,
     replies: &Replies<Reply>,
     parts: &mut Parts,
 ) -> Result<Webhooks, StartError> {
+    let has_config_map = matches!(settings.work, Work::Modules(_));
+    let settings = &settings.webhooks;
     let desk = Arc::new(Desk {
         doors: doors.clone(),
         replies: replies.clone(),
@@ -49,27 +54,45 @@ pub(super) fn start(
         parts,
     )?;
     let published = watch::Sender::new(false);
+    // One for each namespace that is operated from: these configurations belong to none.
+    let edits = has_config_map.then(|| format!("addon-operator-config.{}", cluster.namespace()));
     let watching = {
-        let (cluster, name, doors) = (cluster.clone(), settings.configuration.clone(), doors.clone());
-        let published = published.subscribe();
+        let of_hooks = AdmissionKind::ALL.map(|kind| (kind, settings.configuration.clone()));
+        let of_edits = edits.clone().map(|name| (AdmissionKind::Validating, name));
+        let configurations: Vec<_> = of_hooks.into_iter().chain(of_edits).collect();
+        let (cluster, doors, published) = (cluster.clone(), doors.clone(), published.subscribe());
         async move {
             let tell = || async {
                 // A loop that has ended looks after nothing.
                 let _ = doors.configure(Event::WebhooksTouched).await;
             };
-            touched::follow(&cluster, &name, published, tell).await;
+            touched::follow(&cluster, &configurations, published, tell).await;
         }
     };
     parts.spawn("the watch of the webhook configurations", watching);
     Ok(Webhooks {
         cluster: cluster.clone(),
         configuration: settings.configuration.clone(),
+        edits,
         owner: settings.owner.clone(),
         secret: settings.secret.clone(),
         published,
         admission,
         conversion,
     })
+}
+
+/// The API server asks about the ConfigMap whenever it is known that it can reach us.
+pub(super) fn edits(settings: &Settings) -> Edits {
+    let Work::Modules(modules) = &settings.work else {
+        return Edits::Unasked;
+    };
+    let config_map = modules.config_map.clone();
+    if settings.webhooks.admission.is_set_up {
+        Edits::Always { config_map }
+    } else {
+        Edits::WithHooks { config_map }
+    }
 }
 
 fn listen(

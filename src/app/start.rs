@@ -370,6 +370,7 @@ pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
         strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
         hook_slots: settings.hooks.slots.get(),
         review_slots: settings.hooks.slots.get().div_ceil(4).max(2),
+        edits: super::reviews::edits(settings),
         helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
         hook_deadline: settings.hooks.timeout,
         shutdown_grace: GRACE,

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Caller, CommandError, Output, print};
+use crate::app::check::Places;
 use crate::app::findings::{self, Finding, Form};
 use crate::app::{check, lint};
 
 /// Where modules are, if nobody says.
 const MODULES_DIR: &str = "modules";
+/// Where global hooks are, if nobody says.
+const GLOBAL_HOOKS_DIR: &str = "global-hooks";
 const STDIN: &str = "-";
 
 /// `config check`.
@@ -18,10 +21,12 @@ const STDIN: &str = "-";
 pub(super) struct Check {
     /// A manifest of the ConfigMap, or its data alone; - for standard input
     file: PathBuf,
-    /// Directories with modules, joined by colons, to find names of modules that are not there [default: modules, if it
-    /// is there]
+    /// Directories with modules, joined by colons, by whose schemas sections are judged [default: modules, if it is there]
     #[arg(long, value_name = "DIRS")]
     modules_dir: Option<String>,
+    /// Directory with global hooks, by whose schema the global section is judged [default: global-hooks, if it is there]
+    #[arg(long, value_name = "DIR")]
+    global_hooks_dir: Option<PathBuf>,
     /// How to print what is found
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
@@ -39,20 +44,22 @@ impl Check {
         let Self {
             file,
             modules_dir,
+            global_hooks_dir,
             output,
         } = self;
         let text = read(file).map_err(|source| CommandError::Read {
             file: file.clone(),
             source,
         })?;
-        let dirs = match modules_dir {
-            Some(dirs) => dirs.split(':').map(PathBuf::from).collect(),
-            None => [PathBuf::from(MODULES_DIR)]
-                .into_iter()
-                .filter(|dir| dir.is_dir())
-                .collect::<Vec<_>>(),
+        let usual = |dir| Some(PathBuf::from(dir)).filter(|dir| dir.is_dir());
+        let places = Places {
+            modules_dirs: match modules_dir {
+                Some(dirs) => dirs.split(':').map(PathBuf::from).collect(),
+                None => usual(MODULES_DIR).into_iter().collect(),
+            },
+            global_hooks_dir: global_hooks_dir.clone().or_else(|| usual(GLOBAL_HOOKS_DIR)),
         };
-        tell(&check::check(file, &text, &dirs), *output)
+        tell(&check::check(file, &text, &places), *output)
     }
 }
 

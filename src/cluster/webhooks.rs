@@ -1,4 +1,4 @@
-//! What stands in the cluster so that the API server asks our hooks: webhook configurations, and the conversion of
+//! What stands in the cluster so that the API server asks us and our hooks: webhook configurations, and the conversion of
 //! resource definitions.
 //!
 //! Compares before it writes, so that nothing is written when nothing has changed and what somebody else has changed is

@@ -75,6 +75,7 @@ fn webhooks_of(program: &str, configuration: &str) -> WebhookSettings {
     let side = |kind: &str, port: u16| webhooks::WebhookSide {
         service: format!("{program}-{kind}-svc"),
         listen: SocketAddr::from(([0, 0, 0, 0], port)),
+        is_set_up: false,
         cert: format!("/{kind}-certs/tls.crt").into(),
         key: format!("/{kind}-certs/tls.key").into(),
         ca: format!("/{kind}-certs/ca.crt").into(),
@@ -110,11 +111,21 @@ fn webhooks_are_named_as_in_the_original() {
         admission, conversion, ..
     } = check_hooks(&flags, &variables).unwrap().webhooks;
     assert_eq!((admission.client_ca, admission.is_named), (vec!["/c".into()], false));
+    assert_eq!((admission.is_set_up, conversion.is_set_up), (false, true));
     assert_eq!(conversion.client_ca, [PathBuf::from("/a"), "/b".into()]);
     assert_eq!(
         (conversion.listen.port(), conversion.ca, conversion.is_named),
         (1, "/ca".into(), true)
     );
+}
+
+#[test]
+fn whoever_says_how_webhooks_are_reached_has_set_them_up() {
+    let set_up = |name, value| check(&[], &[(name, value)]).unwrap().webhooks.admission.is_set_up;
+    assert!(set_up("VALIDATING_WEBHOOK_SERVICE_NAME", "svc"));
+    assert!(set_up("VALIDATING_WEBHOOK_LISTEN_ADDRESS", "127.0.0.1"));
+    assert!(set_up("VALIDATING_WEBHOOK_LISTEN_PORT", "443"));
+    assert!(!set_up("VALIDATING_WEBHOOK_CA", "/ca"));
 }
 
 #[test]

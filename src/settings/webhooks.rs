@@ -1,4 +1,4 @@
-//! How the API server reaches the webhooks of hooks, and with what they identify themselves.
+//! How the API server reaches our webhooks, and with what they identify themselves.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub struct WebhookSide {
     /// The service that leads to it.
     pub service: String,
     pub listen: SocketAddr,
+    /// Somebody said how it is reached, so it is meant to be.
+    pub is_set_up: bool,
     pub cert: PathBuf,
     pub key: PathBuf,
     pub ca: PathBuf,
@@ -113,13 +115,16 @@ impl Words<'_> {
     fn webhook_side(&self, names: &Names, args: &SideArgs<'_>) -> Checked<WebhookSide> {
         let (flag, variable) = names.service;
         let service = self.said(flag, args.service, &[variable])?;
+        let mut is_set_up = service.0.is_some();
         let read = |text: &str| said::is_dns_label(text).then(|| text.to_owned());
         let service = service.parsed("the name of a service: small letters, digits and dashes", read)?;
         let (flag, variable) = names.address;
         let address = self.said(flag, args.address, &[variable])?;
+        is_set_up |= address.0.is_some();
         let address = address.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())?;
         let (flag, variable, port) = names.port;
         let said = self.said(flag, args.port, &[variable])?;
+        is_set_up |= said.0.is_some();
         let port = said
             .parsed("a port from 0 to 65535", |text| text.parse().ok())?
             .unwrap_or(port);
@@ -132,6 +137,7 @@ impl Words<'_> {
         Ok(WebhookSide {
             service: service.unwrap_or_else(|| format!("{}{}", self.program.name(), names.service_suffix)),
             listen: SocketAddr::new(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port),
+            is_set_up,
             cert: file(names.cert, args.cert, "tls.crt")?,
             key: file(names.key, args.key, "tls.key")?,
             ca: file(names.ca, args.ca, "ca.crt")?,

@@ -124,6 +124,11 @@ impl Stage {
         self.extra.insert(name, value.into());
     }
 
+    /// Takes a variable of that name away again.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.extra.remove(name);
+    }
+
     pub(crate) fn namespace(&self) -> &Namespace<'static> {
         &self.namespace
     }

@@ -96,6 +96,7 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
     Webhooks {
         cluster: cluster.clone(),
         configuration: "none".to_owned(),
+        edits: None,
         owner: None,
         secret: "none".to_owned(),
         published: watch::Sender::new(false),

@@ -4,6 +4,7 @@
 //! what it asks for (`poll_effect`), wakes it when it wants to be woken (`poll_timeout`) and lets people look
 //! (`answer`). This file only routes; each decision lives in the file of its own machine.
 
+pub mod edit;
 pub mod effect;
 pub mod event;
 pub mod policy;
@@ -279,6 +280,7 @@ impl Operator {
                 | Done::ReleasesWatched
                 | Done::MonitorsStarted
                 | Done::WebhooksPublished
+                | Done::EditJudged(_)
                 | Done::ScriptAnswered(_)
                 | Done::ConfigSaved(_),
             ) => self.lane_failed(

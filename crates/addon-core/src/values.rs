@@ -5,6 +5,7 @@
 
 mod document;
 mod forgetting;
+pub mod judgement;
 pub mod merge;
 pub mod patch;
 mod proposal;

@@ -117,6 +117,7 @@ fn admission_requests() {
         Ok(request) => match routes().open(ADMISSION, ReviewRequest::Admission(request)) {
             Opened::Running(_, run) => format!("{} is told {}", run.hook, shown(&told(&run))),
             Opened::Answered(answer) => reply(&answer),
+            Opened::Edit(_) => unreachable!("nobody asks about edits"),
         },
     });
 }
@@ -149,6 +150,7 @@ fn conversion_requests() {
         let (mut review, mut run) = match routes().open(CONVERSION, ReviewRequest::Conversion(request)) {
             Opened::Running(review, run) => (review, run),
             Opened::Answered(answer) => return reply(&answer),
+            Opened::Edit(_) => unreachable!("nobody asks about edits"),
         };
         let mut steps = String::new();
         loop {

@@ -35,7 +35,7 @@ pub enum Action {
     /// Work of this name fails from now on this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
-        /// `crds/MODULE`, `list`, `load-state`, `save-state`, `save-config` or `webhooks`.
+        /// `crds/MODULE`, `list`, `load-state`, `save-state`, `save-config`, `judge` or `webhooks`.
         what: String,
         /// How often.
         times: u32,
@@ -91,6 +91,15 @@ pub enum Action {
         which: u64,
         /// So many requests at once.
         times: u64,
+        /// Seconds that it waits for an answer.
+        within: u64,
+    },
+    /// The API server asks us about an edit of the `ConfigMap` that somebody wants to make, and that is not made.
+    Want {
+        /// The key.
+        key: String,
+        /// Its new text.
+        text: String,
         /// Seconds that it waits for an answer.
         within: u64,
     },

@@ -3,6 +3,7 @@
 //! Every invariant has a short name, which a violation carries. Must never look into the operator.
 
 mod backoff;
+mod edits;
 mod end;
 mod jobs;
 mod limit;
@@ -91,6 +92,7 @@ pub struct Checks {
     echo: bool,
     globals: values::Globals,
     backoff: backoff::Backoffs,
+    edits: edits::Edits,
     jobs: jobs::Jobs,
     limits: limit::Limits,
     monitored: monitors::Monitored,
@@ -132,7 +134,9 @@ impl Checks {
     /// Everything that must hold of one step.
     pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
-        self.reviews.event(step);
+        if !self.edits.event(step) {
+            self.reviews.event(step);
+        }
         self.echo_causes_nothing(step)?;
         values::check(step, self.misdeed.take())?;
         self.globals.note(step);
@@ -140,7 +144,9 @@ impl Checks {
         self.releases.event(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
-            self.reviews.effect(step, effect)?;
+            if !self.edits.effect(step, effect)? {
+                self.reviews.effect(step, effect)?;
+            }
             // A review stands in no line, and is no step of anything.
             if !reviews::is_of_review(effect) {
                 self.backoff.effect(step, effect)?;
@@ -166,6 +172,7 @@ impl Checks {
         self.order.event(step);
         self.monitored.over(step);
         self.reviews.over(step, &starts)?;
+        self.edits.over(step)?;
         needs::check(step)?;
         self.jobs.check(step, &starts)
     }

@@ -35,6 +35,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     traps::set(&mut Dice::named(seed, "traps", 0), &mut setup, &mut actions);
     shapes::add(&mut Dice::named(seed, "shapes", 0), &mut setup, &mut actions);
     hands::add(&mut Dice::named(seed, "hands", 0), &mut setup, &mut actions);
+    reviews::want(&mut Dice::named(seed, "edits", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -62,6 +63,7 @@ fn setup(dice: &mut Dice) -> Setup {
         strict: dice.chance(12),
         hook_slots: dice.count(1, 4),
         review_slots: 2,
+        edits: false,
         helm_slots: dice.count(1, 3),
         restores: false,
         ignore: dice.chance(30).then(|| "the-operator".to_owned()),

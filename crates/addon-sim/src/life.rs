@@ -7,7 +7,7 @@ use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Drift, Event};
-use addon_core::operator::policy::{Mode, Policy};
+use addon_core::operator::policy::{Edits, Mode, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, Waiting};
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::monitors::Monitors;
 use crate::setup::Setup;
 use crate::told::Told;
-use crate::world::module_name;
+use crate::world::{CONFIG_MAP, module_name};
 
 /// The wall clock when the world begins, in seconds since 1970.
 const EPOCH: i64 = 1_767_225_600;
@@ -113,6 +113,13 @@ impl Life {
             strict_order: setup.strict,
             hook_slots: setup.hook_slots.max(1),
             review_slots: setup.review_slots.max(1),
+            edits: if setup.edits && !setup.alone {
+                Edits::Always {
+                    config_map: CONFIG_MAP.to_owned(),
+                }
+            } else {
+                Edits::Unasked
+            },
             helm_slots: setup.helm_slots.max(1),
             restores: setup.restores,
             ignore_release: setup.ignore.clone(),

@@ -71,6 +71,7 @@ enum Due {
     Change(MonitorId),
     Ends(JobId),
     Asks { which: u64, within: u64 },
+    Wants { key: String, text: String, within: u64 },
     Touched,
     Sight(String),
     Acts(Action),
@@ -231,6 +232,17 @@ impl<'a> Run<'a> {
                     let (which, within) = (which + nth, *within);
                     self.plan(nth * 2, Due::Asks { which, within });
                 }
+            }
+            Action::Want { key, text, within } if self.world.setup.edits => {
+                let (key, text) = (key.clone(), text.clone());
+                self.plan(
+                    0,
+                    Due::Wants {
+                        key,
+                        text,
+                        within: *within,
+                    },
+                );
             }
             Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),

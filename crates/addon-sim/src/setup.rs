@@ -22,6 +22,8 @@ pub struct Setup {
     pub hook_slots: usize,
     /// Hooks at a time for the API server alone.
     pub review_slots: usize,
+    /// The API server asks us about edits of the `ConfigMap`.
+    pub edits: bool,
     /// helm jobs at a time.
     pub helm_slots: usize,
     /// Releases that somebody damages are restored.

@@ -62,6 +62,7 @@ fn outcome(done: &Done) -> String {
         | Done::WebhooksPublished
         | Done::ReleasesWatched
         | Done::ReleaseDeleted => String::new(),
+        Done::EditJudged(response) => response.dump(),
         Done::ReleasesListed(list) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
                 if release.ours {
@@ -143,6 +144,7 @@ fn job_text(job: &Job) -> String {
         | Job::WatchReleases { .. }
         | Job::ConfigureHooks(_)
         | Job::PublishWebhooks(_)
+        | Job::JudgeEdit(_)
         | Job::EnsureCrds(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,

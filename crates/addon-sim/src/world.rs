@@ -3,6 +3,7 @@
 //! It only knows what happened to it. Must never ask the operator anything.
 
 mod cluster;
+mod edits;
 mod hooks;
 mod jobs;
 mod releases;
@@ -18,6 +19,7 @@ use addon_core::values::schema::Schemas;
 use serde_json::{Value, json};
 
 pub use cluster::ConfigMap;
+pub use edits::{CONFIG_MAP, EDITS, UNSOUND, Wanted, wanted_edit};
 pub use hooks::Misdeed;
 pub use jobs::{document, job_name, owner_name};
 pub use releases::{Ledger, Release};
@@ -170,6 +172,7 @@ impl World {
             | Action::Meddle(_)
             | Action::Coalesce
             | Action::Ask { .. }
+            | Action::Want { .. }
             | Action::Redeliver
             | Action::Reread(_)
             | Action::Kill

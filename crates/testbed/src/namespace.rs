@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Mutex;
@@ -95,6 +96,18 @@ impl<'a> Namespace<'a> {
     /// Runs kubectl in this namespace as the admin and returns what it wrote.
     pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.kubectl_as(User::Admin).run(arguments)
+    }
+
+    /// A service that leads the API server to port 443 of an address of this machine that nobody else has.
+    pub fn service_to_us(&self, service: &str) -> Result<SocketAddr, KubectlError> {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        const FIRST: u32 = u32::from_be_bytes([127, 64, 0, 1]);
+        const SPAN: u32 = 1 << 22;
+        let number = process::id().wrapping_mul(32) + COUNTER.fetch_add(1, Ordering::Relaxed);
+        let address = Ipv4Addr::from_bits(FIRST + number % SPAN);
+        let there = format!("--external-name={address}");
+        self.kubectl(["create", "service", "externalname", service, &there, "--tcp=443"])?;
+        Ok(SocketAddr::new(IpAddr::V4(address), 443))
     }
 
     /// Registers a log whose end is printed if the test panics.

@@ -1,4 +1,4 @@
-//! One step from what hooks want to what the API server does: certificates, listeners, configurations, in the order in
+//! One step from what we want to be asked to what the API server does: certificates, listeners, configurations, in the order in
 //! which no request can fail.
 //!
 //! The API server trusts the next authority before anything is served that it has signed, and hears of a listener only
@@ -14,6 +14,7 @@ use addon_core::review::routes::{AdmissionKind, Routes};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use rustls::pki_types::CertificateDer;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -92,8 +93,10 @@ impl Side {
 pub struct Webhooks {
     /// Where.
     pub cluster: Cluster,
-    /// The name of both webhook configurations.
+    /// The name of both webhook configurations of hooks.
     pub configuration: String,
+    /// The name of the one about our own `ConfigMap`; none where there are hooks alone.
+    pub edits: Option<String>,
     /// The cluster role of the chart that installed us: what we publish goes with it.
     pub owner: Option<String>,
     /// Keeps certificates of our own.
@@ -125,10 +128,10 @@ impl Webhooks {
         now: Timestamp,
         changes: &mut Vec<Change>,
     ) -> Result<(), Failure> {
-        if routes.admissions().next().is_none() {
+        if !routes.admits() {
             self.published.send_replace(false);
-            for kind in AdmissionKind::ALL {
-                self.publish(kind, &[], None, changes).await?;
+            for part in self.parts() {
+                self.publish(part, &[], None, changes).await?;
             }
             return Ok(());
         }
@@ -137,25 +140,44 @@ impl Webhooks {
             None => None,
         };
         let ready = Box::pin(self.ready(&self.admission, now)).await?;
-        let mut refused = None;
-        for kind in AdmissionKind::ALL {
-            let webhooks = registration::webhooks(routes, kind, &ready.address);
-            refused = refused.or(self.publish(kind, &webhooks, owner.as_ref(), changes).await?);
+        let (mut refused, mut edits) = (None, Ok(None));
+        for part in self.parts() {
+            let webhooks = part.webhooks(routes, &ready.address);
+            let published = self.publish(part, &webhooks, owner.as_ref(), changes).await;
+            match part.subject {
+                Subject::Hooks => refused = refused.or(published?),
+                // Nobody is refused for want of this one, so it must not hold up what others depend on.
+                Subject::Edits => edits = published,
+            }
         }
         self.published.send_replace(true);
         self.swap(&self.admission, &ready).await?;
-        refused.map_or(Ok(()), Err)
+        refused.or(edits?).map_or(Ok(()), Err)
+    }
+
+    /// Everything that may stand in the cluster because of us.
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let of_hooks = AdmissionKind::ALL.map(|kind| Part {
+            kind,
+            name: &self.configuration,
+            subject: Subject::Hooks,
+        });
+        let of_edits = self.edits.as_deref().map(|name| Part {
+            kind: AdmissionKind::Validating,
+            name,
+            subject: Subject::Edits,
+        });
+        of_hooks.into_iter().chain(of_edits)
     }
 
     /// Says what was refused while the rest was done.
     async fn publish(
         &self,
-        kind: AdmissionKind,
-        webhooks: &[serde_json::Value],
+        Part { kind, name, .. }: Part<'_>,
+        webhooks: &[Value],
         owner: Option<&OwnerReference>,
         changes: &mut Vec<Change>,
     ) -> Result<Option<Failure>, Failure> {
-        let name = &self.configuration;
         let wanted = Wanted {
             kind,
             name,
@@ -253,6 +275,31 @@ impl Webhooks {
     /// The name under which the API server verifies us.
     fn host(&self, side: &Side) -> String {
         format!("{}.{}.svc", side.service, self.cluster.namespace())
+    }
+}
+
+/// One webhook configuration.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    kind: AdmissionKind,
+    name: &'a str,
+    subject: Subject,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    /// What hooks want to be asked.
+    Hooks,
+    /// What becomes of our own `ConfigMap`.
+    Edits,
+}
+
+impl Part<'_> {
+    fn webhooks(self, routes: &Routes, address: &Address) -> Vec<Value> {
+        match self.subject {
+            Subject::Hooks => registration::webhooks(routes, self.kind, address),
+            Subject::Edits => registration::edit_webhooks(routes, address),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::future::{pending, ready};
 
 use addon_core::review::routes::AdmissionKind;
-use futures::stream::{Stream, StreamExt as _, select};
+use futures::stream::{Stream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
@@ -15,18 +15,23 @@ use tracing::{debug, warn};
 use super::Wanted;
 use crate::cluster::Cluster;
 
-/// Says so whenever one of both configurations of this name is touched, as long as they are published. Never ends.
-pub async fn follow<T>(cluster: &Cluster, name: &str, mut published: watch::Receiver<bool>, tell: impl Fn() -> T)
-where
+/// Says so whenever one of the configurations is touched, as long as they are published. Never ends.
+pub async fn follow<T>(
+    cluster: &Cluster,
+    configurations: &[(AdmissionKind, String)],
+    mut published: watch::Receiver<bool>,
+    tell: impl Fn() -> T,
+) where
     T: Future<Output = ()>,
 {
     loop {
         if published.wait_for(|published| *published).await.is_err() {
             return pending().await;
         }
-        let [validating, mutating] = AdmissionKind::ALL.map(|kind| touches(cluster, kind, name));
+        let configurations = configurations.iter();
+        let touches = configurations.map(|(kind, name)| touches(cluster, *kind, name).boxed());
         tokio::select! {
-            () = select(validating, mutating).for_each(|()| tell()) => {}
+            () = select_all(touches).for_each(|()| tell()) => {}
             _ = published.wait_for(|published| !published) => {}
         }
     }

@@ -2,10 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::hook::context::BindingContext;
@@ -50,7 +47,7 @@ impl Stage {
             let tls = Tls::new().unwrap();
             let listener = Listener {
                 reviews,
-                address: reachable(&world, service),
+                address: world.namespace.service_to_us(service).unwrap(),
                 tls: tls.clone(),
             };
             let (routes, hook) = (routes.clone(), Arc::clone(&hook));
@@ -64,6 +61,7 @@ impl Stage {
         let webhooks = Webhooks {
             cluster: world.tools.cluster.clone(),
             configuration: world.namespace.name().to_owned(),
+            edits: None,
             owner: None,
             secret: SECRET.to_owned(),
             published: watch::Sender::new(false),
@@ -132,6 +130,7 @@ fn review(routes: &Routes, asked: Asked, hook: &dyn Fn(&Run) -> Ended) -> Reply 
     let (mut review, mut run) = match routes.open(&asked.path, asked.request) {
         Opened::Running(review, run) => (review, run),
         Opened::Answered(reply) => return reply,
+        Opened::Edit(_) => unreachable!("nobody asks about edits"),
     };
     loop {
         match review.resume(hook(&run)) {
@@ -161,17 +160,4 @@ pub(crate) fn wrote(response: &Value) -> Ended {
         (text.as_str(), "")
     };
     Ended::Well(HookResponse::parse(admission, conversion).unwrap())
-}
-
-/// Port 443 of an address that nobody else has, and a service that leads there.
-fn reachable(world: &World, service: &str) -> SocketAddr {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    const FIRST: u32 = u32::from_be_bytes([127, 64, 0, 1]);
-    const SPAN: u32 = 1 << 22;
-    let number = process::id().wrapping_mul(32) + COUNTER.fetch_add(1, Ordering::Relaxed);
-    let address = Ipv4Addr::from_bits(FIRST + number % SPAN);
-    world.kubectl(&format!(
-        "create service externalname {service} --external-name={address} --tcp=443"
-    ));
-    SocketAddr::new(IpAddr::V4(address), 443)
 }

@@ -59,6 +59,12 @@ impl Commits {
         saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text && (saving.creates || !creating))
     }
 
+    /// What is on its way into the ConfigMap, by key.
+    fn saving(&self) -> impl Iterator<Item = (String, String)> {
+        let saving = self.saving.iter();
+        saving.map(|(owner, saving)| (owner.values_key(), saving.text.clone()))
+    }
+
     /// The lanes that wait for a section, in words.
     pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
         let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);
@@ -70,6 +76,13 @@ impl Commits {
 }
 
 impl Operator {
+    /// Texts of the ConfigMap that need not be held against schemas once more: those in force, and our own.
+    pub(super) fn known_texts(&self) -> BTreeMap<String, String> {
+        let mut known = self.config.vetted().clone();
+        known.extend(self.commits.saving());
+        known
+    }
+
     /// A hook ran; now its patches count, or it has failed.
     pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput, usage: Usage) {
         let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {

@@ -79,6 +79,11 @@ impl Config {
         self.raw.get(key)
     }
 
+    /// Texts that keep to the schemas of this life, by key.
+    pub(super) fn vetted(&self) -> &BTreeMap<String, String> {
+        &self.vetted
+    }
+
     pub(super) fn is_missing(&self) -> bool {
         !self.present
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub use self::notice::Notice;
 
+use super::edit::Edit;
 use super::event::ReviewId;
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
@@ -73,6 +74,8 @@ pub enum Job {
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.
     PublishWebhooks(Arc<Routes>),
+    /// Say what somebody who edits the ConfigMap should know.
+    JudgeEdit(Box<Edit>),
     /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
     StartMonitors {
         /// Whose bindings.

@@ -12,7 +12,7 @@ use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::Status;
 use crate::review::request::ReviewRequest;
-use crate::review::response::HookResponse;
+use crate::review::response::{AdmissionResponse, HookResponse};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -116,6 +116,8 @@ pub enum Done {
     HooksConfigured(Vec<(HookName, HookConfig)>),
     /// The API server asks whom it should.
     WebhooksPublished,
+    /// What whoever edits the ConfigMap is told.
+    EditJudged(AdmissionResponse),
     /// All monitors of the job watch, and hold what they found.
     MonitorsStarted,
     /// The hook exited with 0 and its outputs could be read.

@@ -84,6 +84,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         | Job::WatchReleases { .. }
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
+        | Job::JudgeEdit(_)
         | Job::SaveConfig { .. } => Slot::None,
     }
 }

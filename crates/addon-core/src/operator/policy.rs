@@ -14,6 +14,35 @@ pub enum Mode {
     Hooks,
 }
 
+/// When the API server is to ask us about edits of our ConfigMap before it makes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Edits {
+    /// Never: there is no ConfigMap.
+    #[default]
+    Unasked,
+    /// As long as it asks hooks whether something may be done: then it is known how we are reached.
+    WithHooks {
+        /// The name of the ConfigMap.
+        config_map: String,
+    },
+    /// From the start to the end: somebody has said how we are reached.
+    Always {
+        /// The name of the ConfigMap.
+        config_map: String,
+    },
+}
+
+impl Edits {
+    /// The name of the ConfigMap, if it is to ask.
+    pub(super) fn config_map(&self, asks_hooks: bool) -> Option<&str> {
+        match self {
+            Self::WithHooks { config_map } if asks_hooks => Some(config_map),
+            Self::Always { config_map } => Some(config_map),
+            Self::WithHooks { .. } | Self::Unasked => None,
+        }
+    }
+}
+
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -25,6 +54,8 @@ pub struct Policy {
     pub hook_slots: usize,
     /// How many more hooks may run at a time when the API server asks: helm may wait for it, and it for us; at least 1.
     pub review_slots: usize,
+    /// When edits of the ConfigMap are asked about.
+    pub edits: Edits,
     /// How many helm jobs may run at a time; at least 1.
     pub helm_slots: usize,
     /// How long one hook may run unless its binding says otherwise.
@@ -46,6 +77,7 @@ impl Default for Policy {
             strict_order: false,
             hook_slots: 4,
             review_slots: 2,
+            edits: Edits::Unasked,
             helm_slots: 2,
             hook_deadline: Duration::from_mins(30),
             shutdown_grace: Duration::from_secs(10),

@@ -173,6 +173,8 @@ pub enum Waiting {
     },
     /// The API server waits for this hook.
     Review(HookId),
+    /// The API server waits for what we say to an edit of the ConfigMap.
+    Edit,
     /// A crontab is due.
     Schedule {
         /// Its text.

@@ -1,14 +1,17 @@
-//! Reviews under way: the API server asks, a hook runs outside of every queue, and what it said goes back in time.
+//! Reviews under way: the API server asks, a hook runs outside of every queue, and what it said goes back in time. About
+//! the ConfigMap we answer ourselves.
 //!
 //! Must never let a question go without a reply, nor answer for a hook: who cannot be asked is left to the failure
 //! policy.
 
+mod edits;
 mod publication;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::edits::Edits;
 use self::publication::Publication;
 use super::Operator;
 use super::effect::{Effect, HookLabels, HookRun, Job, JobId, Notice};
@@ -29,6 +32,7 @@ use crate::time::Tick;
 pub(super) struct Reviews {
     routes: Arc<Routes>,
     open: BTreeMap<ReviewId, Open>,
+    edits: Edits,
     pub(super) publication: Publication,
 }
 
@@ -54,6 +58,7 @@ impl Operator {
         }
         match self.reviews.routes.open(&path, request) {
             Opened::Answered(reply) => self.reply(id, reply),
+            Opened::Edit(request) => self.edit_wanted(id, request, self.now.tick + within),
             Opened::Running(review, run) => {
                 let open = Open {
                     review,
@@ -77,6 +82,7 @@ impl Operator {
         for id in ids {
             self.advance_review(id);
         }
+        self.advance_edits();
     }
 
     /// Has the API server told what hooks want to be asked, as soon as that has changed.
@@ -88,7 +94,10 @@ impl Operator {
             let reviews = config.validating.len() + config.mutating.len() + config.conversions.len();
             reviews > 0 && self.answers(hook)
         });
-        let (routes, clashes) = Routes::of(asked);
+        let (mut routes, clashes) = Routes::of(asked);
+        if let Some(config_map) = self.policy.edits.config_map(routes.admits()) {
+            routes = routes.with_edits_of(config_map);
+        }
         if routes != *self.reviews.routes {
             self.reviews.routes = Arc::new(routes);
             self.reviews.publication.is_due();
@@ -163,10 +172,10 @@ impl Operator {
         }
     }
 
-    /// The hook of a review has ended.
+    /// The job of a review has ended.
     pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<Done, Failure>, took: Duration) {
         let Some(open) = self.reviews.open.get_mut(&id) else {
-            return;
+            return self.edit_judged(id, result);
         };
         open.job = None;
         let (hook, labels) = (open.run.hook.clone(), labels_of(&open.run.context));
@@ -232,6 +241,7 @@ impl Operator {
                 self.reply(id, Reply::NoAnswer(NoAnswer::Stopping));
             }
         }
+        self.close_edits();
     }
 
     /// When a review has no time left, or its hook may run again.
@@ -243,7 +253,8 @@ impl Operator {
             let at = if waits { open.until.min(free) } else { open.until };
             (at, Waiting::Review(open.run.hook.clone()))
         });
-        reviews.chain(self.publication_timeout()).min_by_key(|(at, _)| *at)
+        let others = self.edits_timeout().into_iter().chain(self.publication_timeout());
+        reviews.chain(others).min_by_key(|(at, _)| *at)
     }
 }
 

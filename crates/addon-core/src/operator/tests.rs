@@ -6,6 +6,7 @@ mod converge;
 mod crds;
 mod deadlines;
 mod drift;
+mod edits;
 mod explain;
 mod maintenance;
 mod monitors;
@@ -235,6 +236,7 @@ impl World {
         }
         Ok(match job {
             Job::PublishWebhooks(_) => Done::WebhooksPublished,
+            Job::JudgeEdit(edit) => Done::EditJudged(edit.judge()),
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
             }),
@@ -397,6 +399,7 @@ fn words(job: &Job) -> String {
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),
         Job::WatchReleases { .. } => "watch releases".to_owned(),
+        Job::JudgeEdit(_) => "judge".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),

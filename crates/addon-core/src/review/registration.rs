@@ -4,16 +4,21 @@
 //! wanted. Must never make anything that has no CA: an API server that cannot verify us refuses the whole request.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::routes::{AdmissionKind, AdmissionRoute, Routes};
+use super::routes::{AdmissionKind, AdmissionRoute, EDITS, Routes};
 use crate::hook::config::{FailurePolicy, LabelSelector, ReviewRule, SideEffects};
 
 const PORT: u16 = 443;
+/// How a person whose edit is refused reads who refused it.
+const EDIT_WEBHOOK: &str = "config-map.addon-operator.internal";
+/// Nobody who edits the ConfigMap waits longer for us.
+const EDIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The bundle holds nothing that could verify us.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -97,6 +102,34 @@ fn webhook(path: &str, route: &AdmissionRoute, address: &Address) -> Value {
         webhook["matchConditions"] = conditions.collect();
     }
     webhook
+}
+
+/// The `.webhooks` of the configuration about our own ConfigMap, which is where our service is; empty if there is to be
+/// none. Nothing waits long for us, and nobody is refused for want of an answer: it is a courtesy to whoever makes the
+/// edit, and what cannot be used is not put in force anyway.
+pub fn edit_webhooks(routes: &Routes, address: &Address) -> Vec<Value> {
+    let webhook = |name: &str| {
+        json!({
+            "admissionReviewVersions": ["v1", "v1beta1"],
+            "clientConfig": address.client_config(&format!("/{EDITS}")),
+            "failurePolicy": "Ignore",
+            "matchConditions": [{"name": "our-config-map", "expression": format!("request.name == '{name}'")}],
+            "matchPolicy": "Equivalent",
+            "name": EDIT_WEBHOOK,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": address.namespace}},
+            "objectSelector": {},
+            "rules": [{
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE", "DELETE"],
+                "resources": ["configmaps"],
+                "scope": "Namespaced",
+            }],
+            "sideEffects": "None",
+            "timeoutSeconds": EDIT_TIMEOUT.as_secs(),
+        })
+    };
+    routes.config_map().into_iter().map(webhook).collect()
 }
 
 fn rule(rule: &ReviewRule) -> Value {

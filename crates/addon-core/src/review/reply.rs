@@ -33,6 +33,8 @@ pub enum NoAnswer {
     NotStarted(HookId),
     /// Which hooks there are is not known yet.
     NotReady,
+    /// An edit of the ConfigMap could not be judged, or not in time.
+    Unjudged,
     /// We are going down.
     Stopping,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for NoAnswer {
         match self {
             Self::Late(hook) => write!(f, "{hook} has not answered in time"),
             Self::NotStarted(hook) => write!(f, "{hook} has not started yet"),
+            Self::Unjudged => f.write_str("the edit of the ConfigMap could not be judged in time"),
             Self::NotReady => f.write_str("hooks are still being configured"),
             Self::Stopping => f.write_str("the operator is shutting down"),
         }
@@ -49,7 +52,7 @@ impl fmt::Display for NoAnswer {
 }
 
 /// A review with what the hook said.
-pub(super) fn admission_reply(head: &Head, response: &AdmissionResponse) -> Reply {
+pub(crate) fn admission_reply(head: &Head, response: &AdmissionResponse) -> Reply {
     let AdmissionResponse {
         allowed,
         message,

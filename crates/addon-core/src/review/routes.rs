@@ -11,15 +11,17 @@ use thiserror::Error;
 
 use super::chain::Chain;
 use super::conversion::Conversion;
-use super::reply::{Reply, admission_error};
-use super::request::ReviewRequest;
+use super::reply::{NoAnswer, Reply, admission_error};
+use super::request::{AdmissionRequest, ReviewRequest};
 use super::{Progress, Review};
 use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig};
 use crate::hook::context::{Ask, Told};
 use crate::name::{BindingName, HookId};
 
-/// The first part of every admission path.
+/// The first part of every admission path of a hook.
 const CONFIGURATION: &str = "hooks";
+/// Where edits of our own ConfigMap are asked about.
+pub(super) const EDITS: &str = "config-map";
 
 /// What an admission binding does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,6 +125,8 @@ pub struct Routes {
     admission: BTreeMap<String, AdmissionRoute>,
     /// By name of the resource definition.
     conversion: BTreeMap<String, ConversionRoute>,
+    /// The name of our own ConfigMap, if we are to be asked about its edits.
+    config_map: Option<String>,
 }
 
 impl Routes {
@@ -185,9 +189,28 @@ impl Routes {
         }
     }
 
-    /// No hook reviews anything.
+    /// The same, with the edits of the ConfigMap of this name, about which no hook is asked.
+    #[must_use]
+    pub fn with_edits_of(self, config_map: &str) -> Self {
+        Self {
+            config_map: Some(config_map.to_owned()),
+            ..self
+        }
+    }
+
+    /// There is nothing to be asked about.
     pub fn is_empty(&self) -> bool {
-        self.admission.is_empty() && self.conversion.is_empty()
+        !self.admits() && self.conversion.is_empty()
+    }
+
+    /// There is something to be admitted.
+    pub fn admits(&self) -> bool {
+        !self.admission.is_empty() || self.config_map.is_some()
+    }
+
+    /// The ConfigMap whose edits are asked about.
+    pub fn config_map(&self) -> Option<&str> {
+        self.config_map.as_deref()
     }
 
     /// Admission bindings with their paths, in the order of the paths.
@@ -212,6 +235,11 @@ impl Routes {
     /// Begins a review. A path that nobody has is answered at once.
     pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
         match request {
+            ReviewRequest::Admission(request) if split(path).0 == EDITS => match self.config_map {
+                Some(_) => Opened::Edit(request),
+                // Somebody has not heard yet that we are not asked any more, and must not be held up by that.
+                None => Opened::Answered(Reply::NoAnswer(NoAnswer::Unjudged)),
+            },
             ReviewRequest::Admission(request) => match self.admission_at(path) {
                 Ok(route) => Opened::of(Review::admission(route, request)),
                 Err(what) => Opened::Answered(admission_error(&request.head, &what)),
@@ -244,6 +272,8 @@ pub enum Opened {
     Running(Review, Box<super::Run>),
     /// Nothing has to run.
     Answered(Reply),
+    /// It is about our own ConfigMap, of which hooks know nothing.
+    Edit(AdmissionRequest),
 }
 
 impl Opened {

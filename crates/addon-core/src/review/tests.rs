@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::chain::{Chain, matches};
-use super::registration::{Address, CaBundle, conversions, webhooks};
+use super::registration::{Address, CaBundle, conversions, edit_webhooks, webhooks};
 use super::reply::{NoAnswer, Reply};
 use super::request::{AdmissionRequest, BadRequest, ConversionRequest, ReviewRequest};
 use super::response::{AdmissionResponse, HookResponse};
@@ -90,6 +90,7 @@ fn running(opened: Opened) -> (Review, Box<Run>) {
     match opened {
         Opened::Running(review, run) => (review, run),
         Opened::Answered(reply) => unreachable!("answered at once: {reply:?}"),
+        Opened::Edit(request) => unreachable!("no hook is asked: {request:?}"),
     }
 }
 
@@ -141,6 +142,7 @@ fn convert(routes: &Routes, request: ReviewRequest) -> (Vec<String>, Value) {
     let (mut review, mut run) = match routes.open(&format!("/{CRD}"), request) {
         Opened::Running(review, run) => (review, run),
         Opened::Answered(reply) => return (steps, body(&reply)),
+        Opened::Edit(request) => unreachable!("no hook is asked: {request:?}"),
     };
     loop {
         let (step, ended) = converted_by(&run);

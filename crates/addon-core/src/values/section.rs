@@ -3,6 +3,7 @@
 //! A broken key concerns its owner only. Must never make one module wait for another one's mistake.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -81,6 +82,16 @@ pub struct SectionProblem {
     pub owner: Option<Owner>,
     /// What is wrong, with line and column where there are any.
     pub message: String,
+}
+
+impl fmt::Display for SectionProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, owner, message } = self;
+        match owner {
+            Some(owner @ Owner::Module(_)) => write!(f, "key '{key}' of {owner}: {message}"),
+            Some(Owner::Global) | None => write!(f, "key '{key}': {message}"),
+        }
+    }
 }
 
 /// The `ConfigMap`, read. An absent key is a statement; a broken one is a problem.

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::merge::merge;
 use super::schema::{Invalid, Kind, Schemas};
+use super::section::{ConfigDocument, Entry};
 use super::{Attempt, Layers, Reason, Rejected, Store};
 use crate::name::Owner;
 
@@ -26,24 +27,33 @@ impl Store {
         })
     }
 
-    /// Holds a section of the ConfigMap against its schema. An empty one says nothing that could be wrong.
+    /// Holds a section of the ConfigMap against its schema, of which an empty one says nothing that could be wrong, and
+    /// against the layers around it.
     pub fn vet_section(&self, owner: &Owner, section: &Value) -> Result<(), Rejected> {
-        let Some(layers) = self.owners.get(owner) else {
-            return Ok(());
-        };
-        if section.as_object().is_some_and(Map::is_empty) {
-            return Ok(());
-        }
+        let layers = self.layers(owner);
         let rejected = |reason| Rejected {
             owner: owner.clone(),
             attempt: Attempt::ConfigSection,
             reason,
         };
-        match layers.check_config(owner, section) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(invalid)) => Err(rejected(Reason::Breaks(invalid.listed(None)))),
-            Err(reason) => Err(rejected(reason)),
+        if !section.as_object().is_some_and(Map::is_empty) {
+            let checked = layers.check_config(owner, section).map_err(rejected)?;
+            checked.map_err(|invalid| rejected(Reason::Breaks(invalid.listed(None))))?;
         }
+        let sum = layers.sum(&owner.values_key(), Some(section), &layers.patches);
+        sum.map(drop).map_err(rejected)
+    }
+
+    /// What cannot be used of the sections of a ConfigMap, but for those whose keys are known to be good.
+    pub fn unfit(&self, document: &ConfigDocument, is_known: impl Fn(&str) -> bool) -> Vec<Rejected> {
+        let modules = document.sections.iter();
+        let modules = modules.map(|(name, section)| (Owner::Module(name.clone()), &section.values));
+        let of_owner = |(owner, entry): (Owner, &Entry<Value>)| {
+            let section = entry.good().filter(|_| !is_known(&owner.values_key()))?;
+            self.vet_section(&owner, section).err()
+        };
+        let global = (Owner::Global, &document.global);
+        std::iter::once(global).chain(modules).filter_map(of_owner).collect()
     }
 
     /// Holds what helm would get against its schema.

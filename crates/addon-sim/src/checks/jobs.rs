@@ -32,6 +32,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::WatchReleases { .. }
         | Job::RunEnabledScript { .. }
         | Job::PublishWebhooks(_)
+        | Job::JudgeEdit(_)
         | Job::SaveConfig { .. } => None,
     }
 }
@@ -54,6 +55,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
         Job::WatchReleases { .. } => Some("releases".to_owned()),
+        Job::JudgeEdit(_) => Some("edits".to_owned()),
         Job::EnsureCrds(_)
         | Job::ConfigureHooks(_)
         | Job::ListReleases

@@ -57,6 +57,7 @@ struct Open {
 /// The effect is about a run that the API server asked for.
 pub(super) fn is_of_review(effect: &Effect) -> bool {
     match effect {
+        Effect::StartJob(_, Job::JudgeEdit(_)) => true,
         Effect::StartJob(_, job) => review_of(job).is_some(),
         Effect::Tell(
             Notice::HookStarted { labels, .. }
@@ -243,6 +244,7 @@ impl Open {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Late(_)) => self.timed_out || self.until <= step.clock,
             Reply::NoAnswer(NoAnswer::NotStarted(hook)) => !self.running && !is_up(step, hook),
+            Reply::NoAnswer(NoAnswer::Unjudged) => false,
             Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,
             Reply::NoAnswer(NoAnswer::Stopping) => step.life.stopping.is_some(),
             Reply::Review(review) => {

@@ -4,6 +4,7 @@ use super::Setup;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 use crate::setup::{Asks, HookSpec, Webhook};
+use crate::world::UNSOUND;
 
 /// Few, so that several hooks want the same name.
 const SUBJECTS: [&str; 3] = ["pod", "claim", "thing"];
@@ -49,6 +50,37 @@ pub(super) fn touch(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     for _ in 0..dice.count(0, 4) {
         let takes = dice.chance(70);
         insert(dice, actions, Action::TouchWebhooks { takes });
+    }
+}
+
+/// A quarter of all worlds with modules has the edits of its `ConfigMap` judged before they are made.
+pub(super) fn want(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
+    if setup.alone || !dice.chance(25) {
+        return;
+    }
+    setup.edits = true;
+    for _ in 0..dice.count(1, 8) {
+        let key = dice.pick(&setup.modules).key();
+        let (sound, unsound) = match dice.between(0, 3) {
+            0 => (("global".to_owned(), "k0: 1"), ("global".to_owned(), UNSOUND[0])),
+            1 => ((key.clone(), "k0: 1"), (key, UNSOUND[1])),
+            _ => (
+                (format!("{key}Enabled"), "false"),
+                (format!("{key}Enabled"), UNSOUND[2]),
+            ),
+        };
+        let (key, text) = if dice.chance(50) { sound } else { unsound };
+        let text = text.to_owned();
+        let action = if dice.chance(10) {
+            Action::Fault {
+                what: "judge".to_owned(),
+                times: 1,
+            }
+        } else {
+            let within = *dice.pick(&[1, 3, 3]);
+            Action::Want { key, text, within }
+        };
+        insert(dice, actions, action);
     }
 }
 

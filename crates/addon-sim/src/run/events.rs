@@ -10,7 +10,7 @@ use super::{Due, Run};
 use crate::action::Misreading;
 use crate::checks::{Violation, check_edits_kept};
 use crate::setup::{Deed, HookSpec};
-use crate::world::{asked_of, document, owner_name};
+use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
 
 impl Run<'_> {
     pub(super) fn happen(&mut self, due: Due) -> Result<(), Violation> {
@@ -42,6 +42,7 @@ impl Run<'_> {
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
             Due::Sight(release) => self.look_at_release(release),
+            Due::Wants { key, text, within } => self.want(&key, &text, within),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Stop => {
@@ -146,6 +147,18 @@ impl Run<'_> {
         let asked = Asked {
             path: question.path(),
             request: question.request(self.asked, &mut self.world.dice("review")),
+            within: Duration::from_secs(within),
+        };
+        self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)
+    }
+
+    /// Somebody wants to edit the `ConfigMap` as it is now.
+    fn want(&mut self, key: &str, text: &str, within: u64) -> Result<(), Violation> {
+        self.asked += 1;
+        let before = self.world.config.data.as_ref();
+        let asked = Asked {
+            path: EDITS.to_owned(),
+            request: wanted_edit(self.asked, before, (key, text)),
             within: Duration::from_secs(within),
         };
         self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)

@@ -31,6 +31,7 @@ pub fn job_name(job: &Job) -> String {
         Job::WatchReleases { .. } => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
+        Job::JudgeEdit(_) => "judge".to_owned(),
         Job::EnsureCrds(modules) => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds/{}", names.join("+"))
@@ -67,6 +68,7 @@ impl World {
             | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
             | Job::PublishWebhooks(_)
+            | Job::JudgeEdit(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
         }
     }
@@ -99,6 +101,10 @@ impl World {
                 self.fault(&job_name(job), Class::Unavailable)?;
                 self.webhooks.publish(routes);
                 Ok(Done::WebhooksPublished)
+            }
+            Job::JudgeEdit(edit) => {
+                self.fault(&job_name(job), Class::Defect)?;
+                Ok(Done::EditJudged(edit.judge()))
             }
             Job::RunHook(run) => match asked_of(run) {
                 Some((ask, review)) => self.finish_review(run, ask, &review),

@@ -4,14 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::means_the_same;
 use crate::failure::{Class, Failure};
-use crate::name::Owner;
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
-use crate::values::section::{ConfigDocument, Entry};
+use crate::values::Rejected;
+use crate::values::section::ConfigDocument;
 
 impl Operator {
     /// The keys that can be used, and for those that cannot their last good texts.
@@ -51,20 +49,18 @@ impl Operator {
         good
     }
 
-    /// The sections that break their schemas, with what is wrong.
+    /// The sections that cannot be used, with what is wrong.
     fn unfit(&self, data: &BTreeMap<String, String>, document: &ConfigDocument) -> Vec<(String, String)> {
-        let global = (Owner::Global, &document.global);
-        let sections = document.sections.iter();
-        let modules = sections.map(|(name, section)| (Owner::Module(name.clone()), &section.values));
-        let of_owner = |(owner, entry): (Owner, &Entry<Value>)| {
-            let key = owner.values_key();
-            let vetted = self.config.vetted.get(&key);
-            let is_in_force = vetted.is_some() && vetted == data.get(&key);
-            let section = entry.good().filter(|_| !is_in_force)?;
-            let rejected = self.values.vet_section(&owner, section).err()?;
-            Some((key, Failure::of(Class::Invalid, &rejected).report))
+        let is_known = |key: &str| {
+            let vetted = self.config.vetted.get(key);
+            vetted.is_some() && vetted == data.get(key)
         };
-        std::iter::once(global).chain(modules).filter_map(of_owner).collect()
+        let unfit = self.values.unfit(document, is_known).into_iter();
+        let told = |rejected: Rejected| {
+            let report = Failure::of(Class::Invalid, &rejected).report;
+            (rejected.owner.values_key(), report)
+        };
+        unfit.map(told).collect()
     }
 
     /// A text that was good in an earlier life may break a schema that is newer.

@@ -54,6 +54,31 @@ fn a_webhook_says_everything_that_the_binding_says() {
 }
 
 #[test]
+fn our_config_map_is_asked_about_by_its_name_and_nobody_waits_long() {
+    assert!(edit_webhooks(&Routes::default(), &address()).is_empty());
+    let routes = routes(&[]).with_edits_of("our-config");
+    assert!(routes.admits() && !routes.is_empty());
+    let client = json!({"caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
+        "service": {"namespace": "ns", "name": "svc", "port": 443, "path": "/config-map"}});
+    assert_eq!(
+        Value::Array(edit_webhooks(&routes, &address())),
+        json!([{
+            "name": "config-map.addon-operator.internal", "clientConfig": client, "failurePolicy": "Ignore",
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
+                "resources": ["configmaps"], "scope": "Namespaced"}],
+            "matchConditions": [{"name": "our-config-map", "expression": "request.name == 'our-config'"}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ns"}}, "objectSelector": {},
+            "matchPolicy": "Equivalent", "sideEffects": "None", "timeoutSeconds": 3,
+            "admissionReviewVersions": ["v1", "v1beta1"],
+        }])
+    );
+    assert!(
+        webhooks(&routes, AdmissionKind::Validating, &address()).is_empty(),
+        "hooks have nothing to do with it"
+    );
+}
+
+#[test]
 fn a_converted_resource_leads_to_us() {
     let routes = routes(&[("one", converter(&[("v1", "v2")]))]);
     let wanted = json!({"strategy": "Webhook", "webhook": {

@@ -1,0 +1,170 @@
+//! Edits of the ConfigMap that the API server asks us about.
+
+use super::*;
+use crate::operator::policy::Edits;
+use crate::review::reply::NoAnswer;
+use crate::review::request::{AdmissionRequest, ReviewRequest};
+use crate::values::schema::Files;
+
+const PATH: &str = "/config-map";
+
+fn asked(before: &Value, after: &Value) -> Asked {
+    let object = |data: &Value| json!({"metadata": {"name": "config"}, "data": data});
+    let request = json!({"uid": "u", "operation": "UPDATE", "oldObject": object(before), "object": object(after)});
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    Asked {
+        path: PATH.to_owned(),
+        request: ReviewRequest::Admission(AdmissionRequest::parse(body.to_string().as_bytes()).unwrap()),
+        within: Duration::from_secs(3),
+    }
+}
+
+fn ask(world: &mut World, number: u64, before: &Value, after: &Value) {
+    world.handle(Event::ReviewRequested(ReviewId(number), asked(before, after)));
+}
+
+/// A module whose section has a size.
+fn world(edits: Edits) -> World {
+    let mut files = Files::default();
+    files.insert("c", "properties: {size: {type: integer, default: 1}}");
+    let described = Module {
+        schemas: Schemas::load(&files, Some("c"), None).unwrap(),
+        ..module(10, "one")
+    };
+    let mut world = World::new(vec![described]);
+    let policy = Policy {
+        edits,
+        ..Policy::default()
+    };
+    world.operator = Operator::new(1, policy);
+    world
+}
+
+fn always() -> Edits {
+    Edits::Always {
+        config_map: "config".to_owned(),
+    }
+}
+
+fn with_hooks() -> Edits {
+    Edits::WithHooks {
+        config_map: "config".to_owned(),
+    }
+}
+
+fn last(world: &World) -> Value {
+    match &world.replies.last().unwrap().1 {
+        Reply::Review(review) => review.to_value()["response"].clone(),
+        Reply::NoAnswer(why) => json!(why.to_string()),
+    }
+}
+
+#[test]
+fn the_api_server_is_told_to_ask_when_it_is_known_how_we_are_reached() {
+    let published = |world: World| world.start().log.contains(&"publish".to_owned());
+    assert!(published(world(always())));
+    assert!(!published(world(with_hooks())));
+    let hook = "kubernetesValidating:\n- name: check.example.com\n  rules:\n  - {apiGroups: [''], apiVersions: [v1], \
+                operations: [CREATE], resources: [pods], scope: '*'}";
+    let mut world = world(with_hooks()).hook("", "a.sh", hook).start();
+    ask(&mut world, 1, &json!({}), &json!({"oneEnabled": "yes"}));
+    assert_eq!(last(&world)["allowed"], json!(false));
+}
+
+#[test]
+fn an_edit_is_judged_by_what_is_in_force() {
+    let mut world = world(always()).start();
+    ask(&mut world, 1, &json!({}), &json!({"one": "size: 5", "two": "{}"}));
+    let said = last(&world);
+    assert_eq!((&said["allowed"], &said["uid"]), (&json!(true), &json!("u")));
+    assert_eq!(
+        said["warnings"],
+        json!(["key 'two': there is no module 'two', so it says nothing"])
+    );
+    ask(&mut world, 2, &json!({}), &json!({"one": "size: big"}));
+    let said = last(&world);
+    assert_eq!(
+        said["status"]["message"],
+        json!("key 'one' of module 'one': 1 error occurred:\n\t* one.size in body must be of type integer: \"string\"")
+    );
+    world.take_log();
+    world.edit(&[("one", Some("size: 7"))]);
+    assert_eq!(
+        world.take_log(),
+        ["one sync"],
+        "what was asked about has set off nothing"
+    );
+}
+
+#[test]
+fn our_own_write_passes_while_it_is_on_its_way() {
+    let wish = json!([{"op": "add", "path": "/one/size", "value": 5}]);
+    let mut world =
+        world(always())
+            .hook("one", "h.sh", "beforeHelm: 1")
+            .patching("one/h.sh beforeHelm", &json!([]), &wish);
+    world.open.insert("save one".to_owned());
+    let mut world = world.start();
+    let Some((_, Job::SaveConfig { text, .. })) = world.pending.first().cloned() else {
+        panic!("{:?}", world.pending)
+    };
+    world.open.insert("judge".to_owned());
+    ask(&mut world, 1, &json!({}), &json!({"one": text}));
+    let Some((_, Job::JudgeEdit(edit))) = world.pending.last().cloned() else {
+        panic!("{:?}", world.pending)
+    };
+    assert_eq!(edit.known.get("one"), Some(&text));
+    world.close("judge");
+    assert_eq!(last(&world)["allowed"], json!(true));
+}
+
+#[test]
+fn every_question_is_answered_in_turn_or_in_time() {
+    let mut world = world(always()).start();
+    world.open.insert("judge".to_owned());
+    for number in 1..=3 {
+        ask(&mut world, number, &json!({}), &json!({}));
+    }
+    assert_eq!(world.pending.len(), 1, "one after another");
+    let (at, waiting) = world.operator.poll_timeout().unwrap();
+    assert_eq!(waiting, Waiting::Edit);
+    world.tick = at + Duration::from_secs(1);
+    world.handle(Event::TimerFired);
+    let late = |reply: &(ReviewId, Reply)| reply.1 == Reply::NoAnswer(NoAnswer::Unjudged);
+    assert!(
+        world.replies.len() == 3 && world.replies.iter().all(late),
+        "{:?}",
+        world.replies
+    );
+    ask(&mut world, 4, &json!({}), &json!({}));
+    world.close("judge");
+    assert_eq!((world.replies.len(), &last(&world)["allowed"]), (4, &json!(true)));
+}
+
+#[test]
+fn who_cannot_judge_leaves_it_to_the_failure_policy() {
+    let mut early = world(always());
+    ask(&mut early, 1, &json!({}), &json!({}));
+    assert_eq!(last(&early), json!("hooks are still being configured"));
+    let mut unasked = world(with_hooks()).start();
+    ask(&mut unasked, 1, &json!({}), &json!({"oneEnabled": "yes"}));
+    assert_eq!(
+        last(&unasked),
+        json!("the edit of the ConfigMap could not be judged in time")
+    );
+    let mut failing = world(always()).start();
+    failing.failing.insert("judge".to_owned(), 1);
+    ask(&mut failing, 1, &json!({}), &json!({}));
+    assert_eq!(
+        last(&failing),
+        json!("the edit of the ConfigMap could not be judged in time")
+    );
+    let mut stopping = world(always()).start();
+    stopping.open.insert("judge".to_owned());
+    ask(&mut stopping, 1, &json!({}), &json!({}));
+    ask(&mut stopping, 2, &json!({}), &json!({}));
+    stopping.handle(Event::ShutdownRequested);
+    assert_eq!(last(&stopping), json!("the operator is shutting down"));
+    stopping.close("judge");
+    assert_eq!(last(&stopping)["allowed"], json!(true));
+}

@@ -1,0 +1,153 @@
+//! What there is to say of the data of a ConfigMap: keys that cannot be used, and keys that speak of nobody.
+//!
+//! The one place that decides it, for what stands in the cluster, for an edit that is only wanted, and for a file. Must
+//! never put anything in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::Store;
+use super::section::{ConfigDocument, SectionProblem};
+use crate::name::ModuleName;
+
+/// What is wrong, and what is odd.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Keys that cannot be used.
+    pub problems: Vec<SectionProblem>,
+    /// Keys that have no effect.
+    pub idle: Vec<IdleKey>,
+}
+
+/// A key of a module that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleKey {
+    /// The key.
+    pub key: String,
+    /// The module that it would be about.
+    pub module: ModuleName,
+}
+
+impl fmt::Display for IdleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, module } = self;
+        write!(f, "key '{key}': there is no module '{module}', so it says nothing")
+    }
+}
+
+impl Store {
+    /// Judges the data of a ConfigMap by the schemas and values of this store. Texts that are known to be good are not
+    /// held against schemas once more; where nobody says which modules there are, none is missed.
+    pub fn judge(
+        &self,
+        data: &BTreeMap<String, String>,
+        modules: Option<&BTreeSet<ModuleName>>,
+        known: &BTreeMap<String, String>,
+    ) -> Judgement {
+        let document = ConfigDocument::parse(data);
+        let unfit = self.unfit(&document, |key| {
+            known.contains_key(key) && known.get(key) == data.get(key)
+        });
+        let unfit = unfit.into_iter().map(|rejected| SectionProblem {
+            key: rejected.owner.values_key(),
+            message: rejected.reason.to_string(),
+            owner: Some(rejected.owner),
+        });
+        let named = document.sections.keys();
+        let missing = named.filter(|name| modules.is_some_and(|modules| !modules.contains(*name)));
+        let idle = missing.flat_map(|name| {
+            let keys = [name.values_key(), name.enabled_key(), name.maintenance_key()];
+            keys.map(|key| IdleKey {
+                key,
+                module: name.clone(),
+            })
+        });
+        Judgement {
+            idle: idle.filter(|idle| data.contains_key(&idle.key)).collect(),
+            problems: document.problems.iter().cloned().chain(unfit).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::name::Owner;
+    use crate::values::schema::{Files, Schemas};
+
+    fn name(text: &str) -> ModuleName {
+        ModuleName::parse(text).unwrap()
+    }
+
+    /// Values in which `global` and the module `one` have a size.
+    fn store() -> Store {
+        let mut files = Files::default();
+        files.insert("c", "properties: {size: {type: integer}}");
+        let mut store = Store::new();
+        for owner in [Owner::Global, name("one").into()] {
+            let schemas = Schemas::load(&files, Some("c"), None).unwrap();
+            store.set_schemas(&owner, schemas).unwrap();
+        }
+        store
+    }
+
+    fn data(keys: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let texts = keys.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+        texts.collect()
+    }
+
+    #[test]
+    fn each_key_is_judged_for_itself() {
+        let modules = BTreeSet::from([name("one"), name("two")]);
+        let data = data(&[
+            ("global", "size: big"),
+            ("one", "size: 5"),
+            ("oneEnabled", "yes"),
+            ("Two", "{}"),
+            ("three", "[]"),
+            ("threeEnabled", "true"),
+        ]);
+        let judged = store().judge(&data, Some(&modules), &BTreeMap::new());
+        let told: Vec<_> = judged.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "key 'Two': bad module name 'Two': should be camelCased",
+                "key 'oneEnabled' of module 'one': module enabled key 'oneEnabled' should have a boolean value, got 'yes'",
+                "key 'global': 1 error occurred:\n\t* global.size in body must be of type integer: \"string\"",
+            ]
+        );
+        let idle: Vec<_> = judged.idle.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            idle,
+            [
+                "key 'three': there is no module 'three', so it says nothing",
+                "key 'threeEnabled': there is no module 'three', so it says nothing",
+            ]
+        );
+        assert!(store().judge(&data, None, &BTreeMap::new()).idle.is_empty());
+    }
+
+    #[test]
+    fn what_is_known_to_be_good_is_not_looked_at_again() {
+        let (bad, other) = (data(&[("one", "size: big")]), data(&[("one", "size: small")]));
+        let count = |known| store().judge(&bad, None, known).problems.len();
+        assert_eq!((count(&bad), count(&other), count(&BTreeMap::new())), (0, 1, 1));
+    }
+
+    #[test]
+    fn a_section_that_could_never_be_laid_over_the_files_is_a_problem_too() {
+        let nested = (0..40).fold(json!(1), |inner, _| json!({ "a": inner }));
+        let mut store = Store::new();
+        let section = data(&[("two", &nested.to_string())]);
+        assert_eq!(store.judge(&section, None, &BTreeMap::new()), Judgement::default());
+        store.set_static(&name("two").into(), nested).unwrap();
+        let problems = store.judge(&section, None, &BTreeMap::new()).problems;
+        assert!(
+            problems.len() == 1 && problems[0].message.starts_with("values are nested deeper"),
+            "{problems:?}"
+        );
+    }
+}

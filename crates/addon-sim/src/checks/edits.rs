@@ -1,0 +1,113 @@
+//! Edits that somebody wants to make: what is said to them, and when. E1 to E3.
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::effect::{Effect, Job};
+use addon_core::operator::event::{Event, ReviewId};
+use addon_core::review::reply::{NoAnswer, Reply};
+
+use super::{Step, Violation, ensure};
+use crate::world::Wanted;
+
+/// The questions that nobody has answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Edits(BTreeMap<u64, Open>);
+
+#[derive(Debug)]
+struct Open {
+    sound: bool,
+    /// Nobody waits for an answer after that, in microseconds of the world.
+    until: u64,
+    /// It is being judged.
+    running: bool,
+    /// Nobody could judge it.
+    failed: bool,
+}
+
+impl Edits {
+    /// What is learnt from the event, before its effects. True if it was a question about an edit.
+    pub(super) fn event(&mut self, step: &Step<'_>) -> bool {
+        match step.event {
+            Event::ReviewRequested(_, asked) => {
+                let Some(Wanted { number, sound }) = Wanted::of_question(asked) else {
+                    return false;
+                };
+                let within = u64::try_from(asked.within.as_micros()).unwrap_or(u64::MAX);
+                let open = Open {
+                    sound,
+                    until: step.clock + within,
+                    running: false,
+                    failed: false,
+                };
+                self.0.insert(number, open);
+                true
+            }
+            Event::JobFinished(_, result) => {
+                let number = step.ended.and_then(Wanted::of_job).map(|wanted| wanted.number);
+                if let Some(open) = number.and_then(|number| self.0.get_mut(&number)) {
+                    open.running = false;
+                    open.failed = result.is_err();
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// True if the effect was about an edit.
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<bool, Violation> {
+        match effect {
+            Effect::StartJob(_, job @ Job::JudgeEdit(_)) => {
+                let number = Wanted::of_job(job).map(|wanted| wanted.number);
+                let Some(open) = number.and_then(|number| self.0.get_mut(&number)) else {
+                    return Err(Violation::new("E1", "an edit is judged for which nobody waits"));
+                };
+                open.running = true;
+                Ok(true)
+            }
+            Effect::Reply(ReviewId(number), reply) => {
+                let Some(open) = self.0.remove(number) else {
+                    return Ok(false);
+                };
+                open.reply(step, *number, reply).map(|()| true)
+            }
+            Effect::Exit => {
+                let left = || format!("it ends and leaves edits without an answer: {:?}", self.0);
+                ensure(self.0.is_empty(), "E1", left).map(|()| false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A step is over: nobody has waited too long, and nobody waits for his turn while nothing is judged.
+    pub(super) fn over(&self, step: &Step<'_>) -> Result<(), Violation> {
+        let late = self.0.iter().find(|(_, open)| open.until < step.clock);
+        ensure(late.is_none() || step.life.stopping.is_some(), "E1", || {
+            format!("nobody has answered an edit in time: {late:?}")
+        })?;
+        let running = self.0.values().filter(|open| open.running).count();
+        ensure(running <= 1, "E3", || format!("{running} edits are judged at once"))?;
+        ensure(running == 1 || self.0.is_empty(), "E3", || {
+            format!("no edit is judged, and these wait: {:?}", self.0)
+        })
+    }
+}
+
+impl Open {
+    /// E2: a sound edit is never refused, an unsound one never allowed, and who says nothing has a reason.
+    fn reply(&self, step: &Step<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
+        let good = match reply {
+            Reply::NoAnswer(NoAnswer::Unjudged) => self.failed || self.until <= step.clock,
+            Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,
+            Reply::NoAnswer(NoAnswer::Stopping) => step.life.stopping.is_some(),
+            Reply::NoAnswer(NoAnswer::Late(_) | NoAnswer::NotStarted(_)) => false,
+            Reply::Review(review) => {
+                let response = &review.to_value()["response"];
+                response["uid"] == number.to_string().as_str() && response["allowed"] == self.sound
+            }
+        };
+        ensure(good, "E2", || {
+            format!("edit {number} is answered with {reply:?}: {self:?}")
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Edits of the `ConfigMap` that somebody wants to make, and that the API server asks about first.
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::Asked;
+use addon_core::review::request::{AdmissionRequest, ReviewRequest};
+use serde_json::{Value, json};
+
+/// The name of our `ConfigMap`.
+pub const CONFIG_MAP: &str = "config";
+/// Where its edits are asked about.
+pub const EDITS: &str = "/config-map";
+/// What no global section, no section of a module, and no flag can be.
+pub const UNSOUND: [&str; 3] = ["- a", "just a text", "perhaps"];
+
+type Data = BTreeMap<String, String>;
+
+/// The question about a key that is to hold a text, known again by its number.
+pub fn wanted_edit(number: u64, before: Option<&Data>, (key, text): (&str, &str)) -> ReviewRequest {
+    let object = |data: &Data| json!({"metadata": {"name": CONFIG_MAP}, "data": data});
+    let mut after = before.cloned().unwrap_or_default();
+    after.insert(key.to_owned(), text.to_owned());
+    let request = json!({
+        "uid": number.to_string(),
+        "operation": if before.is_some() { "UPDATE" } else { "CREATE" },
+        "oldObject": before.map_or(Value::Null, object),
+        "object": object(&after),
+    });
+    let body = json!({"apiVersion": "v1", "kind": "Review", "request": request}).to_string();
+    let request = AdmissionRequest::parse(body.as_bytes());
+    ReviewRequest::Admission(request.expect("simulated requests are sound"))
+}
+
+/// What is wanted, as far as a check looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The number of the question.
+    pub number: u64,
+    /// Everything that would be changed can be used.
+    pub sound: bool,
+}
+
+impl Wanted {
+    /// What the API server asks, if it is about an edit.
+    pub fn of_question(asked: &Asked) -> Option<Self> {
+        match &asked.request {
+            ReviewRequest::Admission(request) if asked.path == EDITS => Self::read(&request.review.to_value()),
+            ReviewRequest::Admission(_) | ReviewRequest::Conversion(_) => None,
+        }
+    }
+
+    /// What a job is to judge, if it judges one.
+    pub fn of_job(job: &Job) -> Option<Self> {
+        match job {
+            Job::JudgeEdit(edit) => Self::read(&edit.review().to_value()),
+            _ => None,
+        }
+    }
+
+    fn read(review: &Value) -> Option<Self> {
+        let request = &review["request"];
+        let (before, after) = (&request["oldObject"]["data"], request["object"]["data"].as_object()?);
+        let mut new = after.iter().filter(|(key, text)| before[key.as_str()] != **text);
+        Some(Self {
+            number: request["uid"].as_str()?.parse().ok()?,
+            sound: new.all(|(_, text)| text.as_str().is_some_and(|text| !UNSOUND.contains(&text))),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Edits of the ConfigMap that are refused before they are made, with the field that is wrong, and those that are not.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+
+use serde_json::{Value, json};
+use testbed::plane::User;
+use testbed::process;
+use testbed::wait::wait_until;
+
+use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
+
+const SIZES: &str = "type: object\nproperties: {size: {type: string, pattern: '^[a-z]+$'}}\n";
+const ZONES: &str = "type: object\nproperties: {zone: {type: string}}\n";
+const REFUSED: &str = "admission webhook \"config-map.addon-operator.internal\" denied the request: ";
+/// Sees to it that its section holds a word of its own.
+const WRITING: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n\
+                       echo '[{\"op\": \"add\", \"path\": \"/late/seen\", \"value\": \"yes\"}]' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"\n";
+
+impl Stage {
+    /// Lets the API server reach the operators that are started from now on.
+    fn serve_webhooks(&mut self) {
+        let address = self.namespace().service_to_us("webhooks").unwrap();
+        self.set("VALIDATING_WEBHOOK_SERVICE_NAME", "webhooks");
+        self.set("VALIDATING_WEBHOOK_LISTEN_ADDRESS", address.ip().to_string());
+        self.set("VALIDATING_WEBHOOK_LISTEN_PORT", address.port().to_string());
+    }
+
+    /// What kubectl says to somebody who edits keys of the ConfigMap, warnings included.
+    fn edit(&self, data: &Value) -> String {
+        let patch = json!({ "data": data }).to_string();
+        self.say(&[
+            "patch",
+            "configmap",
+            "addon-operator",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ])
+    }
+
+    fn say(&self, arguments: &[&str]) -> String {
+        let mut command = self.namespace().kubectl_as(User::Admin).command();
+        command.args(arguments);
+        let output = process::run(command, None).unwrap();
+        String::from_utf8([output.stderr, output.stdout].concat()).unwrap()
+    }
+
+    /// Waits until an edit of a kind that has to be refused is.
+    fn wait_for_refusal(&self) {
+        let look = || {
+            let said = self.say(&[
+                "patch",
+                "configmap",
+                "addon-operator",
+                "--type=merge",
+                "--dry-run=server",
+                r#"--patch={"data":{"victimEnabled":"perhaps"}}"#,
+            ]);
+            if said.contains(REFUSED) {
+                Ok(Some(()))
+            } else {
+                Err(said)
+            }
+        };
+        wait_until(PATIENCE, "a refusal", look).unwrap();
+    }
+
+    fn configuration(&self) -> String {
+        format!("addon-operator-config.{}", self.namespace().name())
+    }
+}
+
+#[test]
+fn a_bad_edit_is_refused_with_the_field_that_is_wrong() {
+    let mut stage = Stage::build("edits");
+    stage.write("modules/020-victim/openapi/config-values.yaml", SIZES);
+    stage.write("global-hooks/openapi/config-values.yaml", ZONES);
+    stage.configure(&json!({"good": "just a text", "victim": "size: large"}));
+    stage.serve_webhooks();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+
+    let refused = stage.edit(&json!({"victim": "size: 5", "global": "zone: [a]", "victimEnabled": "true"}));
+    assert_says(
+        &refused,
+        &[
+            REFUSED,
+            "key 'victim' of module 'victim': ",
+            "victim.size in body must be of type string: \"integer\"",
+            "key 'global': ",
+            "global.zone in body must be of type string: \"array\"",
+        ],
+    );
+    // What was wrong before is remarked on, whatever else is edited, until it is edited itself.
+    let warned = stage.edit(&json!({"victim": "size: huge", "nobodyEnabled": "true"}));
+    assert_says(
+        &warned,
+        &[
+            "configmap/addon-operator patched",
+            "Warning: still wrong: key 'good' of module 'good': ",
+            "Warning: key 'nobodyEnabled': there is no module 'nobody', so it says nothing",
+        ],
+    );
+    stage.wait_for_sizes("good:small victim:huge");
+    assert_says(&stage.edit(&json!({"good": "another text"})), &[REFUSED, "key 'good'"]);
+    assert!(!stage.edit(&json!({"good": "size: mended"})).contains("still wrong"));
+    stage.wait_for_sizes("good:mended victim:huge");
+    // Others are not asked about, and whoever deletes ours is told what that means.
+    stage.kubectl("create configmap other --from-literal=victim=text");
+    let deleted = stage.say(&["delete", "configmap", "addon-operator", "--dry-run=server"]);
+    assert_says(&deleted, &["Warning: modules keep the flags and values", "deleted"]);
+
+    // Nobody is refused for want of an operator.
+    operator.stop();
+    assert_says(&stage.edit(&json!({"victim": "size: 5"})), &["patched"]);
+    let operator = stage.start();
+    operator.wait_for(&["last good value stays", "\"key\":\"victim\""]);
+    stage.wait_for_refusal();
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:mended victim:huge");
+}
+
+#[test]
+fn the_registration_is_kept_and_our_own_writes_pass() {
+    let mut stage = Stage::build("kept");
+    stage.add_module("030-late");
+    stage.write("modules/030-late/hooks/hook.sh", WRITING);
+    stage.write(
+        "modules/030-late/openapi/config-values.yaml",
+        "properties: {seen: {type: string}, wish: {type: string}}",
+    );
+    stage.configure(&json!({}));
+    stage.serve_webhooks();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+
+    let configuration = stage.configuration();
+    let shown = "-o=jsonpath={.webhooks[*].name}";
+    let get = format!("get validatingwebhookconfiguration {configuration} {shown}");
+    stage.kubectl(&format!("delete validatingwebhookconfiguration {configuration}"));
+    stage.wait_for_refusal();
+    stage.kubectl(&format!(
+        "patch validatingwebhookconfiguration {configuration} --type=merge --patch={{\"webhooks\":[]}}"
+    ));
+    stage.wait_for_refusal();
+    assert_eq!(stage.kubectl(&get), "config-map.addon-operator.internal");
+
+    assert_says(&stage.edit(&json!({"late": "wish: large"})), &["patched"]);
+    let look = || {
+        let section = stage.kubectl("get configmap addon-operator -o=jsonpath={.data.late}");
+        let both = section.contains("seen: \"yes\"") || section.contains("seen: yes");
+        if both && section.contains("wish: large") {
+            Ok(Some(()))
+        } else {
+            Err(section)
+        }
+    };
+    wait_until(PATIENCE, "the word of the hook in its section", look).unwrap();
+    assert!(operator.records(&["denied the request"]).is_empty());
+    operator.stop();
+
+    // Who says nothing about webhooks any more has none.
+    for name in ["SERVICE_NAME", "LISTEN_ADDRESS", "LISTEN_PORT"] {
+        stage.unset(&format!("VALIDATING_WEBHOOK_{name}"));
+    }
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let gone = || {
+        let said = stage.say(&["get", "validatingwebhookconfiguration", &configuration]);
+        if said.contains("not found") {
+            Ok(Some(()))
+        } else {
+            Err(said)
+        }
+    };
+    wait_until(PATIENCE, "the end of the registration", gone).unwrap();
+    assert_says(&stage.edit(&json!({"victimEnabled": "perhaps"})), &["patched"]);
+    operator.stop();
+}
