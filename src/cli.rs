@@ -130,6 +130,9 @@ struct Target {
     /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
+    /// Show secrets in values, snapshots and charts instead of <masked>
+    #[arg(long, global = true)]
+    show_secrets: bool,
 }
 
 /// The form in which an answer is printed. The variants have no help of their own: the names say it.
@@ -262,7 +265,7 @@ impl Target {
     fn socket(&self, caller: &Caller<'_>) -> Result<Socket, CommandError> {
         let flag = self.debug_unix_socket.as_deref();
         let path = crate::settings::debug_socket(caller.program, flag, caller.environment)?;
-        Ok(Socket::new(path))
+        Ok(Socket::new(path, self.show_secrets))
     }
 }
 
