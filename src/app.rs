@@ -10,6 +10,7 @@ mod debugging;
 pub mod findings;
 mod inventory;
 pub mod lint;
+pub mod outside;
 mod parts;
 pub mod post_renderer;
 mod rendering;
