@@ -6,9 +6,11 @@
 pub mod announcing;
 pub mod check;
 mod config_events;
+mod debugging;
 pub mod findings;
 mod inventory;
 pub mod lint;
+pub mod outside;
 mod parts;
 pub mod post_renderer;
 mod rendering;
@@ -46,9 +48,9 @@ use crate::notices::Notices;
 use crate::notices::announcements::Announcer;
 use crate::process::Spawner;
 use crate::report::Report;
+use crate::secrets::Secrets;
+use crate::serve::debug;
 use crate::serve::debug::modules::Charts;
-use crate::serve::debug::{self, Debug};
-use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
 use crate::serve::{Loop, pulse};
 use crate::settings::{
@@ -79,13 +81,14 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         Ok(settings) => settings,
         Err(error) => return start::refuse(&error),
     };
-    let levels = match telemetry::start(settings.log) {
+    let secrets = Secrets::default();
+    let levels = match telemetry::start(settings.log, secrets.clone()) {
         Ok(levels) => levels,
         Err(error) => return start::refuse(&error),
     };
     match start::runtime().and_then(|runtime| Ok((runtime, Spawner::new().map_err(StartError::Spawner)?))) {
         Ok((runtime, spawner)) => {
-            let code = runtime.block_on(live(&settings, environment, levels, spawner));
+            let code = runtime.block_on(live(&settings, environment, Log { levels, secrets }, spawner));
             // What still runs has had its time, or a second signal took it away.
             runtime.shutdown_background();
             ExitCode::from(code)
@@ -94,15 +97,21 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
     }
 }
 
+/// The log, as it was started: what changes its level, and what it does not show.
+struct Log {
+    levels: LevelHandle,
+    secrets: Secrets,
+}
+
 /// From the first signal on there is a deadline; a second one ends everything at once.
-async fn live(settings: &Settings, environment: &Environment, levels: LevelHandle, spawner: Spawner) -> u8 {
+async fn live(settings: &Settings, environment: &Environment, log: Log, spawner: Spawner) -> u8 {
     let shutdown = CancellationToken::new();
     let too_late = async {
         shutdown.cancelled().await;
         sleep(STOP_WITHIN).await;
     };
     tokio::select! {
-        code = operate(settings, environment, levels, spawner, &shutdown) => code,
+        code = operate(settings, environment, log, spawner, &shutdown) => code,
         signal = start::second_signal(&shutdown) => match signal {
             Ok(number) => 128_u8.saturating_add(number),
             Err(error) => cannot_start(&error),
@@ -117,13 +126,13 @@ async fn live(settings: &Settings, environment: &Environment, levels: LevelHandl
 async fn operate(
     settings: &Settings,
     environment: &Environment,
-    levels: LevelHandle,
+    log: Log,
     spawner: Spawner,
     shutdown: &CancellationToken,
 ) -> u8 {
     start::announce(settings);
     let mut parts = Parts::new(shutdown.clone());
-    match build(settings, environment, levels, spawner, &mut parts).await {
+    match build(settings, environment, log, spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
             parts.stop().await;
@@ -146,15 +155,15 @@ fn cannot_start(error: &StartError) -> u8 {
 async fn build(
     settings: &Settings,
     environment: &Environment,
-    levels: LevelHandle,
+    log: Log,
     spawner: Spawner,
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(start::meters(settings));
+    let meters = Arc::new(start::meters(settings).hiding(log.secrets.clone()));
     let (trouble, told_trouble) = watch::channel(None);
-    let outside = Outside::new(&doors, &meters, told_trouble);
-    let socket = listen(settings, levels, parts, &outside).await?;
+    let outside = Outside::new(&doors, &meters, told_trouble, log.secrets);
+    let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let found = inventory::read(settings).await?;
     let tmp = start::tmp_dir(settings)?;
@@ -173,7 +182,7 @@ async fn build(
     let replies = Replies::default();
     let webhooks = reviews::start(settings, &cluster, &doors, &replies, parts)?;
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
-    let notices = notices(settings, &cluster, &meters, parts);
+    let notices = notices(settings, &cluster, &outside, parts);
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
@@ -205,12 +214,16 @@ async fn build(
 }
 
 /// Where notices go: with modules also to those who look at the cluster, unless nobody wants that.
-fn notices(settings: &Settings, cluster: &Cluster, meters: &Arc<Meters>, parts: &mut Parts) -> Notices {
-    let mode = start::mode(settings);
-    let Work::Modules(modules) = &settings.work else {
-        return Notices::new(Arc::clone(meters), mode, String::new());
+fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mut Parts) -> Notices {
+    let Outside { meters, secrets, .. } = outside;
+    let notices = |config_map: String| {
+        let notices = Notices::new(Arc::clone(meters), start::mode(settings), config_map);
+        notices.hiding(secrets.clone())
     };
-    let notices = Notices::new(Arc::clone(meters), mode, modules.config_map.clone());
+    let Work::Modules(modules) = &settings.work else {
+        return notices(String::new());
+    };
+    let notices = notices(modules.config_map.clone());
     match modules.events {
         Events::Left => notices,
         Events::Told => {
@@ -220,6 +233,7 @@ fn notices(settings: &Settings, cluster: &Cluster, meters: &Arc<Meters>, parts: 
                 config_map: modules.config_map.clone(),
                 pod: settings.pod_name.clone(),
                 meters: Arc::clone(meters),
+                secrets: secrets.clone(),
             };
             parts.spawn("the writer of Kubernetes Events", writer.run(announcements));
             notices.announced_by(announcer)
@@ -255,10 +269,11 @@ struct Outside {
     lookout: Arc<OnceLock<Lookout>>,
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
+    secrets: Secrets,
 }
 
 impl Outside {
-    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble) -> Self {
+    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, secrets: Secrets) -> Self {
         Self {
             doors: doors.clone(),
             meters: Arc::clone(meters),
@@ -267,6 +282,7 @@ impl Outside {
             lookout: Arc::default(),
             charts: Arc::default(),
             events: ConfigEvents::default(),
+            secrets,
         }
     }
 }
@@ -283,9 +299,8 @@ async fn listen(
         meters,
         trouble,
         monitors,
-        lookout,
-        charts,
-        events,
+        secrets,
+        ..
     } = outside;
     // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
     meters.add(&table::LIVE_TICKS, [], 0.0);
@@ -295,6 +310,7 @@ async fn listen(
         meters: Arc::clone(meters),
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
+        secrets: secrets.clone(),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),
@@ -302,27 +318,7 @@ async fn listen(
     };
     serve(parts, "the server of probes and metrics", listener, routes);
 
-    let mut parameters = Parameters::new(settings.log.level, move |level| levels.set(level));
-    if let Program::AddonOperator = settings.program() {
-        let events = events.clone();
-        parameters = parameters.with_config_events(move |told| events.set(told));
-    }
-    let parameters = Arc::new(parameters);
-    let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;
-    let routes = debug::router(Debug {
-        doors: doors.clone(),
-        parameters: Arc::clone(&parameters),
-        monitors: Arc::clone(monitors),
-        lookout: Arc::clone(lookout),
-        charts: Arc::clone(charts),
-    });
-    if let Some(address) = settings.debug_http {
-        let listener = start::bind(address, "the debug routes").await?;
-        serve(parts, "the server of the debug routes", listener, routes.clone());
-    }
-    serve(parts, "the server of the debug socket", listener, routes);
-
-    parts.spawn("the expiry of parameters", async move { parameters.expire().await });
+    let socket = debugging::listen(settings, levels, parts, outside).await?;
     parts.spawn("the pulse", pulse::run(doors.clone(), Arc::clone(meters)));
     Ok(socket)
 }

@@ -11,6 +11,7 @@ mod hook;
 mod hooks;
 mod lint;
 mod module;
+mod outside;
 mod paint;
 mod queue;
 mod socket;
@@ -26,6 +27,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
 use crate::app::lint::LintError;
+use crate::app::outside::{Outside, OutsideError};
 use crate::app::post_renderer::{self, Claim};
 use crate::app::switch::SwitchError;
 use crate::report::Report;
@@ -130,6 +132,22 @@ struct Target {
     /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
+    /// Show secrets in values, snapshots and charts instead of <masked>
+    #[arg(long, global = true)]
+    show_secrets: bool,
+    /// Namespace of the operator, to ask it from outside of its pod: the command is run in there [default: the
+    /// kubeconfig's]
+    #[arg(long, global = true, help_heading = "Cluster")]
+    namespace: Option<String>,
+    /// Pod of the operator, if its labels do not tell, or several have them
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
+    pod: Option<String>,
+    /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Cluster")]
+    kube_config: Option<String>,
+    /// Context of the kubeconfig [env: KUBE_CONTEXT]
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
+    kube_context: Option<String>,
 }
 
 /// The form in which an answer is printed. The variants have no help of their own: the names say it.
@@ -173,6 +191,8 @@ enum CommandError {
     Found,
     #[error(transparent)]
     Switch(#[from] SwitchError),
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
     #[error("nothing is changed: standard input is no terminal, so that nobody can be asked")]
     NobodyToAsk,
     #[error("nothing is changed")]
@@ -184,6 +204,7 @@ impl CommandError {
         match self {
             Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
             Self::Switch(error) => error.hints(),
+            Self::Outside(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NobodyToAsk => vec!["--yes goes on without a question".to_owned()],
             Self::Settings(_)
@@ -203,6 +224,9 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         program: Program::AddonOperator,
         environment,
     };
+    if let Some(outside) = cli.command.as_ref().and_then(Command::asked).and_then(Target::outside) {
+        return outside::run(&outside, &caller);
+    }
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
@@ -219,6 +243,22 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
     end(outcome)
+}
+
+impl Command {
+    /// Whom the command asks, if it asks a running operator.
+    fn asked(&self) -> Option<&Target> {
+        match self {
+            Self::Queue(queue) => Some(&queue.target),
+            Self::Module(module) => module.asked(),
+            Self::Why(why) => Some(&why.target),
+            Self::Global(global) => Some(&global.target),
+            Self::Config(config) => config.asked(),
+            Self::Hook(hook) => Some(&hook.target),
+            Self::Raw(raw) => Some(&raw.target),
+            Self::Start(_) | Self::Version | Self::Hooks(_) | Self::Completion(_) | Self::PostRenderer(_) => None,
+        }
+    }
 }
 
 /// The exit code of a command that has done its work or failed at it.
@@ -259,10 +299,21 @@ struct Caller<'a> {
 }
 
 impl Target {
+    /// Where the operator is, if somebody says that it is not here.
+    fn outside(&self) -> Option<Outside> {
+        let outside = Outside {
+            namespace: self.namespace.clone(),
+            pod: self.pod.clone(),
+            kube_config: self.kube_config.clone(),
+            kube_context: self.kube_context.clone(),
+        };
+        (outside != Outside::default()).then_some(outside)
+    }
+
     fn socket(&self, caller: &Caller<'_>) -> Result<Socket, CommandError> {
         let flag = self.debug_unix_socket.as_deref();
         let path = crate::settings::debug_socket(caller.program, flag, caller.environment)?;
-        Ok(Socket::new(path))
+        Ok(Socket::new(path, self.show_secrets))
     }
 }
 

@@ -18,6 +18,7 @@ pub mod monitor;
 mod namespaces;
 mod pace;
 pub mod patch;
+pub mod pods;
 pub mod releases;
 pub mod state;
 pub mod webhooks;

@@ -7,6 +7,7 @@
 extern crate self as addon_operator;
 
 pub mod report;
+pub mod secrets;
 pub mod settings;
 pub mod telemetry;
 

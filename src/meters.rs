@@ -24,6 +24,7 @@ use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts, TextEn
 use self::hooks::HookMetrics;
 use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Row, Sampled};
 use self::queues::QueueActions;
+use crate::secrets::Secrets;
 
 /// What a scrape answers with.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -46,6 +47,7 @@ pub struct Meters {
     gauges: BTreeMap<&'static str, GaugeVec>,
     histograms: BTreeMap<&'static str, HistogramVec>,
     hooks: HookMetrics,
+    secrets: Secrets,
 }
 
 impl Meters {
@@ -66,6 +68,12 @@ impl Meters {
         self
     }
 
+    /// The same, whose pages do not show these.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
     fn of(prefix: &str, face: Face) -> Self {
         let mut meters = Self {
             prefix: prefix.to_owned(),
@@ -75,6 +83,7 @@ impl Meters {
             gauges: BTreeMap::new(),
             histograms: BTreeMap::new(),
             hooks: HookMetrics::default(),
+            secrets: Secrets::default(),
         };
         for row in table::all().into_iter().filter(|row| row.face.is_of(face)) {
             meters.keep(row);

@@ -17,6 +17,7 @@ use addon_core::operator::policy::Mode;
 use tracing::{debug, error, info, warn};
 
 use crate::meters::Meters;
+use crate::secrets::Secrets;
 use announcements::Announcer;
 use records::{Run, seconds};
 
@@ -28,6 +29,7 @@ pub struct Notices {
     /// Its name, which the core has no need to know.
     config_map: String,
     announcer: Option<Announcer>,
+    secrets: Secrets,
 }
 
 impl Notices {
@@ -38,6 +40,7 @@ impl Notices {
             mode,
             config_map,
             announcer: None,
+            secrets: Secrets::default(),
         }
     }
 
@@ -50,8 +53,17 @@ impl Notices {
         }
     }
 
+    /// The same, which pass on what must not be shown.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
     /// Writes the notice to the log, counts it, and announces it if it is news. It took so long to decide what it is about.
     pub fn tell(&mut self, notice: &Notice, decided_in: Duration) {
+        if let Notice::SecretsChanged(known) = notice {
+            self.secrets.learn(Arc::clone(known));
+        }
         metered::count(notice, &self.meters, decided_in);
         log(notice, self.mode, &self.config_map);
         if let Some(announcer) = &mut self.announcer {
@@ -62,6 +74,8 @@ impl Notices {
 
 fn log(notice: &Notice, mode: Mode, config_map: &str) {
     match notice {
+        // That there are others is not worth a record.
+        Notice::SecretsChanged(_) => {}
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
         Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(mode, hook, labels)),
         Notice::HookSucceeded { hook, labels, usage } => {

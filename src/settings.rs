@@ -84,6 +84,8 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     pub log: LogSettings,
     pub debug_socket: PathBuf,
+    /// Whether its answers hold secrets.
+    pub secrets: ShownSecrets,
     /// Where the same is served over TCP, for everybody who can reach it.
     pub debug_http: Option<SocketAddr>,
     /// Said, without effect, and worth a warning at the start.
@@ -143,6 +145,15 @@ pub enum Order {
 pub enum Events {
     Told,
     Left,
+}
+
+/// When secrets of values are shown to those who look at the operator; never in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownSecrets {
+    /// To those who ask for them at the debug socket.
+    AskedFor,
+    /// Always: what scripts of the original expect.
+    Always,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,6 +323,7 @@ impl Settings {
             webhooks: words.webhooks(webhooks)?,
             log: words.log()?,
             debug_socket: debug_socket(words.program, flag, words.environment)?,
+            secrets: words.shown_secrets()?,
             debug_http: words.debug_http()?,
             remarks,
         })

@@ -18,6 +18,7 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
+use crate::secrets::Secrets;
 use crate::settings::{ClientLog, LogFormat, LogLevel, LogSettings};
 
 use record::Fields;
@@ -41,20 +42,24 @@ pub enum TelemetryError {
     Start(#[source] TryInitError),
 }
 
-/// Starts the log of the process on stdout. The handle changes the level at run time.
-pub fn start(settings: LogSettings) -> Result<LevelHandle, TelemetryError> {
-    let (subscriber, handle) = subscriber(settings, io::stdout);
+/// Starts the log of the process on stdout, which shows no secret that is known. The handle changes the level at run time.
+pub fn start(settings: LogSettings, secrets: Secrets) -> Result<LevelHandle, TelemetryError> {
+    let (subscriber, handle) = subscriber(settings, secrets, io::stdout);
     subscriber.try_init().map_err(TelemetryError::Start)?;
     Ok(handle)
 }
 
-fn subscriber<W>(settings: LogSettings, writer: W) -> (impl Subscriber + Send + Sync, LevelHandle)
+fn subscriber<W>(settings: LogSettings, secrets: Secrets, writer: W) -> (impl Subscriber + Send + Sync, LevelHandle)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let LogSettings { level, format, client } = settings;
     let (filter, reload) = reload::Layer::new(targets(level, client));
-    let subscriber = Registry::default().with(filter).with(Lines { format, writer });
+    let subscriber = Registry::default().with(filter).with(Lines {
+        format,
+        secrets,
+        writer,
+    });
     (subscriber, LevelHandle { reload, client })
 }
 
@@ -103,6 +108,7 @@ fn targets(level: LogLevel, client: ClientLog) -> Targets {
 /// Writes each event as one line.
 struct Lines<W> {
     format: LogFormat,
+    secrets: Secrets,
     writer: W,
 }
 
@@ -139,6 +145,7 @@ where
             }
         }
         event.record(&mut fields);
+        fields.mask(&self.secrets);
         let line = fields.into_line(self.format, event.metadata(), Timestamp::now());
         // One write, so that the lock of the stream keeps lines whole. A log that cannot be written has nobody to tell.
         drop(self.writer.make_writer_for(event.metadata()).write_all(line.as_bytes()));

@@ -13,6 +13,7 @@ mod bad_input {
     mod helm;
     mod hooks;
     mod proxy;
+    mod secrets;
     mod stage;
     mod vandals;
 }

@@ -20,6 +20,7 @@ use crate::meters::Meters;
 use crate::meters::table::cluster::EVENTS_DROPPED;
 use crate::notices::announcements::{Announcement, Weight};
 use crate::notices::pacing::{Due, Pacing};
+use crate::secrets::Secrets;
 
 /// How long it is believed that the `ConfigMap` is the one that it was.
 const SAME_OBJECT: Duration = Duration::from_mins(1);
@@ -34,6 +35,8 @@ pub struct Writer {
     /// Our own, in a cluster.
     pub pod: Option<String>,
     pub meters: Arc<Meters>,
+    /// What no Event tells.
+    pub secrets: Secrets,
 }
 
 /// What it remembers of its requests.
@@ -105,7 +108,7 @@ impl Writer {
                 Weight::Normal => "Normal",
                 Weight::Warning => "Warning",
             },
-            note: &announcement.note,
+            note: &self.secrets.masked(&announcement.note),
             last: due.last,
         };
         self.cluster.say(regarding, &saying, due.times, due.first).await

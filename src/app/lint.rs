@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use addon_core::hook::config::HookKind;
 use addon_core::name::{HookId, Owner, parse_module_dir};
+use addon_core::values::schema::{self, SchemaError};
 use addon_core::yaml;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +77,10 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     };
     for module in found.modules.iter().filter(|module| is_meant(&module.path)) {
         findings.extend(module.faults.iter().map(told));
-        findings.extend(yaml_files(&module.path));
+        let unread = yaml_files(&module.path);
+        // A schema that is no YAML has been told already.
+        let unread: Vec<Finding> = unread.into_iter().filter(|one| !findings.contains(one)).collect();
+        findings.extend(unread);
         findings.extend(runtime.block_on(linter.hooks(module)));
         // What is wrong with the files, helm would only say again.
         if !module.is_broken() {
@@ -88,6 +92,11 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         if let Ok(rest) = finding.path.strip_prefix(&place) {
             finding.path = dir.join(rest);
         }
+        let (whole, typed) = (place.join(""), dir.join(""));
+        let message = finding
+            .message
+            .replace(&*whole.to_string_lossy(), &typed.to_string_lossy());
+        finding.message = message;
     }
     Ok(findings)
 }
@@ -99,6 +108,9 @@ fn is_module(dir: &Path) -> bool {
 }
 
 fn told(problem: &Problem) -> Finding {
+    if let Fault::Schema(error) = &problem.fault {
+        return unusable(error);
+    }
     let message = Chain(&problem.fault);
     let finding = match problem.severity {
         Severity::Warning => Finding::warning(&problem.path, message),
@@ -107,6 +119,19 @@ fn told(problem: &Problem) -> Finding {
     match &problem.fault {
         Fault::NotYaml(error) => finding.at(error.line),
         _ => finding,
+    }
+}
+
+/// A schema, at its file and with the place in it.
+fn unusable(error: &SchemaError) -> Finding {
+    let SchemaError { file, place, problem } = error;
+    match problem {
+        schema::Problem::Yaml(error) => Finding::error(file, &error.message).at(error.line),
+        problem if place.is_empty() => Finding::error(file, format!("cannot be used as a schema: {problem}")),
+        problem => {
+            let place = place.join(".");
+            Finding::error(file, format!("cannot be used as a schema: at {place}: {problem}"))
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! What our binary does when helm calls it: manifests come in, manifests with labels go out, unless one of the objects
-//! belongs to another release. Never lets helm go on with what it could not claim.
+//! belongs to another release, or comes twice. Never lets helm go on with what it could not claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use fs_err as fs;
 use thiserror::Error;
 
 use super::FAILED;
-use crate::helm::claims::{Claims, Object};
+use crate::helm::claims::{Claims, Object, Refusal};
 use crate::helm::labels::{LabelError, add_labels_noting};
 use crate::report::{Chain, Report};
 
@@ -39,6 +39,20 @@ pub struct Claim {
     pub release: String,
     /// The namespace of objects that name none.
     pub namespace: String,
+}
+
+impl Claim {
+    fn make(&self, objects: Vec<Object>) -> io::Result<Result<(), Refusal>> {
+        let claims = Claims::at(self.file.clone());
+        let mut each = BTreeSet::new();
+        for object in objects {
+            if each.contains(&object) {
+                return claims.refuse_twice(&self.release, object).map(Err);
+            }
+            each.insert(object);
+        }
+        claims.claim(&self.release, &each)
+    }
 }
 
 /// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects. An error is
@@ -72,16 +86,14 @@ fn render(
     let labels: BTreeMap<String, String> = labels.iter().map(split).collect::<Result<_, RenderError>>()?;
     let mut manifests = String::new();
     from.read_to_string(&mut manifests).map_err(RenderError::Read)?;
-    let mut objects = BTreeSet::new();
+    let mut objects = Vec::new();
     let labelled = add_labels_noting(&manifests, &labels, &mut |object| {
         objects.extend(claim.and_then(|claim| Object::of(object, &claim.namespace)));
     })?;
-    if let Some(Claim { file, release, .. }) = claim
-        && let Err(refusal) = Claims::at(file.clone())
-            .claim(release, &objects)
-            .map_err(RenderError::Claim)?
+    if let Some(claim) = claim
+        && let Err(refusal) = claim.make(objects).map_err(RenderError::Claim)?
     {
-        let report = refusal.failure(release).report;
+        let report = refusal.failure(&claim.release).report;
         return Err(RenderError::Refused { report });
     }
     to.write_all(labelled.as_bytes())
@@ -131,6 +143,22 @@ mod tests {
         assert_eq!(rendered("a"), Ok(()));
         let report = "module 'b' renders ConfigMap 'x' of namespace 'ns', which belongs to module 'a'";
         assert_eq!(rendered("b"), Err((report.to_owned(), 0)));
+    }
+
+    #[test]
+    fn an_object_that_comes_twice_lets_nothing_pass() {
+        let dir = tempfile::tempdir().unwrap();
+        let claim = Claim {
+            file: dir.path().join("claims"),
+            release: "a".to_owned(),
+            namespace: "ns".to_owned(),
+        };
+        let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+        let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: ns}\ndata: {a: b}\n";
+        let mut out = Vec::new();
+        let rendered = render(&[], Some(&claim), format!("{one}---\n{other}").as_bytes(), &mut out);
+        let report = "module 'a' renders ConfigMap 'x' of namespace 'ns' twice";
+        assert_eq!((rendered.unwrap_err().to_string().as_str(), out.len()), (report, 0));
     }
 
     #[test]

@@ -35,6 +35,14 @@ enum ConfigCommand {
 }
 
 impl Config {
+    /// Whom it asks, unless it only looks at files.
+    pub(super) fn asked(&self) -> Option<&Target> {
+        match self.command {
+            ConfigCommand::List { .. } | ConfigCommand::Set { .. } => Some(&self.target),
+            ConfigCommand::Check(_) => None,
+        }
+    }
+
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let socket = || self.target.socket(caller);
         match self.command {

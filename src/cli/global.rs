@@ -9,7 +9,7 @@ pub(super) struct Global {
     #[command(subcommand)]
     command: GlobalCommand,
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "yaml", global = true)]
     output: Output,

@@ -9,7 +9,7 @@ pub(super) struct Hook {
     #[command(subcommand)]
     command: HookCommand,
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "text", global = true)]
     output: Output,

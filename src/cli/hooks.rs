@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{AFTER_HELP, Caller, Raw, completion, config, end, hook, print, queue};
+use super::{AFTER_HELP, Caller, Raw, Target, completion, config, end, hook, outside, print, queue};
 use crate::settings::{Environment, HooksArgs, Program};
 
 /// Runs the hooks of a directory when something happens in a Kubernetes cluster.
@@ -52,11 +52,26 @@ impl HooksCli {
     }
 }
 
+impl HooksCommand {
+    fn asked(&self) -> Option<&Target> {
+        match self {
+            Self::Queue(queue) => Some(&queue.target),
+            Self::Hook(hook) => Some(&hook.target),
+            Self::Config(config) => config.asked(),
+            Self::Raw(raw) => Some(&raw.target),
+            Self::Start(_) | Self::Version | Self::Completion(_) => None,
+        }
+    }
+}
+
 fn run(command: Option<HooksCommand>, environment: &Environment) -> ExitCode {
     let caller = Caller {
         program: Program::ShellOperator,
         environment,
     };
+    if let Some(outside) = command.as_ref().and_then(HooksCommand::asked).and_then(Target::outside) {
+        return outside::run(&outside, &caller);
+    }
     end(match command {
         None => return crate::app::serve_hooks(&HooksArgs::default(), environment),
         Some(HooksCommand::Start(args)) => return crate::app::serve_hooks(&args, environment),

@@ -111,13 +111,18 @@ pub(super) struct Why {
     #[command(flatten)]
     standing: Standing,
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
 
 impl Module {
+    /// Whom it asks, unless it needs no running operator.
+    pub(super) fn asked(&self) -> Option<&Target> {
+        matches!(self.command, ModuleCommand::Ask(_)).then_some(&self.target)
+    }
+
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             command,

@@ -10,7 +10,7 @@ pub(super) struct Queue {
     #[command(subcommand)]
     command: QueueCommand,
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "text", global = true)]
     output: Output,

@@ -74,21 +74,35 @@ impl SocketError {
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
+    /// Answers hold secrets, too.
+    show_secrets: bool,
 }
 
 impl Socket {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+    pub(super) fn new(path: PathBuf, show_secrets: bool) -> Self {
+        Self { path, show_secrets }
+    }
+
+    /// The path with what is asked for besides.
+    fn asked(&self, path: &str) -> String {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        if self.show_secrets {
+            format!("{path}{mark}showSecrets=true")
+        } else {
+            path.to_owned()
+        }
     }
 
     /// The answer to a path.
     pub(super) fn get(&self, path: &str) -> Result<String, SocketError> {
-        self.request(Request::get(path), path, String::new(), PATIENCE)
+        let path = self.asked(path);
+        self.request(Request::get(&path), &path, String::new(), PATIENCE)
     }
 
     /// The answer to a path behind which there is work.
     pub(super) fn get_patiently(&self, path: &str) -> Result<String, SocketError> {
-        self.request(Request::get(path), path, String::new(), MUCH_PATIENCE)
+        let path = self.asked(path);
+        self.request(Request::get(&path), &path, String::new(), MUCH_PATIENCE)
     }
 
     /// The answer as a document.

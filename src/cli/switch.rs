@@ -17,18 +17,9 @@ pub(super) struct Switch {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Namespace of the ConfigMap [env: ADDON_OPERATOR_NAMESPACE] [default: the kubeconfig's]
-    #[arg(long, help_heading = "Cluster")]
-    namespace: Option<String>,
     /// Name of the ConfigMap [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     config_map: Option<String>,
-    /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
-    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
-    kube_config: Option<String>,
-    /// Context of the kubeconfig [env: KUBE_CONTEXT]
-    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
-    kube_context: Option<String>,
 }
 
 /// Which way.
@@ -44,18 +35,15 @@ impl Switch {
         let Self {
             module,
             yes,
-            namespace,
             config_map,
-            kube_config,
-            kube_context,
         } = self;
         let mut args = StartArgs {
-            namespace,
+            namespace: target.namespace.clone(),
             config_map,
             ..StartArgs::default()
         };
-        args.shared.kube_config = kube_config;
-        args.shared.kube_context = kube_context;
+        args.shared.kube_config.clone_from(&target.kube_config);
+        args.shared.kube_context.clone_from(&target.kube_context);
         let plan = Plan::new(&args, caller.environment, &module, way == Way::On)?;
         if plan.is_done() {
             return print(&format!("{} is '{}' already", plan.key(), plan.text()));
@@ -79,7 +67,7 @@ impl Switch {
     /// The modules that run and need this one, if an operator is here to be asked. One that is here for another cluster
     /// has nothing to say.
     fn needy(&self, target: &Target, caller: &Caller<'_>) -> Result<Vec<String>, CommandError> {
-        if self.kube_config.is_some() || self.kube_context.is_some() {
+        if target.kube_config.is_some() || target.kube_context.is_some() {
             return Ok(Vec::new());
         }
         let Ok(modules) = status::read(&target.socket(caller)?) else {

@@ -85,6 +85,8 @@ pub struct Reading {
 pub struct Description {
     /// What it has seen.
     pub reading: Reading,
+    /// Its objects are Secrets.
+    pub of_secrets: bool,
     /// What happened since its start.
     pub since_start: Operations,
     /// What happened since its snapshot was last read for a run.
@@ -182,10 +184,12 @@ impl Monitors {
     /// The snapshot and the counts of a monitor for people; that somebody looks changes nothing.
     pub fn describe(&self, id: MonitorId) -> Option<Description> {
         let ledger = self.0.ledger();
-        let snapshot = &ledger.target(Key::Monitor(id))?.snapshot;
+        let target = ledger.target(Key::Monitor(id))?;
+        let (snapshot, labels) = (&target.snapshot, target.labels.as_deref());
         let [since_start, since_run] = snapshot.operations();
         Some(Description {
             reading: read(snapshot),
+            of_secrets: labels.is_none_or(Labels::are_of_secrets),
             since_start,
             since_run,
         })

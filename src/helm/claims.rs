@@ -49,7 +49,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// Somebody else was first.
+/// Somebody else was first, or the release itself was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// What both render.
@@ -62,6 +62,10 @@ impl Refusal {
     /// What the module that came second is told.
     pub fn failure(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
+        if owner == release {
+            let report = format!("module '{release}' renders {object} twice");
+            return Failure::new(Class::Invalid, report).hint("let only one of its templates render it");
+        }
         let report = format!("module '{release}' renders {object}, which belongs to module '{owner}'");
         Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
     }
@@ -123,6 +127,16 @@ impl Claims {
             ledger.owners.extend(claimed);
             Ok(())
         })
+    }
+
+    /// Notes that a release renders an object twice, of which helm could keep one at most.
+    pub fn refuse_twice(&self, release: &str, object: Object) -> io::Result<Refusal> {
+        let refusal = Refusal {
+            object,
+            owner: release.to_owned(),
+        };
+        self.change(|ledger| ledger.refusals.insert(release.to_owned(), refusal.clone()))?;
+        Ok(refusal)
     }
 
     /// A release consists of these and nothing else; nothing at all if it is gone.
@@ -195,6 +209,19 @@ mod tests {
         assert_eq!(claims.take_refusal("b").unwrap(), Some(refusal));
         assert_eq!(claims.take_refusal("b").unwrap(), None);
         assert_eq!(claims.claim("c", &objects(&["own"])).unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn a_release_that_renders_an_object_twice_is_told_so() {
+        let (_dir, claims) = claims();
+        let object = Object::new("v1", "ConfigMap", "ns", "x");
+        let refusal = claims.refuse_twice("a", object).unwrap();
+        assert_eq!(
+            refusal.failure("a").report,
+            "module 'a' renders ConfigMap 'x' of namespace 'ns' twice"
+        );
+        assert_eq!(claims.take_refusal("a").unwrap(), Some(refusal));
+        assert_eq!(claims.claim("b", &objects(&["x"])).unwrap(), Ok(()));
     }
 
     #[test]

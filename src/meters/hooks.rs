@@ -51,7 +51,7 @@ impl Meters {
     /// What hooks wrote, as text.
     pub fn render_hooks(&self) -> String {
         let store = self.hooks.store();
-        let mut text = exposition::text(&store);
+        let mut text = exposition::text_showing(&store, |value| self.secrets.masked(value));
         let taken = store.families().any(|(name, _)| name.as_str() == OWN_ERRORS_NAME);
         drop(store);
         if !taken {
@@ -81,6 +81,7 @@ mod tests {
     use addon_core::name::HookName;
 
     use super::*;
+    use crate::secrets::Secrets;
 
     fn written(meters: &Meters, owner: Owner, text: &str) {
         let hook = HookId {
@@ -112,6 +113,17 @@ mod tests {
         assert!(!meters.render(None).contains("size{"));
         meters.forget_hook_metrics(&one);
         assert!(!meters.render_hooks().contains("module=\"one\""));
+    }
+
+    #[test]
+    fn no_label_shows_a_secret() {
+        let secrets = Secrets::default();
+        let meters = Meters::new("own_").hiding(secrets.clone());
+        let text = r#"{"name": "size", "set": 1, "labels": {"opensesame": "by opensesame"}}"#;
+        written(&meters, Owner::Global, text);
+        secrets.learn(std::sync::Arc::new(["opensesame"].into_iter().collect()));
+        let page = meters.render_hooks();
+        assert!(page.contains("opensesame=\"by <masked>\""), "{page}");
     }
 
     #[test]

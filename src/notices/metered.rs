@@ -118,7 +118,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         Notice::MonitorsFailed { hook, .. } => meters.bindings_enabled(hook, Duration::ZERO, Enabled::Failed),
         Notice::TasksCompacted { queue, hook, .. } => meters.queue_compacted(queue.as_str(), hook.name.as_str()),
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
-        Notice::HookStarted { .. }
+        Notice::SecretsChanged(_)
+        | Notice::HookStarted { .. }
         | Notice::ReviewClash { .. }
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }

@@ -1,10 +1,11 @@
 //! The debug socket: what the operator thinks, for people and for the debug commands.
 //!
-//! Paths, formats, codes and error texts are those of the original. Values are shown as they are: whoever may open the
-//! socket may read them.
+//! Paths, formats, codes and error texts are those of the original. Must never show a secret to somebody who did not ask
+//! for it, or who may not.
 
 pub mod modules;
 pub mod render;
+mod reply;
 mod route;
 mod snapshots;
 pub mod unix;
@@ -12,24 +13,25 @@ pub mod unix;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::name::{ModuleName, Owner};
-use addon_core::operator::query::{Answer, Query as Ask};
-use addon_core::yaml;
+use addon_core::operator::query::{Answer, Query as Ask, Secrets as Wanted};
 use axum::Form;
 use axum::Router;
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::modules::Charts;
+use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
-use super::{Loop, Unanswered, not_found, text};
+use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
+use crate::secrets::Secrets;
 
 /// What the routes answer from.
 #[derive(Debug, Clone)]
@@ -44,6 +46,21 @@ pub struct Debug {
     pub lookout: Arc<OnceLock<Lookout>>,
     /// What is known of charts and releases, once there is a cluster.
     pub charts: Arc<OnceLock<Charts>>,
+    /// What is not shown.
+    pub secrets: Secrets,
+    /// Unless it is.
+    pub disclosure: Disclosure,
+}
+
+/// Who is shown secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disclosure {
+    /// Nobody.
+    Never,
+    /// Whoever asks for them.
+    OnRequest,
+    /// Everybody.
+    Always,
 }
 
 /// The routes of the debug socket.
@@ -69,6 +86,18 @@ struct Wishes {
     debug: Option<String>,
     format: Option<String>,
     releases: Option<String>,
+    show_secrets: Option<String>,
+}
+
+impl Debug {
+    /// What of secrets is shown in the answer; nothing if somebody wants what he may not.
+    fn secrets(&self, wishes: &Wishes) -> Option<Wanted> {
+        match (self.disclosure, is_set(wishes.show_secrets.as_ref())) {
+            (Disclosure::Always, _) | (Disclosure::OnRequest, true) => Some(Wanted::Shown),
+            (Disclosure::OnRequest | Disclosure::Never, false) => Some(Wanted::Masked),
+            (Disclosure::Never, true) => None,
+        }
+    }
 }
 
 /// As Go reads a flag; anything else is no.
@@ -80,14 +109,22 @@ async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri
     let Some(route) = Route::parse(uri.path()) else {
         return not_found().await;
     };
-    match debug.answer(route, &wishes).await {
-        Ok(response) => response,
+    let Some(secrets) = debug.secrets(&wishes) else {
+        return text(
+            StatusCode::FORBIDDEN,
+            "secrets are shown to those who ask at the debug socket, not here\n",
+        )
+        .into_response();
+    };
+    match debug.answer(route, &wishes, secrets).await {
+        Ok(reply) if secrets == Wanted::Masked => reply.masked(&debug.secrets).into_response(),
+        Ok(reply) => reply.into_response(),
         Err(unanswered) => unanswered.into_response(),
     }
 }
 
 impl Debug {
-    async fn answer(&self, route: Route<'_>, wishes: &Wishes) -> Result<Response, Unanswered> {
+    async fn answer(&self, route: Route<'_>, wishes: &Wishes, secrets: Wanted) -> Result<Reply, Unanswered> {
         Ok(match route {
             Route::QueueMain(format) => {
                 let queues = super::queues(&self.doors).await?;
@@ -113,7 +150,7 @@ impl Debug {
                 document(format, &json!({ "globalHooks": names.unwrap_or_else(|| json!([])) }))
             }
             Route::Global { section, format } => {
-                let value = self.document(section_of(section, None, false)).await?;
+                let value = self.document(section_of(section, None, false, secrets)).await?;
                 let value = value.unwrap_or_default();
                 match section {
                     Section::Patches => document(format, &patches(value)),
@@ -124,39 +161,36 @@ impl Debug {
                 let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
                 document(format, &hooks.keys().collect::<Vec<_>>())
             }
-            Route::HookSnapshots { name, format } => self.hook_snapshots(name, format).await?,
+            Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
             Route::GlobalSnapshots(format) => {
                 let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
                 // Those of modules are all shown, these only if they have any.
                 hooks.retain(|_, bindings| !bindings.is_empty());
-                document(format, &self.snapshots_by_hook(hooks))
+                document(format, &self.snapshots_by_hook(hooks, secrets))
             }
-            Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format).await?,
-            Route::ModuleRender { name } => self.render(name, wishes).await?,
-            Route::Module { name, section, format } => self.module(name, section, format, wishes).await?,
+            Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format, secrets).await?,
+            Route::ModuleRender { name } => self.render(name, wishes, secrets).await?,
+            Route::Module { name, section, format } => {
+                let global = is_set(wishes.global.as_ref());
+                let answer = self.module(name, section, global, secrets).await?;
+                module_reply(name, section, format, answer)
+            }
         })
     }
 
+    /// `None`: there is no such module.
     async fn module(
         &self,
         name: &str,
         section: Section,
-        format: Format,
-        wishes: &Wishes,
-    ) -> Result<Response, Unanswered> {
-        let answer = match ModuleName::parse(name) {
-            Ok(module) => {
-                self.document(section_of(section, Some(module), is_set(wishes.global.as_ref())))
-                    .await?
-            }
-            Err(_) => None,
+        with_global: bool,
+        secrets: Wanted,
+    ) -> Result<Option<Value>, Unanswered> {
+        let Ok(module) = ModuleName::parse(name) else {
+            return Ok(None);
         };
-        Ok(match (answer, section) {
-            (Some(value), Section::Patches) => document(format, &patches(value)),
-            (Some(value), Section::Values | Section::Config) => document(format, &value),
-            (None, Section::Values | Section::Config) => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
-            (None, Section::Patches) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n")),
-        })
+        self.document(section_of(section, Some(module), with_global, secrets))
+            .await
     }
 
     /// `None`: there is no such module.
@@ -173,11 +207,28 @@ impl Debug {
     }
 }
 
-fn section_of(section: Section, module: Option<ModuleName>, with_global: bool) -> Ask {
+fn module_reply(name: &str, section: Section, format: Format, answer: Option<Value>) -> Reply {
+    match (answer, section) {
+        (Some(value), Section::Patches) => document(format, &patches(value)),
+        (Some(value), Section::Values | Section::Config) => document(format, &value),
+        (None, Section::Values | Section::Config) => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
+        (None, Section::Patches) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n")),
+    }
+}
+
+fn section_of(section: Section, module: Option<ModuleName>, with_global: bool, secrets: Wanted) -> Ask {
     match section {
-        Section::Values => Ask::Values { module, with_global },
-        Section::Config => Ask::ConfigValues { module, with_global },
-        Section::Patches => Ask::Patches { module },
+        Section::Values => Ask::Values {
+            module,
+            with_global,
+            secrets,
+        },
+        Section::Config => Ask::ConfigValues {
+            module,
+            with_global,
+            secrets,
+        },
+        Section::Patches => Ask::Patches { module, secrets },
     }
 }
 
@@ -187,25 +238,6 @@ fn patches(operations: Value) -> Value {
         operations
     } else {
         json!([{ "Operations": operations }])
-    }
-}
-
-/// A document, which has the same form for text as for JSON.
-fn document(format: Format, value: &impl Serialize) -> Response {
-    let value = serde_json::to_value(value).expect("answers are plain data with text keys");
-    match format {
-        Format::Json | Format::Text => {
-            ([(header::CONTENT_TYPE, "application/json")], format!("{value}\n")).into_response()
-        }
-        Format::Yaml => ([(header::CONTENT_TYPE, "application/yaml")], yaml::to_string(&value)).into_response(),
-    }
-}
-
-/// Something that has a text form of its own.
-fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Response {
-    match format {
-        Format::Text => text(StatusCode::OK, as_text()),
-        Format::Json | Format::Yaml => document(format, value),
     }
 }
 
@@ -234,7 +266,7 @@ async fn set_parameter(State(debug): State<Debug>, Form(form): Form<SetForm>) ->
 }
 
 fn bad_request(why: impl std::fmt::Display) -> Response {
-    text(StatusCode::BAD_REQUEST, format!("{why}\n"))
+    text(StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
 }
 
 #[cfg(test)]

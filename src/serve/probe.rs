@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::{Loop, Unanswered, not_found, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{self, Meters, Sample};
+use crate::secrets::Secrets;
 
 /// What keeps us from hearing of the `ConfigMap`, as long as that is so.
 pub type Trouble = watch::Receiver<Option<String>>;
@@ -31,6 +32,8 @@ pub struct Probe {
     pub trouble: Trouble,
     /// Which of them are stale is told there, too, once there is a cluster.
     pub monitors: Arc<OnceLock<Monitors>>,
+    /// What is not shown.
+    pub secrets: Secrets,
 }
 
 /// Every route and what it is for, in the order of the index page.
@@ -184,7 +187,7 @@ async fn readyz(
         let awaited = probe.monitors.get().map(Monitors::awaited_kinds).unwrap_or_default();
         body.extend(awaited.iter().map(told_kind));
     }
-    Ok(text(code, body))
+    Ok(text(code, probe.secrets.masked(&body)))
 }
 
 fn told_kind((kind, api_version): &(String, String)) -> String {

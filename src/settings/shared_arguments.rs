@@ -69,6 +69,11 @@ pub struct SharedArgs {
     #[arg(long, value_name = "ADDRESS", help_heading = "Debugging")]
     pub debug_http_addr: Option<String>,
 
+    /// Show secrets to everybody who looks at values or snapshots [env: ADDON_OPERATOR_SHOW_SECRETS] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Debugging")]
+    pub show_secrets: Option<String>,
+
     /// Leave temporary files for inspection [env: DEBUG_KEEP_TMP_FILES] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(help_heading = "Debugging")]

@@ -178,6 +178,7 @@ fn without_a_word_everything_has_its_default() {
             client: ClientLog::Quiet,
         },
         debug_socket: "/var/run/addon-operator/debug.socket".into(),
+        secrets: ShownSecrets::AskedFor,
         debug_http: None,
         remarks: Vec::new(),
     };
@@ -511,5 +512,18 @@ fn hooks_inherit_the_whole_environment() {
     assert_eq!(
         environment.inherited(),
         [("A".into(), "1".into()), ("EMPTY".into(), "".into())]
+    );
+}
+
+#[test]
+fn secrets_are_shown_to_everybody_only_where_somebody_said_so() {
+    let shown = |flags: Flags<'_>, variables: Variables<'_>| check(flags, variables).unwrap().secrets;
+    let said = [("ADDON_OPERATOR_SHOW_SECRETS", "true")];
+    assert_eq!(shown(&[], &[]), ShownSecrets::AskedFor);
+    assert_eq!(shown(&[], &said), ShownSecrets::Always);
+    assert_eq!(shown(&["--show-secrets=false"], &said), ShownSecrets::AskedFor);
+    assert_eq!(
+        check_hooks(&["--show-secrets"], &[]).unwrap().secrets,
+        ShownSecrets::Always
     );
 }

@@ -1,6 +1,7 @@
 //! One record: its fields from the spans and the event, and its form as a line.
 //! Knows no output and no clock.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -11,6 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Level, Metadata};
 
 use crate::report::Chain;
+use crate::secrets::Secrets;
 use crate::settings::{LogFormat, Timestamps};
 
 use super::{LOGGER, MEMBERS};
@@ -47,6 +49,14 @@ impl Fields {
             Ok(members) => members.into_iter().for_each(|(name, value)| self.insert(&name, value)),
             Err(_) => self.insert(MEMBERS, text.into()),
         }
+    }
+
+    /// Takes secrets out of all that is said; names stay.
+    pub(super) fn mask(&mut self, secrets: &Secrets) {
+        if let Cow::Owned(masked) = secrets.masked(&self.message) {
+            self.message = masked;
+        }
+        self.values.values_mut().for_each(|value| secrets.mask(value));
     }
 
     /// The whole line with its end.

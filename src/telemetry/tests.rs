@@ -29,10 +29,16 @@ const JSON: LogSettings = LogSettings {
     client: ClientLog::Quiet,
 };
 
+fn secrets() -> Secrets {
+    let secrets = Secrets::default();
+    secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
+    secrets
+}
+
 fn lines_of(settings: LogSettings, scene: impl FnOnce(&LevelHandle)) -> Vec<String> {
     let sink = Sink::default();
     let writer = sink.clone();
-    let (subscriber, handle) = subscriber(settings, move || writer.clone());
+    let (subscriber, handle) = subscriber(settings, secrets(), move || writer.clone());
     tracing::subscriber::with_default(subscriber, || scene(&handle));
     sink.0.lock().unwrap().clone()
 }
@@ -54,6 +60,19 @@ fn without_time(line: &str) -> &str {
     let (rest, time) = line.split_once(r#","time":""#).unwrap();
     assert!(time.trim_end_matches("\"}\n").parse::<Timestamp>().is_ok(), "{time}");
     rest
+}
+
+#[test]
+fn no_record_holds_a_secret() {
+    let lines = lines_of(JSON, |_| {
+        let span = info_span!("outer", asked = "opensesame");
+        let _inside = span.enter();
+        let members = r#"{"hook_said": {"deep": ["say opensesame"]}}"#;
+        warn!({ MEMBERS } = members, error = %"opensesame!", "he said opensesame");
+    });
+    assert_eq!(lines.len(), 1);
+    assert!(!lines[0].contains("sesame"), "{lines:?}");
+    assert_eq!(lines[0].matches("<masked>").count(), 4, "{lines:?}");
 }
 
 #[test]

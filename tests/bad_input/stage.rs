@@ -129,6 +129,11 @@ impl Stage {
         self.extra.remove(name);
     }
 
+    /// What such a variable was set to.
+    pub(crate) fn variable(&self, name: &str) -> String {
+        self.extra[name].to_str().unwrap().to_owned()
+    }
+
     pub(crate) fn namespace(&self) -> &Namespace<'static> {
         &self.namespace
     }
@@ -283,13 +288,22 @@ impl Operator<'_> {
     }
 
     fn try_get(&self, path: &str) -> io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.stage.port))?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-        code.zip(body).ok_or_else(|| io::Error::other(answer))
+        get_from(&format!("127.0.0.1:{}", self.stage.port), path)
+    }
+
+    /// What a path at another address answers.
+    pub(crate) fn get_from(&self, address: &str, path: &str) -> (u16, String) {
+        get_from(address, path).unwrap()
+    }
+
+    /// Waits for an Event with that reason, and returns all of the namespace.
+    pub(crate) fn wait_for_event(&self, reason: &str) -> String {
+        let look = || {
+            let events = self.stage.kubectl("get events -o yaml");
+            let found = events.contains(&format!("reason: {reason}"));
+            if found { Ok(Some(events)) } else { Err(events) }
+        };
+        wait_until(PATIENCE, reason, look).unwrap()
     }
 
     /// Waits until a path answers with that status and all these words.
@@ -327,6 +341,16 @@ impl Operator<'_> {
         assert_eq!(code, Some(0), "{}", self.said());
         assert!(!self.said().contains("panicked"), "{}", self.said());
     }
+}
+
+fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    code.zip(body).ok_or_else(|| io::Error::other(answer))
 }
 
 /// All of them stand in one text.

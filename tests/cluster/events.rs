@@ -9,6 +9,7 @@ use addon_operator::cluster::events::Saying;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::meters::Meters;
 use addon_operator::notices::announcements::{Announcement, Weight};
+use addon_operator::secrets::Secrets;
 use fs_err as fs;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -108,6 +109,7 @@ fn word(subject: &str) -> Announcement {
 fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Meters>) {
     let meters = Arc::new(Meters::new("own_"));
     let writer = Writer {
+        secrets: Secrets::default(),
         cluster,
         config_map: "addon-operator".to_owned(),
         pod: None,

@@ -25,13 +25,12 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str =
-    "name time failure number digest yaml pattern values object metric queue hook module release artifact review";
-const LAYERS_TO_0: &str = "core report settings telemetry";
-const LAYERS_TO_1: &str = "core report settings telemetry process certificates mailbox meters";
+const ALL_OF_CORE: &str = "name time failure number digest yaml pattern secret values object metric queue hook module release artifact review";
+const LAYERS_TO_0: &str = "core report secrets settings telemetry";
+const LAYERS_TO_1: &str = "core report secrets settings telemetry process certificates mailbox meters";
 const LAYERS_TO_2: &str =
-    "core report settings telemetry process certificates mailbox meters disk helm cluster registry";
-const LAYERS_TO_4: &str = "core report settings telemetry process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
+    "core report secrets settings telemetry process certificates mailbox meters disk helm cluster registry";
+const LAYERS_TO_4: &str = "core report secrets settings telemetry process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -44,7 +43,8 @@ pub(crate) const CORE: Table = Table {
         row("digest", "number"),
         row("yaml", "number"),
         row("pattern", ""),
-        row("values", "name digest failure number yaml pattern"),
+        row("secret", "yaml"),
+        row("values", "name digest failure number yaml pattern secret"),
         row("object", "name digest failure number yaml pattern"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
@@ -62,13 +62,14 @@ pub(crate) const SHELL: Table = Table {
     folder: "src/",
     rows: &[
         row("report", "core"),
+        row("secrets", "core"),
         row("settings", "core"),
-        row("telemetry", "core report settings"),
+        row("telemetry", "core report secrets settings"),
         row("process", LAYERS_TO_0),
         row("certificates", LAYERS_TO_0),
         row("mailbox", LAYERS_TO_0),
         row("meters", LAYERS_TO_0),
-        row("notices", "core meters"),
+        row("notices", "core secrets meters"),
         row("disk", LAYERS_TO_1),
         row("helm", LAYERS_TO_1),
         row("cluster", LAYERS_TO_1),

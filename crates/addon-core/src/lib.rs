@@ -17,6 +17,8 @@ pub mod yaml;
 
 pub mod pattern;
 
+pub mod secret;
+
 pub mod failure;
 
 pub mod object;

@@ -29,6 +29,7 @@ mod removal;
 mod reviews;
 mod run;
 mod schedule;
+mod secrets;
 mod startup;
 mod task;
 mod wave;
@@ -148,6 +149,7 @@ impl Operator {
             Event::ShutdownRequested => self.stop(),
         }
         self.advance();
+        self.tell_secrets();
     }
 
     /// The next thing to do; `None` when there is nothing more to do before the next event.

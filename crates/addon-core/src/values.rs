@@ -10,10 +10,11 @@ pub mod merge;
 pub mod patch;
 mod proposal;
 pub mod schema;
+mod secrecy;
 pub mod section;
 mod vetting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,8 @@ struct Layers {
     patches: Arc<Operations>,
     schemas: Arc<Schemas>,
     effective: Arc<Value>,
+    /// What of all layers must not be shown.
+    secrets: Arc<BTreeSet<String>>,
     version: Version,
 }
 
@@ -113,6 +116,7 @@ impl Default for Layers {
             patches: Arc::default(),
             schemas: Arc::default(),
             effective: empty,
+            secrets: Arc::default(),
             version: Version::default(),
         }
     }
@@ -179,6 +183,8 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
     owners: BTreeMap<Owner, Layers>,
+    /// Since somebody took them.
+    has_new_secrets: bool,
 }
 
 impl Store {
@@ -270,6 +276,7 @@ impl Store {
         let changed = layers.effective != before.effective;
         if layers != before {
             layers.bump();
+            self.has_new_secrets |= layers.find_secrets();
             self.owners.insert(owner.clone(), layers);
         }
         Ok(changed)
@@ -344,6 +351,7 @@ impl Store {
             layers.patches = patches.unwrap_or_else(|| Arc::clone(&layers.patches));
             layers.effective = effective;
             layers.bump();
+            self.has_new_secrets |= layers.find_secrets();
         }
         Ok(Change {
             values_changed,

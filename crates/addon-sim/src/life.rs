@@ -8,7 +8,7 @@ use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Drift, Event};
 use addon_core::operator::policy::{Edits, Mode, Policy};
-use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, Waiting};
+use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -213,6 +213,7 @@ impl Life {
     fn patches(&self, module: Option<&str>) -> Value {
         self.document(&Query::Patches {
             module: module.map(module_name),
+            secrets: Secrets::Shown,
         })
     }
 
@@ -220,6 +221,7 @@ impl Life {
         self.document(&Query::Values {
             module: module.map(module_name),
             with_global: false,
+            secrets: Secrets::Shown,
         })
     }
 

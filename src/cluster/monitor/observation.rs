@@ -21,6 +21,15 @@ pub struct Labels {
     pub kind: String,
 }
 
+impl Labels {
+    /// By any of the names that a binding may give to them.
+    pub(super) fn are_of_secrets(&self) -> bool {
+        ["secret", "secrets"]
+            .iter()
+            .any(|name| self.kind.eq_ignore_ascii_case(name))
+    }
+}
+
 /// One thing that can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation<'a> {

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use addon_core::operator::query::ModuleReport;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::render::Renderer;
+use super::reply::{Reply, document, text};
 use super::route::Format;
-use super::{Debug, Unanswered, document, text};
+use super::{Debug, Unanswered};
 use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::serve;
@@ -50,18 +50,18 @@ struct Release {
 }
 
 impl Debug {
-    pub(super) async fn module_list(&self, format: Format) -> Result<Response, Unanswered> {
+    pub(super) async fn module_list(&self, format: Format) -> Result<Reply, Unanswered> {
         let mut names = self.enabled().await?;
         names.sort_unstable();
         Ok(document(format, &json!({ "enabledModules": names })))
     }
 
     /// All modules; with their releases if somebody wants to know and the API server answers in time.
-    pub(super) async fn module_status(&self, format: Format, with_releases: bool) -> Result<Response, Unanswered> {
+    pub(super) async fn module_status(&self, format: Format, with_releases: bool) -> Result<Reply, Unanswered> {
         Ok(document(format, &self.shown(with_releases).await?))
     }
 
-    pub(super) async fn module_status_of(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+    pub(super) async fn module_status_of(&self, name: &str, format: Format) -> Result<Reply, Unanswered> {
         let all = self.shown(true).await?;
         let found = all.iter().find(|shown| shown.report.name == name);
         Ok(match found {
@@ -89,7 +89,7 @@ impl Debug {
     }
 
     /// The objects that are watched of each release between two runs of its module.
-    pub(super) async fn resource_monitors(&self, format: Format) -> Result<Response, Unanswered> {
+    pub(super) async fn resource_monitors(&self, format: Format) -> Result<Reply, Unanswered> {
         let names = self.enabled().await?.into_iter();
         let mut watched = self.lookout.get().map(Lookout::objects).unwrap_or_default();
         let mut shown = |name: &str| match watched.remove(name) {
@@ -101,12 +101,12 @@ impl Debug {
     }
 
     /// Which module comes after which, in the language of Graphviz.
-    pub(super) async fn graph(&self, format: Option<&str>) -> Result<Response, Unanswered> {
+    pub(super) async fn graph(&self, format: Option<&str>) -> Result<Reply, Unanswered> {
         if format.is_some_and(|format| format != "text") {
             return Ok(text(StatusCode::BAD_REQUEST, "the graph has one form: text\n"));
         }
         let graph = graph(&serve::modules(&self.doors).await?);
-        Ok(([(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")], graph).into_response())
+        Ok(Reply::Graph(graph))
     }
 
     async fn enabled(&self) -> Result<Vec<String>, Unanswered> {

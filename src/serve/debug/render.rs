@@ -7,12 +7,13 @@ use std::pin::Pin;
 use addon_core::failure::Failure;
 use addon_core::name::ModuleName;
 use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::secret::object::masked_manifest;
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
-use axum::response::Response;
 use tokio::sync::Mutex;
 
-use super::{Debug, Unanswered, Wishes, is_set, text};
+use super::reply::{Reply, text};
+use super::{Debug, Unanswered, Wanted, Wishes, is_set};
 
 /// A rendering under way.
 pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send>>;
@@ -56,7 +57,7 @@ impl fmt::Debug for Renderer {
 }
 
 impl Debug {
-    pub(super) async fn render(&self, name: &str, wishes: &Wishes) -> Result<Response, Unanswered> {
+    pub(super) async fn render(&self, name: &str, wishes: &Wishes, secrets: Wanted) -> Result<Reply, Unanswered> {
         let look = match (is_set(wishes.diff.as_ref()), is_set(wishes.debug.as_ref())) {
             (true, _) => Look::Difference,
             (false, true) => Look::Debug,
@@ -78,6 +79,10 @@ impl Debug {
             ));
         };
         Ok(match charts.renderer.look(module, values, look).await {
+            // Of a difference the data of Secrets is no part.
+            Ok(rendered) if secrets == Wanted::Masked && look != Look::Difference => {
+                text(StatusCode::OK, masked_manifest(&rendered))
+            }
             Ok(rendered) => text(StatusCode::OK, rendered),
             Err(failure) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{failure}\n")),
         })

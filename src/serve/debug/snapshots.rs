@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use addon_core::name::{BindingName, HookName, ModuleName, MonitorId, Owner};
 use addon_core::object::snapshot::Operations;
 use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::secret::{self, MASK, object};
 use axum::http::StatusCode;
-use axum::response::Response;
 use serde_json::{Map, Value, json};
 
+use super::reply::{Reply, document, text};
 use super::route::Format;
-use super::{Debug, Unanswered, document, text};
+use super::{Debug, Unanswered, Wanted};
 
 /// Hooks by name, each with its bindings that are watched.
 pub(super) type Hooks = BTreeMap<HookName, Vec<(BindingName, MonitorId)>>;
@@ -30,41 +31,51 @@ impl Debug {
     }
 
     /// The snapshots of one hook.
-    pub(super) async fn hook_snapshots(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+    pub(super) async fn hook_snapshots(
+        &self,
+        name: &str,
+        format: Format,
+        secrets: Wanted,
+    ) -> Result<Reply, Unanswered> {
         let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
         let hook = hooks.into_iter().find(|(hook, _)| hook.as_str() == name);
         Ok(match hook {
-            Some((_, bindings)) => document(format, &self.snapshots(bindings)),
+            Some((_, bindings)) => document(format, &self.snapshots(bindings, secrets)),
             None => text(StatusCode::BAD_REQUEST, format!("hook '{name}' is not exist\n")),
         })
     }
 
     /// Those of a module's hooks.
-    pub(super) async fn module_snapshots(&self, name: &str, format: Format) -> Result<Response, Unanswered> {
+    pub(super) async fn module_snapshots(
+        &self,
+        name: &str,
+        format: Format,
+        secrets: Wanted,
+    ) -> Result<Reply, Unanswered> {
         let hooks = match ModuleName::parse(name) {
             Ok(module) => self.hooks(Owner::Module(module)).await?,
             Err(_) => None,
         };
         Ok(match hooks {
-            Some(hooks) => document(format, &self.snapshots_by_hook(hooks)),
+            Some(hooks) => document(format, &self.snapshots_by_hook(hooks, secrets)),
             None => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
         })
     }
 
     /// A hook without a binding has none, which is shown as null.
-    pub(super) fn snapshots_by_hook(&self, hooks: Hooks) -> Value {
+    pub(super) fn snapshots_by_hook(&self, hooks: Hooks, secrets: Wanted) -> Value {
         let shown = hooks.into_iter().map(|(hook, bindings)| {
             let snapshots = if bindings.is_empty() {
                 Value::Null
             } else {
-                self.snapshots(bindings)
+                self.snapshots(bindings, secrets)
             };
             (hook.to_string(), snapshots)
         });
         Value::Object(shown.collect())
     }
 
-    fn snapshots(&self, bindings: Vec<(BindingName, MonitorId)>) -> Value {
+    fn snapshots(&self, bindings: Vec<(BindingName, MonitorId)>, secrets: Wanted) -> Value {
         let mut shown = Map::new();
         for (binding, id) in bindings {
             let monitor = self.monitors.get().and_then(|monitors| monitors.describe(id));
@@ -72,17 +83,41 @@ impl Debug {
             if let Some(monitor) = monitor
                 && !shown.contains_key(binding.as_str())
             {
+                let mut objects = json!(monitor.reading.objects);
+                if secrets == Wanted::Masked {
+                    hide(&mut objects, monitor.of_secrets);
+                }
                 let entry = json!({
                     "operations": {
                         "sinceLastExecution": operations(monitor.since_run),
                         "sinceStart": operations(monitor.since_start),
                     },
-                    "snapshot": monitor.reading.objects,
+                    "snapshot": objects,
                 });
                 shown.insert(binding.to_string(), entry);
             }
         }
         Value::Object(shown)
+    }
+}
+
+/// Masks objects and what filters made of them. Of a Secret a filter may have made anything, so nothing of it is shown.
+fn hide(views: &mut Value, of_secrets: bool) {
+    for view in views.as_array_mut().into_iter().flatten() {
+        if let Some(object) = view.get_mut("object") {
+            *object = if of_secrets {
+                object::masked_secret(object)
+            } else {
+                object::masked(object)
+            };
+        }
+        if let Some(filtered) = view.get_mut("filterResult") {
+            *filtered = if of_secrets {
+                MASK.into()
+            } else {
+                secret::masked(filtered)
+            };
+        }
     }
 }
 

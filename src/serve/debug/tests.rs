@@ -16,7 +16,7 @@ fn document(query: &Asked) -> Answer {
             stage::module("one", true),
             stage::module("off", false),
         ]),
-        Asked::Values { module, .. } | Asked::ConfigValues { module, .. } | Asked::Patches { module }
+        Asked::Values { module, .. } | Asked::ConfigValues { module, .. } | Asked::Patches { module, .. }
             if !is_one(module) =>
         {
             Answer::NoSuchModule
@@ -24,11 +24,17 @@ fn document(query: &Asked) -> Answer {
         Asked::Values {
             module: Some(_),
             with_global: true,
+            ..
         } => Answer::Document(json!({"global": {"zone": "a"}, "one": {"size": 1}})),
+        Asked::ConfigValues {
+            module: None, secrets, ..
+        } => Answer::Document(json!({"asked": format!("{secrets:?}"), "quoted": "say opensesame"})),
         Asked::Values { module: Some(_), .. } => Answer::Document(json!({"size": 1})),
         Asked::Values { module: None, .. } => Answer::Document(json!({"zone": "a"})),
-        Asked::ConfigValues { .. } | Asked::Patches { module: None } => Answer::Document(Value::Null),
-        Asked::Patches { module: Some(_) } => Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}])),
+        Asked::ConfigValues { .. } | Asked::Patches { module: None, .. } => Answer::Document(Value::Null),
+        Asked::Patches { module: Some(_), .. } => {
+            Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}]))
+        }
         Asked::Monitors(_) | Asked::ReleaseValues(_) => Answer::NoSuchModule,
         Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
         Asked::Status => Answer::Status(stage::status()),
@@ -36,6 +42,12 @@ fn document(query: &Asked) -> Answer {
 }
 
 async fn ask(request: &str) -> (u16, String, String) {
+    ask_of(Disclosure::OnRequest, request).await
+}
+
+async fn ask_of(disclosure: Disclosure, request: &str) -> (u16, String, String) {
+    let secrets = Secrets::default();
+    secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
     let (doors, _tasks) = stage::answering(document);
     let parameters = Arc::new(Parameters::new(LogLevel::Info, |_| {}));
     stage::ask(
@@ -45,6 +57,8 @@ async fn ask(request: &str) -> (u16, String, String) {
             monitors: Arc::default(),
             lookout: Arc::default(),
             charts: Arc::default(),
+            secrets,
+            disclosure,
         }),
         request,
     )
@@ -113,7 +127,6 @@ async fn every_path_has_its_form() {
         ("/global/list.json", 200, json, "{\"globalHooks\":[\"hooks/g.sh\"]}\n"),
         ("/global/values.json", 200, json, "{\"zone\":\"a\"}\n"),
         ("/global/patches.json", 200, json, "null\n"),
-        ("/global/config.yaml", 200, yaml, "null\n"),
         (
             "/config/list.json",
             200,
@@ -145,6 +158,25 @@ async fn all_that_is_known_of_the_modules_is_one_document() {
                "waits_for": "", "error": null, "failures": 0, "depends_on": [], "failing": [], "needs": null,
                "in_maintenance": false, "after": [], "config_problems": [], "version": null, "release": null})
     );
+}
+
+#[tokio::test]
+async fn secrets_are_shown_to_those_who_may_ask_for_them() {
+    let masked = "{\"asked\":\"Masked\",\"quoted\":\"say <masked>\"}\n";
+    let shown = "{\"asked\":\"Shown\",\"quoted\":\"say opensesame\"}\n";
+    let refused = "secrets are shown to those who ask at the debug socket, not here\n";
+    let rows = [
+        (Disclosure::Never, "", (200, masked)),
+        (Disclosure::Never, "?showSecrets=true", (403, refused)),
+        (Disclosure::OnRequest, "", (200, masked)),
+        (Disclosure::OnRequest, "?showSecrets=no", (200, masked)),
+        (Disclosure::OnRequest, "?showSecrets=true", (200, shown)),
+        (Disclosure::Always, "", (200, shown)),
+    ];
+    for (disclosure, wish, expected) in rows {
+        let (status, _, body) = ask_of(disclosure, &format!("GET /global/config.json{wish}")).await;
+        assert_eq!((status, body.as_str()), expected, "{disclosure:?} {wish}");
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use super::*;
 fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
     let (_, trouble) = watch::channel(trouble.map(str::to_owned));
     Probe {
+        secrets: Secrets::default(),
         doors,
         meters: Arc::new(Meters::new("own_")),
         trouble,

@@ -1,5 +1,6 @@
 //! The store as the text that Prometheus reads, in one order whatever the order of the operations was.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::name::MetricName;
@@ -7,11 +8,17 @@ use super::{Family, Labels, Reading, Store};
 
 /// All metrics with all series. As in the original a metric's help is its name.
 pub fn text(store: &Store) -> String {
+    text_showing(store, |value| Cow::Borrowed(value))
+}
+
+/// The same, with the values of labels as somebody wants to show them.
+pub fn text_showing(store: &Store, shown: impl Fn(&str) -> Cow<'_, str>) -> String {
     let mut text = String::new();
     for (name, family) in store.families() {
         let _ = writeln!(text, "# HELP {name} {name}\n# TYPE {name} {}", family.kind());
         let mut lines = Lines {
             text: &mut text,
+            shown: &shown,
             name,
             family,
         };
@@ -22,13 +29,14 @@ pub fn text(store: &Store) -> String {
     text
 }
 
-struct Lines<'a> {
+struct Lines<'a, F> {
     text: &'a mut String,
+    shown: &'a F,
     name: &'a MetricName,
     family: &'a Family,
 }
 
-impl Lines<'_> {
+impl<F: Fn(&str) -> Cow<'_, str>> Lines<'_, F> {
     fn series(&mut self, labels: &Labels, reading: &Reading) {
         match reading {
             Reading::Number(value) => self.line("", labels, None, &number(*value)),
@@ -47,12 +55,17 @@ impl Lines<'_> {
     }
 
     fn line(&mut self, suffix: &str, labels: &Labels, bucket: Option<&str>, value: &str) {
-        let Self { text, name, family } = self;
+        let Self {
+            text,
+            shown,
+            name,
+            family,
+        } = self;
         let _ = write!(text, "{name}{suffix}");
         let mut before = '{';
         for label in family.labels() {
             let value = labels.get(label).map_or("", String::as_str);
-            let _ = write!(text, "{before}{label}=\"{}\"", Escaped(value));
+            let _ = write!(text, "{before}{label}=\"{}\"", Escaped(&shown(value)));
             before = ',';
         }
         if let Some(bound) = bucket {

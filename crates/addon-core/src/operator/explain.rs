@@ -11,7 +11,7 @@ use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
-use super::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
+use super::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
 use super::task::{Lane, RunReason, Task};
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
@@ -24,26 +24,30 @@ impl Operator {
             Query::Status => Answer::Status(self.status()),
             Query::Queues => Answer::Queues(self.queue_reports()),
             Query::Modules => Answer::Modules(self.module_reports()),
-            Query::Values { module, with_global } => self.document(module.as_ref(), *with_global, |operator, owner| {
-                Value::clone(&operator.values.effective(owner))
+            Query::Values {
+                module,
+                with_global,
+                secrets,
+            } => self.document(module.as_ref(), *with_global, |operator, owner| {
+                operator.section_shown(owner, &operator.values.effective(owner), *secrets)
             }),
-            Query::ConfigValues { module, with_global } => {
-                self.document(module.as_ref(), *with_global, |operator, owner| {
-                    operator
-                        .values
-                        .config_section(owner)
-                        .map_or(Value::Null, |section| Value::clone(&section))
-                })
-            }
+            Query::ConfigValues {
+                module,
+                with_global,
+                secrets,
+            } => self.document(module.as_ref(), *with_global, |operator, owner| {
+                let section = operator.values.config_section(owner);
+                section.map_or(Value::Null, |section| operator.section_shown(owner, &section, *secrets))
+            }),
             Query::ReleaseValues(module) => self
                 .release_values(module)
                 .map_or(Answer::NoSuchModule, Answer::ReleaseValues),
-            Query::Patches { module } => self.document(module.as_ref(), false, |operator, owner| {
+            Query::Patches { module, secrets } => self.document(module.as_ref(), false, |operator, owner| {
                 let patches = operator.values.patches(owner);
-                if patches.is_empty() {
-                    Value::Null
-                } else {
-                    json!(patches)
+                match secrets {
+                    _ if patches.is_empty() => Value::Null,
+                    Secrets::Shown => json!(patches),
+                    Secrets::Masked => operator.values.masked_patches(owner),
                 }
             }),
             Query::Monitors(owner) => self.monitor_report(owner),
@@ -55,6 +59,13 @@ impl Operator {
                     .map(|id| id.name.as_str());
                 Answer::Document(names.collect())
             }
+        }
+    }
+
+    fn section_shown(&self, owner: &Owner, section: &Value, secrets: Secrets) -> Value {
+        match secrets {
+            Secrets::Shown => section.clone(),
+            Secrets::Masked => self.values.masked(owner, section),
         }
     }
 

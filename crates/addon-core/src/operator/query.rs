@@ -9,6 +9,15 @@ use serde_json::Value;
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use crate::values::HookDocument;
 
+/// Whether an answer holds what the schemas or the names of values call a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// Something else stands in its place.
+    Masked,
+    /// Somebody asked for it.
+    Shown,
+}
+
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
@@ -24,6 +33,8 @@ pub enum Query {
         module: Option<ModuleName>,
         /// With the global section beside the module's, both under their keys.
         with_global: bool,
+        /// As they are or not.
+        secrets: Secrets,
     },
     /// What the ConfigMap alone says, in the same forms.
     ConfigValues {
@@ -31,6 +42,8 @@ pub enum Query {
         module: Option<ModuleName>,
         /// With the global section beside the module's, both under their keys.
         with_global: bool,
+        /// As they are or not.
+        secrets: Secrets,
     },
     /// What the module's release would be given now.
     ReleaseValues(ModuleName),
@@ -38,6 +51,8 @@ pub enum Query {
     Patches {
         /// `None` for the global ones.
         module: Option<ModuleName>,
+        /// As they are or not.
+        secrets: Secrets,
     },
     /// The names of the global hooks, which are all of them where hooks are alone.
     GlobalHooks,

@@ -27,6 +27,7 @@ use super::event::{
     Asked, ConfigRead, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, SyncAction, Synced,
 };
 use super::policy::Mode;
+use super::query::Secrets;
 use super::*;
 use crate::failure::Class;
 use crate::hook::config::{HookKind, WatchEvent};

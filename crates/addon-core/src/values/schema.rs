@@ -11,6 +11,7 @@ mod formats;
 mod node;
 mod read;
 mod rules;
+mod secrecy;
 mod transform;
 mod words;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::secret::known::Known;
 use crate::yaml::YamlError;
 
 pub use document::{Files, references};
@@ -222,14 +224,22 @@ impl Schemas {
         let broken = rules::broken(node, section, before);
         if !broken.is_empty() {
             // The original makes one mistake of them all.
-            return Err(Invalid(vec![broken.join("\n")]));
+            return Err(self.told(section, &[broken.join("\n")]));
         }
         let errors = check::check(node, section, Path::Root(key)).into_errors();
         if errors.is_empty() {
             Ok(())
         } else {
-            Err(Invalid(errors))
+            Err(self.told(section, &errors))
         }
+    }
+
+    /// Mistakes, without the secrets that some of them quote.
+    fn told(&self, section: &Value, errors: &[String]) -> Invalid {
+        let secrets = self.secrets(section);
+        let known: Known = secrets.iter().map(String::as_str).collect();
+        let told = errors.iter().map(|error| known.masked(error).into_owned());
+        Invalid(told.collect())
     }
 }
 

@@ -1,15 +1,19 @@
 //! What is told of the operator's doings: to people through the log, and to those who count.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
 use crate::operator::event::{Drift, SyncAction, Usage};
+use crate::secret::known::Known;
 
 /// Something worth telling a person, and the source of our own metrics.
 #[derive(Debug, Clone)]
 pub enum Notice {
+    /// These are the texts of values that must not be shown from now on.
+    SecretsChanged(Arc<Known>),
     /// All hooks of the owner are configured; `bindings` counts them by hook.
     HooksConfigured {
         /// Whose.

@@ -98,6 +98,7 @@ fn a_broken_section_leaves_its_module_on_the_last_good_one() {
     let query = Query::Values {
         module: Some(name("one")),
         with_global: false,
+        secrets: Secrets::Shown,
     };
     assert_eq!(world.operator.answer(&query), Answer::Document(json!({"size": 1})));
     assert!(
@@ -266,6 +267,7 @@ fn what_a_hook_asks_for_after_its_module_was_switched_off_is_not_found_by_the_ne
     let query = Query::Values {
         module: Some(name("one")),
         with_global: false,
+        secrets: Secrets::Shown,
     };
     assert_eq!(world.operator.answer(&query), Answer::Document(json!({})));
 }

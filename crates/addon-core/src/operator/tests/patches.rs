@@ -27,7 +27,12 @@ fn document(world: &World, query: &Query) -> Value {
 
 fn config_values(world: &World, module: &str) -> Value {
     let (module, with_global) = (Some(name(module)), false);
-    document(world, &Query::ConfigValues { module, with_global })
+    let query = Query::ConfigValues {
+        module,
+        with_global,
+        secrets: Secrets::Shown,
+    };
+    document(world, &query)
 }
 
 #[test]

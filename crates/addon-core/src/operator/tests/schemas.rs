@@ -7,6 +7,7 @@ fn values(world: &World, module: &str) -> Value {
     let query = Query::Values {
         module: Some(name(module)),
         with_global: false,
+        secrets: Secrets::Shown,
     };
     match world.operator.answer(&query) {
         Answer::Document(values) => values,

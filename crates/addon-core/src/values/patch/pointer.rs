@@ -36,6 +36,11 @@ impl Pointer {
         &self.text
     }
 
+    /// The keys that lead to the place.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// How many keys lead to the place.
     pub(super) fn depth(&self) -> usize {
         self.keys.len()

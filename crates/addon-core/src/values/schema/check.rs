@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::node::{Dependency, Node};
 use super::words;
+use crate::secret;
 
 /// Where in the document, without building texts that nobody reads.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,17 @@ pub(super) enum Path<'a> {
     Root(&'a str),
     Key(&'a Self, &'a str),
     Item(&'a Self, usize),
+}
+
+impl Path<'_> {
+    /// Whether a name on the way tells that there is a secret. That of the root is the module's.
+    fn names_secret(&self) -> bool {
+        match self {
+            Self::Root(_) => false,
+            Self::Key(parent, key) => secret::name::is_secret(key) || parent.names_secret(),
+            Self::Item(parent, _) => parent.names_secret(),
+        }
+    }
 }
 
 impl fmt::Display for Path<'_> {

@@ -42,6 +42,8 @@ pub(super) struct Node {
     pub(super) one_of: Vec<Self>,
     pub(super) not: Option<Box<Self>>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
+    /// Whether what is here must not be shown, if the schema says so.
+    pub(super) secret: Option<bool>,
     /// `x-extend` names a schema.
     pub(super) extends: bool,
     /// `x-required-for-helm`, if the key is there.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::document::{Files, Target, target};
 use super::node::{Dependency, Items, Node, NumberLimits, Others, Pattern};
 use super::rules::Rule;
-use super::{Problem, SchemaError};
+use super::{Problem, SchemaError, secrecy};
 use crate::number;
 
 /// How many nodes a schema may have, each counted as often as it is referred to.
@@ -185,6 +185,7 @@ impl Reader<'_> {
             min_properties: keys.count("minProperties")?,
             max_properties: keys.count("maxProperties")?,
             required: keys.strings("required")?.unwrap_or_default(),
+            secret: secrecy::said_by(map),
             extends: keys.extends(),
             required_for_helm: keys.required_for_helm(),
             rules: match reach {

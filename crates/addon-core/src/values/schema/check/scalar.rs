@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::node::Node;
 use super::super::{formats, words};
 use super::{Findings, Path};
+use crate::secret;
 use crate::values::kind_of;
 
 /// From here on a float cannot tell a whole number from its neighbour.
@@ -62,7 +63,10 @@ pub(super) fn text(node: &Node, text: &str, path: Path<'_>, found: &mut Findings
         found.add(error);
     }
     if formats::holds(&node.format, text) == Some(false) {
-        let text = words::quoted(text);
+        let is_secret = node
+            .secret
+            .unwrap_or_else(|| path.names_secret() || secret::is_private_key(text));
+        let text = words::quoted(if is_secret { secret::MASK } else { text });
         found.add(format!("{path} in body must be of type {}: {text}", node.format));
     }
 }

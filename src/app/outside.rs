@@ -1,0 +1,180 @@
+//! Commands for an operator that runs elsewhere: the same command is run in its pod, and what it says is passed on.
+//!
+//! So nobody who may not run programs in that pod sees anything, and the operator opens no door for it. Must never run
+//! another command than the one that was typed.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::start::{self, StartError};
+use crate::cluster::Cluster;
+use crate::cluster::kubeconfig::ConnectError;
+use crate::cluster::pods::{PodError, Stream};
+use crate::meters::Meters;
+use crate::settings::{
+    ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs,
+};
+
+/// What a terminal takes for the order to show its first screen again: a command that is watched leaves it.
+const FIRST_SCREEN: &str = "\u{1b}[?1049l";
+const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
+
+/// Where the operator is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outside {
+    pub namespace: Option<String>,
+    /// Its pod; nothing if it can be found.
+    pub pod: Option<String>,
+    pub kube_config: Option<String>,
+    pub kube_context: Option<String>,
+}
+
+/// Why the command was not run there.
+#[derive(Debug, Error)]
+pub enum OutsideError {
+    #[error(transparent)]
+    Settings(#[from] ConfigurationError),
+    #[error("nobody says in which namespace the operator works")]
+    NoNamespace,
+    #[error("cannot address the cluster")]
+    Connect(#[from] ConnectError),
+    #[error("cannot start")]
+    Start(#[source] StartError),
+    #[error("cannot wait for Ctrl-C")]
+    Signal(#[source] io::Error),
+    #[error(transparent)]
+    Pod(#[from] PodError),
+}
+
+impl OutsideError {
+    /// The reason, if it is that nobody could be told.
+    pub fn unheard(&self) -> Option<&io::Error> {
+        match self {
+            Self::Pod(PodError::Tell(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoNamespace => vec![NAMESPACE_HINT.to_owned()],
+            Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster".to_owned()],
+            Self::Pod(PodError::Request(failure)) => failure.hints.clone(),
+            Self::Pod(PodError::None { .. }) => {
+                vec!["--namespace says where to look, and --pod which pod it is, whatever its labels are".to_owned()]
+            }
+            Self::Pod(PodError::Several { .. }) => vec!["--pod says which one".to_owned()],
+            Self::Pod(PodError::Broken { .. } | PodError::NotRun { .. } | PodError::Tell(_))
+            | Self::Settings(_)
+            | Self::Start(_)
+            | Self::Signal(_) => Vec::new(),
+        }
+    }
+}
+
+/// Runs the command in the pod of the program. Returns its exit code.
+pub fn run(
+    outside: &Outside,
+    program: Program,
+    command: Vec<String>,
+    environment: &Environment,
+) -> Result<u8, OutsideError> {
+    let runtime = start::runtime().map_err(OutsideError::Start)?;
+    let code = runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(OutsideError::Signal)?;
+        let mut relay = Relay::default();
+        let ended = tokio::select! {
+            code = relayed(outside, program, command, environment, &mut relay) => code,
+            // What runs there ends when it finds nobody to talk to.
+            _ = interrupt.recv() => Ok(0),
+        };
+        relay.leave();
+        ended
+    });
+    runtime.shutdown_background();
+    code
+}
+
+async fn relayed(
+    outside: &Outside,
+    program: Program,
+    command: Vec<String>,
+    environment: &Environment,
+    relay: &mut Relay,
+) -> Result<u8, OutsideError> {
+    let cluster = connect(outside, program, environment).await?;
+    let place = cluster.find_program(program.name(), outside.pod.as_deref()).await?;
+    let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
+    Ok(cluster.run_in(&place, command, &mut tell).await?)
+}
+
+async fn connect(outside: &Outside, program: Program, environment: &Environment) -> Result<Cluster, OutsideError> {
+    let settings = settings(outside, program, environment)?;
+    let address = start::address(&settings, environment);
+    let namespace = match &settings.namespace {
+        Some(namespace) => Some(namespace.clone()),
+        None => crate::cluster::kubeconfig::namespace(&address)?,
+    };
+    let namespace = namespace.ok_or(OutsideError::NoNamespace)?;
+    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
+    Ok(Cluster::connect(&address, &namespace, None::<PathBuf>.as_deref(), meters).await?)
+}
+
+fn settings(outside: &Outside, program: Program, environment: &Environment) -> Result<Settings, ConfigurationError> {
+    let Outside {
+        namespace,
+        pod: _,
+        kube_config,
+        kube_context,
+    } = outside.clone();
+    match program {
+        Program::AddonOperator => {
+            let mut args = StartArgs {
+                namespace,
+                ..StartArgs::default()
+            };
+            (args.shared.kube_config, args.shared.kube_context) = (kube_config, kube_context);
+            Settings::check(&args, environment, &Machine::this())
+        }
+        Program::ShellOperator => {
+            let mut args = HooksArgs {
+                namespace,
+                ..HooksArgs::default()
+            };
+            (args.shared.kube_config, args.shared.kube_context) = (kube_config, kube_context);
+            Settings::check_hooks(&args, environment, &Machine::this())
+        }
+    }
+}
+
+/// What was said there, said here.
+#[derive(Debug, Default)]
+struct Relay {
+    /// The terminal shows its other screen.
+    elsewhere: bool,
+}
+
+impl Relay {
+    fn tell(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        match stream {
+            Stream::Stdout => {
+                self.elsewhere |= bytes.starts_with(OTHER_SCREEN);
+                let mut out = io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            Stream::Stderr => io::stderr().write_all(bytes),
+        }
+    }
+
+    /// The terminal is as it was.
+    fn leave(&self) {
+        if self.elsewhere {
+            // Without a terminal there is nothing to be put right.
+            drop(writeln!(io::stdout(), "{FIRST_SCREEN}"));
+        }
+    }
+}

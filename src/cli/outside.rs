@@ -1,0 +1,63 @@
+//! Asks an operator that runs elsewhere: what was typed is run in its pod, without what says where that is.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{Caller, CommandError, end};
+use crate::app::outside::{self, Outside, OutsideError};
+
+/// They lead here, and mean nothing there. Each has a value.
+const WAYS: [&str; 4] = ["--namespace", "--pod", "--kube-config", "--kube-context"];
+
+/// Ends as the command in the pod ends.
+pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    match outside::run(place, caller.program, command(words), caller.environment) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if is_unheard(&error) => ExitCode::SUCCESS,
+        Err(error) => end(Err(CommandError::Outside(error))),
+    }
+}
+
+/// Nobody reads on, which is no failure.
+fn is_unheard(error: &OutsideError) -> bool {
+    let told = error.unheard();
+    told.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The program by its name alone, for it has its own place there, and all that was typed but for the ways to it.
+fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut words = words.into_iter();
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program).file_name();
+    let program = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut command = vec![program];
+    while let Some(word) = words.next() {
+        if word == "--" {
+            command.push(word);
+            break;
+        }
+        let is_way = |way: &str| word.strip_prefix(way).is_some_and(|rest| rest.starts_with('='));
+        if WAYS.contains(&word.as_str()) {
+            // Its value is the next word.
+            words.next();
+        } else if !WAYS.iter().any(|way| is_way(way)) {
+            command.push(word);
+        }
+    }
+    command.extend(words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_the_pod_is_not_taken_along() {
+        let typed = "/usr/bin/addon-operator module --namespace ns list --pod=a -o wide --kube-context c -- --pod";
+        let command = command(typed.split(' ').map(str::to_owned));
+        assert_eq!(command.join(" "), "addon-operator module list -o wide -- --pod");
+    }
+}

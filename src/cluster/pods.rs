@@ -1,0 +1,254 @@
+//! Pods of the operator's namespace: which of them is the operator, and a program run in one of them.
+//!
+//! Must never choose between several: whoever wants one of them says which.
+
+use addon_core::failure::Failure;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::Api;
+use kube::ResourceExt as _;
+use kube::api::{AttachParams, AttachedProcess, ListParams};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::Cluster;
+use super::error::RequestError;
+
+/// Whoever holds it leads.
+const LEASE: &str = "addon-operator-leader-election";
+/// Either of these labels has the program's name on our pods.
+const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
+/// Names the container that is meant if nobody names one.
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+/// How much of its output is taken at once.
+const CHUNK: usize = 16 << 10;
+
+/// Why nothing was run in a pod.
+#[derive(Debug, Error)]
+pub enum PodError {
+    #[error("{0}")]
+    Request(Failure),
+    #[error("no pod in namespace '{namespace}' is labelled as {program} and runs")]
+    None { program: String, namespace: String },
+    #[error("several pods in namespace '{namespace}' are labelled as {program}: {}", names.join(", "))]
+    Several {
+        program: String,
+        namespace: String,
+        names: Vec<String>,
+    },
+    #[error("what the program in pod '{pod}' says did not come through")]
+    Broken {
+        pod: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the program in pod '{pod}' was not run: {message}")]
+    NotRun { pod: String, message: String },
+    #[error("cannot pass on what the program in the pod says")]
+    Tell(#[source] std::io::Error),
+}
+
+impl From<RequestError> for PodError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+/// A container of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub pod: String,
+    /// Nothing if the pod says by itself which is meant, or has only one.
+    pub container: Option<String>,
+}
+
+/// One of the two ways in which a program says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Cluster {
+    /// Where the program runs: in the pod of that name, or in the one that leads, or in the only one there is.
+    pub async fn find_program(&self, program: &str, pod: Option<&str>) -> Result<Place, PodError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        if let Some(name) = pod {
+            let pod = self.ask(self.attempt("get", "pods", name), pods.get(name)).await?;
+            return Ok(place(&pod, program));
+        }
+        let params = ListParams::default();
+        let all = self.ask(self.attempt("list", "pods", ""), pods.list(&params)).await?;
+        let ours: Vec<&Pod> = all.items.iter().filter(|pod| is_of(pod, program)).collect();
+        match ours[..] {
+            [] => Err(PodError::None {
+                program: program.to_owned(),
+                namespace: self.namespace.clone(),
+            }),
+            [one] => Ok(place(one, program)),
+            _ => {
+                let leader = self.leader().await?;
+                let leader = ours.iter().find(|pod| leader.as_deref() == Some(&*pod.name_any()));
+                leader.map(|pod| place(pod, program)).ok_or_else(|| PodError::Several {
+                    program: program.to_owned(),
+                    namespace: self.namespace.clone(),
+                    names: ours.iter().map(|pod| pod.name_any()).collect(),
+                })
+            }
+        }
+    }
+
+    /// The pod that leads, if there is a Lease.
+    async fn leader(&self) -> Result<Option<String>, PodError> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
+        let lease = self
+            .ask(self.attempt("get", "leases", LEASE), leases.get_opt(LEASE))
+            .await?;
+        let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+        Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))
+    }
+
+    /// Runs a program there and passes on what it says; its exit code.
+    pub async fn run_in(
+        &self,
+        place: &Place,
+        command: Vec<String>,
+        tell: &mut impl FnMut(Stream, &[u8]) -> std::io::Result<()>,
+    ) -> Result<u8, PodError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut params = AttachParams::default()
+            .max_stdout_buf_size(CHUNK)
+            .max_stderr_buf_size(CHUNK);
+        params.container.clone_from(&place.container);
+        let attempt = self.attempt("create", "pods/exec", &place.pod);
+        let mut process = self.ask(attempt, pods.exec(&place.pod, command, &params)).await?;
+        let status = process.take_status();
+        relay(&mut process, tell).await.map_err(PodError::Tell)?;
+        let status = match status {
+            Some(status) => status.await,
+            None => None,
+        };
+        let broken = |source: Box<dyn std::error::Error + Send + Sync>| PodError::Broken {
+            pod: place.pod.clone(),
+            source,
+        };
+        process.join().await.map_err(|error| broken(error.into()))?;
+        let status = status.ok_or_else(|| broken("the connection ended before the program did".into()))?;
+        exit_code(&status).ok_or_else(|| PodError::NotRun {
+            pod: place.pod.clone(),
+            message: status.message.unwrap_or_default(),
+        })
+    }
+}
+
+/// `POD.ADDRESS.NAMESPACE.pod`, or the name alone.
+fn pod_of<'a>(identity: &'a str, namespace: &str) -> &'a str {
+    let with_address = identity.strip_suffix(&format!(".{namespace}.pod"));
+    with_address
+        .and_then(|rest| rest.rsplit_once('.'))
+        .map_or(identity, |(pod, _)| pod)
+}
+
+/// A pod of the program that runs and is to go on.
+fn is_of(pod: &Pod, program: &str) -> bool {
+    let runs = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+    let is_labelled = LABELS
+        .iter()
+        .any(|label| pod.labels().get(*label).is_some_and(|name| name == program));
+    runs && is_labelled && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn place(pod: &Pod, program: &str) -> Place {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let is_named = containers.map(|container| &container.name).any(|name| name == program);
+    let says_itself = pod.annotations().contains_key(DEFAULT_CONTAINER);
+    Place {
+        pod: pod.name_any(),
+        container: (is_named && !says_itself).then(|| program.to_owned()),
+    }
+}
+
+async fn relay(
+    process: &mut AttachedProcess,
+    tell: &mut impl FnMut(Stream, &[u8]) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let (mut stdout, mut stderr) = (process.stdout(), process.stderr());
+    let (mut out, mut err) = (vec![0; CHUNK], vec![0; CHUNK]);
+    while stdout.is_some() || stderr.is_some() {
+        tokio::select! {
+            read = next(&mut stdout, &mut out) => tell(Stream::Stdout, &out[..read?])?,
+            read = next(&mut stderr, &mut err) => tell(Stream::Stderr, &err[..read?])?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads on; at the end the stream is gone. Of one that is gone nothing ever comes.
+async fn next(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let Some(open) = stream else {
+        return std::future::pending().await;
+    };
+    let read = open.read(buffer).await?;
+    if read == 0 {
+        *stream = None;
+    }
+    Ok(read)
+}
+
+/// How the program ended, as the kubelet tells it; nothing if it did not even start.
+fn exit_code(status: &Status) -> Option<u8> {
+    if status.status.as_deref() == Some("Success") {
+        return Some(0);
+    }
+    let causes = status
+        .details
+        .iter()
+        .flat_map(|details| details.causes.iter().flatten());
+    let code = causes
+        .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .find_map(|cause| cause.message.as_deref());
+    // A program that a signal ended has 128 and more.
+    code.and_then(|code| code.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_leader_is_named_with_its_address_or_without() {
+        assert_eq!(pod_of("op-1.10-0-0-1.ns.pod", "ns"), "op-1");
+        assert_eq!(pod_of("op.x.10-0-0-1.ns.pod", "ns"), "op.x");
+        assert_eq!(pod_of("op-1", "ns"), "op-1");
+    }
+
+    #[test]
+    fn a_program_that_ended_is_told_apart_from_one_that_never_ran() {
+        let code = |status: Value| exit_code(&serde_json::from_value(status).unwrap());
+        assert_eq!(code(json!({"status": "Success"})), Some(0));
+        let causes = json!([{"reason": "ExitCode", "message": "3"}]);
+        assert_eq!(
+            code(json!({"status": "Failure", "details": {"causes": causes}})),
+            Some(3)
+        );
+        assert_eq!(code(json!({"status": "Failure", "message": "no such container"})), None);
+    }
+
+    #[test]
+    fn pods_are_known_by_their_labels_while_they_run() {
+        let pod = |labels: Value, phase: &str| -> Pod {
+            let pod = json!({"metadata": {"name": "a", "labels": labels}, "status": {"phase": phase}});
+            serde_json::from_value(pod).unwrap()
+        };
+        assert!(is_of(
+            &pod(json!({"app": "addon-operator"}), "Running"),
+            "addon-operator"
+        ));
+        let named = json!({"app.kubernetes.io/name": "addon-operator"});
+        assert!(is_of(&pod(named.clone(), "Running"), "addon-operator"));
+        assert!(!is_of(&pod(named, "Pending"), "addon-operator"));
+        assert!(!is_of(&pod(json!({"app": "other"}), "Running"), "addon-operator"));
+    }
+}

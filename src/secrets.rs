@@ -1,0 +1,77 @@
+//! The secrets of the moment, shared by all that shows anything: the log, the debug socket, pages of metrics, Events.
+//!
+//! Must never be held while somebody waits, nor be printed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use addon_core::secret::known::Known;
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// What is not shown, as the operator told last. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Secrets(Arc<watch::Sender<Told>>);
+
+/// Of what was told before the rest is still on its way: in the error of a job that began with it, for example.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    now: Arc<Known>,
+    before: Arc<Known>,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Told::default())))
+    }
+}
+
+impl Secrets {
+    /// From now on these are not shown.
+    pub fn learn(&self, known: Arc<Known>) {
+        self.0.send_modify(|told| {
+            told.before = std::mem::replace(&mut told.now, known);
+        });
+    }
+
+    fn told(&self) -> Told {
+        self.0.borrow().clone()
+    }
+
+    /// The text without them.
+    pub fn masked<'text>(&self, text: &'text str) -> Cow<'text, str> {
+        let Told { now, before } = self.told();
+        match now.masked(text) {
+            Cow::Borrowed(text) => before.masked(text),
+            Cow::Owned(text) => Cow::Owned(before.masked(&text).into_owned()),
+        }
+    }
+
+    /// Masks every text of a document.
+    pub fn mask(&self, document: &mut Value) {
+        let Told { now, before } = self.told();
+        now.mask(document);
+        before.mask(document);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(secret: &str) -> Arc<Known> {
+        Arc::new([secret].into_iter().collect())
+    }
+
+    #[test]
+    fn what_was_told_before_is_not_shown_either() {
+        let secrets = Secrets::default();
+        assert_eq!(secrets.masked("first second"), "first second");
+        secrets.learn(known("first1"));
+        secrets.clone().learn(known("second2"));
+        assert_eq!(secrets.masked("first1 second2"), "<masked> <masked>");
+        let mut document = Value::from("first1 third");
+        secrets.mask(&mut document);
+        assert_eq!(document, "<masked> third");
+    }
+}

@@ -1,0 +1,67 @@
+//! An answer before it is written: what it says, in which form, and with which of its secrets.
+
+use addon_core::yaml;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::route::Format;
+use crate::secrets::Secrets;
+use crate::serve;
+
+/// What is said to a question.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// A document, which has the same form for text as for JSON.
+    Document(Format, Value),
+    /// Plain text.
+    Text(StatusCode, String),
+    /// A graph in the language of Graphviz.
+    Graph(String),
+}
+
+/// A document of anything that can be written as one.
+pub(super) fn document(format: Format, value: &impl Serialize) -> Reply {
+    let value = serde_json::to_value(value).expect("answers are plain data with text keys");
+    Reply::Document(format, value)
+}
+
+pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Reply {
+    Reply::Text(status, body.into())
+}
+
+/// Something that has a text form of its own.
+pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Reply {
+    match format {
+        Format::Text => text(StatusCode::OK, as_text()),
+        Format::Json | Format::Yaml => document(format, value),
+    }
+}
+
+impl Reply {
+    /// The same without the secrets that are known, wherever somebody quotes one.
+    pub(super) fn masked(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Document(format, mut value) => {
+                secrets.mask(&mut value);
+                Self::Document(format, value)
+            }
+            Self::Text(status, text) => Self::Text(status, secrets.masked(&text).into_owned()),
+            // Names of modules and numbers.
+            Self::Graph(text) => Self::Graph(text),
+        }
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let of_type = |kind: &'static str, body: String| ([(header::CONTENT_TYPE, kind)], body).into_response();
+        match self {
+            Self::Document(Format::Json | Format::Text, value) => of_type("application/json", format!("{value}\n")),
+            Self::Document(Format::Yaml, value) => of_type("application/yaml", yaml::to_string(&value)),
+            Self::Text(status, body) => serve::text(status, body),
+            Self::Graph(graph) => of_type("text/vnd.graphviz; charset=utf-8", graph),
+        }
+    }
+}
