@@ -37,7 +37,7 @@ class Cluster:
         self.token, self.used = config["users"][0]["user"]["token"], 0.0
 
     def ask(self, method, path, body=None):
-        """The status of the answer; whether it came with a warning is kept."""
+        """The status of the answer; whether it came with a warning is kept, and what it says."""
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
         if method == "PATCH":
             headers["Content-Type"] = "application/merge-patch+json"
@@ -47,9 +47,13 @@ class Cluster:
         self.used = time.monotonic()
         self.connection.request(method, path, body and json.dumps(body), headers)
         answer = self.connection.getresponse()
-        answer.read()
+        self.said = answer.read()
         self.warned = answer.headers["Warning"] is not None
         return answer.status
+
+    def read(self, path):
+        self.ask("GET", path)
+        return json.loads(self.said)
 
     def demand(self, method, path, body=None):
         status = self.ask(method, path, body)
