@@ -155,7 +155,7 @@ impl Operator {
         };
         let has_release = unit.enabled && unit.found.has_chart && unit.found.broken.is_none();
         let is_ours_to_keep = self.config.maintenance(name) == Maintenance::Managed;
-        if !has_release || !is_ours_to_keep || unit.turn.is_to_come() || self.converge.restarts() {
+        if !has_release || !is_ours_to_keep || unit.turn.is_to_come() || self.converge.assesses_by_itself() {
             return false;
         }
         let lane = Lane::Module(name.clone());

@@ -248,16 +248,20 @@ impl Operator {
 
     /// What a hook said about modules' flags counts from now on.
     fn take_flags(&mut self, flags: &[FlagOp]) {
-        let mut changed = false;
+        let mut changed = Vec::new();
         for flag in flags {
             if let Some(unit) = self.modules.get_mut(&flag.module)
                 && unit.dynamic != flag.opinion
             {
                 unit.dynamic = flag.opinion;
-                changed = true;
+                changed.push(&flag.module);
             }
         }
-        if changed {
+        for module in &changed {
+            // Its section may have waited for a removal that does not come any more.
+            self.apply_what_nothing_holds(module);
+        }
+        if !changed.is_empty() {
             self.reassess(Reason::DynamicUpdate, std::collections::BTreeSet::new());
         }
     }

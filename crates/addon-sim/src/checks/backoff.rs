@@ -51,18 +51,25 @@ impl Backoffs {
             Notice::HookFailed {
                 hook,
                 labels,
-                retry_in: Some(retry_in),
+                retry_in,
                 attempts,
                 ..
             } => {
-                let lane = hook_lane(hook, labels);
-                self.attempts(&lane, *attempts)?;
                 let owner = owner_name(&hook.owner);
                 // Its config patch counts although the hook does not, and its module may run with it at once.
                 if step.before.values.get(&owner) != step.after.values.get(&owner) {
                     self.asleep.remove(&format!("main of {owner}"));
                 }
+                let Some(retry_in) = retry_in else { return Ok(()) };
+                let lane = hook_lane(hook, labels);
+                self.attempts(&lane, *attempts)?;
                 self.sleep(step, lane, *retry_in, Some(hook.clone()))
+            }
+            // Its hooks have no place in any queue, and stand at the end when they come back.
+            Notice::ModuleDeleted { module } => {
+                let gone = |hook: &HookId| hook.owner.module() == Some(module);
+                self.asleep.retain(|_, asleep| !asleep.hook.as_ref().is_some_and(gone));
+                Ok(())
             }
             Notice::MonitorsFailed { hook, retry_in, .. } => {
                 let lane = format!("main of {}", owner_name(&hook.owner));

@@ -103,11 +103,14 @@ fn quarrel_is_told(step: &Step<'_>, module: &str, failure: &Failure) -> Result<(
     if !failure.report.contains("which belongs to module") {
         return Ok(());
     }
-    let error = step.after.modules.get(module).and_then(|module| module.error.clone());
+    let report = step.after.modules.get(module);
+    let error = report.and_then(|module| module.error.clone());
+    // A removal that comes to its end within the step forgets it.
+    let gone = report.is_none_or(|module| module.state == "Disabled");
     let tells =
         |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleFailed { failure: told, .. }) if told == failure);
     let told = step.effects.iter().any(tells);
-    ensure(told && error.as_ref() == Some(&failure.report), "K1", || {
+    ensure(told && (gone || error.as_ref() == Some(&failure.report)), "K1", || {
         format!("{failure}, but of {module} is known {error:?}")
     })
 }

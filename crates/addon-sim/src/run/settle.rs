@@ -33,7 +33,8 @@ impl Run<'_> {
         self.come_to_rest()?;
         self.check_rest()?;
         let after = self.revisions(&enabled);
-        if is_foreseeable(&self.world.setup) && before != after {
+        // Where something is held up for ever, so are the schedules of hooks.
+        if self.seen.status.ready && is_foreseeable(&self.world.setup) && before != after {
             let text = format!("a restart without any change made new revisions: {before:?}, then {after:?}");
             return Err(Violation::new("P6", text));
         }

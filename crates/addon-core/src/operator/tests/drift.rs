@@ -181,6 +181,22 @@ fn what_people_have_in_their_hands_is_not_restored_before_they_give_it_back() {
 }
 
 #[test]
+fn a_converge_that_has_not_come_to_its_modules_restores_them_itself() {
+    let mut world = restoring(vec![module(10, "one")])
+        .hook("", "g.sh", "beforeAll: 1")
+        .start();
+    world.open.insert("g.sh beforeAll".to_owned());
+    world.edit(&[("global", Some("x: 1"))]);
+    world.take_log();
+    world.vanish("one");
+    assert_eq!(world.wait(), None);
+    world.close("g.sh beforeAll");
+    assert_eq!(world.take_log(), ["g.sh beforeAll", "one sync"]);
+    world.sight("one", None);
+    assert!(world.wait().is_none() && world.drifts().is_empty());
+}
+
+#[test]
 fn a_module_that_is_switched_off_loses_its_release_for_good() {
     let mut world = restoring(vec![module(10, "one"), module(20, "two")]).start();
     world.open.insert("one delete".to_owned());

@@ -158,3 +158,23 @@ fn a_run_from_before_a_converge_does_not_pass_for_the_run_that_the_converge_want
     world.close("one delete");
     assert_eq!(world.take_log(), ["two sync", "one delete", "two sync"]);
 }
+
+#[test]
+fn a_section_that_waits_for_a_removal_counts_once_a_hook_wants_the_module_after_all() {
+    let switch = |on: bool| json!([{"op": "add", "path": "/oneEnabled", "value": on}]);
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("", "g.sh", "beforeAll: 1")
+        .patching("g.sh beforeAll", &switch(false), &json!([]));
+    world.inventory.modules[0].has_enabled_script = true;
+    world.data = [("one", "size: 1"), ("oneEnabled", "true")]
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into();
+    let mut world = world.start().patching("g.sh beforeAll", &switch(true), &json!([]));
+    for open in ["g.sh beforeAll", "one enabled?"] {
+        world.open.insert(open.to_owned());
+    }
+    world.edit(&[("one", None), ("oneEnabled", None)]);
+    assert_eq!(values(&world, "one"), json!({"size": 1}));
+    world.close("g.sh beforeAll");
+    assert_eq!(values(&world, "one"), json!({}));
+}
