@@ -104,10 +104,8 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
                 .await
                 .map(|_| Done::WebhooksPublished)
         }
-        Job::JudgeEdit(edit) => {
-            let judged = async { Ok(aside(move || edit.judge()).await) };
-            unless(&cancel, judged).await.map(Done::EditJudged)
-        }
+        // Once begun it cannot be stopped, and ends by itself.
+        Job::JudgeEdit(edit) => Ok(Done::EditJudged(aside(move || edit.judge()).await)),
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)

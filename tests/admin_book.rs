@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +34,8 @@ fn root() -> &'static Path {
 struct Stage {
     namespace: Namespace<'static>,
     folder: TempDir,
+    /// Where the API server reaches the operator.
+    webhooks: SocketAddr,
 }
 
 impl Stage {
@@ -55,7 +57,12 @@ impl Stage {
         let config_map = examples.join("config-map.yaml");
         let apply = [OsString::from("apply"), "--filename".into(), config_map.into()];
         namespace.kubectl(apply).unwrap();
-        Self { namespace, folder }
+        let webhooks = namespace.service_to_us("addon-operator-validating-svc").unwrap();
+        Self {
+            namespace,
+            folder,
+            webhooks,
+        }
     }
 
     fn environment(&self) -> BTreeMap<&'static str, OsString> {
@@ -77,6 +84,14 @@ impl Stage {
             ("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1".into()),
             ("ADDON_OPERATOR_LISTEN_PORT", port.to_string().into()),
             ("DEBUG_UNIX_SOCKET", own("debug.socket").into()),
+            (
+                "VALIDATING_WEBHOOK_LISTEN_ADDRESS",
+                self.webhooks.ip().to_string().into(),
+            ),
+            (
+                "VALIDATING_WEBHOOK_LISTEN_PORT",
+                self.webhooks.port().to_string().into(),
+            ),
         ])
     }
 
@@ -141,6 +156,19 @@ impl Stage {
         };
         wait_until(PATIENCE, "the modules", look).unwrap();
     }
+
+    /// Until the API server asks about edits.
+    fn wait_for_webhooks(&self) {
+        let patch = r#"{"data": {"databaseEnabled": "on"}}"#;
+        let look = || {
+            let edit =
+                format!("kubectl patch configmap addon-operator --dry-run=server --type merge --patch '{patch}'");
+            let said = self.printed(&edit);
+            let is_refused = said.contains("denied the request");
+            if is_refused { Ok(Some(())) } else { Err(said) }
+        };
+        wait_until(PATIENCE, "the webhooks", look).unwrap();
+    }
 }
 
 #[test]
@@ -148,6 +176,7 @@ fn the_page_shows_what_the_commands_print() {
     let stage = Stage::build();
     let _operator = stage.start();
     stage.wait_for_modules();
+    stage.wait_for_webhooks();
     page::check(root(), PAGE, |command| stage.printed(command));
 }
 

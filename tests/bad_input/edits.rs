@@ -86,7 +86,7 @@ fn a_bad_edit_is_refused_with_the_field_that_is_wrong() {
         &[
             REFUSED,
             "key 'victim' of module 'victim': ",
-            "victim.size in body must be of type string: \"integer\"",
+            "victim.size in body must be of type string: \"number\"",
             "key 'global': ",
             "global.zone in body must be of type string: \"array\"",
         ],

@@ -172,7 +172,7 @@ impl Checks {
         self.order.event(step);
         self.monitored.over(step);
         self.reviews.over(step, &starts)?;
-        self.edits.over(step)?;
+        self.edits.over(step, &starts)?;
         needs::check(step)?;
         self.jobs.check(step, &starts)
     }

@@ -71,7 +71,7 @@ enum Due {
     Change(MonitorId),
     Ends(JobId),
     Asks { which: u64, within: u64 },
-    Wants { key: String, text: String, within: u64 },
+    Wants(Action),
     Touched,
     Sight(String),
     Acts(Action),
@@ -233,17 +233,7 @@ impl<'a> Run<'a> {
                     self.plan(nth * 2, Due::Asks { which, within });
                 }
             }
-            Action::Want { key, text, within } if self.world.setup.edits => {
-                let (key, text) = (key.clone(), text.clone());
-                self.plan(
-                    0,
-                    Due::Wants {
-                        key,
-                        text,
-                        within: *within,
-                    },
-                );
-            }
+            Action::Want { .. } if self.world.setup.edits => self.plan(0, Due::Wants(action.clone())),
             Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),

@@ -18,8 +18,6 @@ struct Open {
     sound: bool,
     /// Nobody waits for an answer after that, in microseconds of the world.
     until: u64,
-    /// It is being judged.
-    running: bool,
     /// Nobody could judge it.
     failed: bool,
 }
@@ -36,7 +34,6 @@ impl Edits {
                 let open = Open {
                     sound,
                     until: step.clock + within,
-                    running: false,
                     failed: false,
                 };
                 self.0.insert(number, open);
@@ -45,7 +42,6 @@ impl Edits {
             Event::JobFinished(_, result) => {
                 let number = step.ended.and_then(Wanted::of_job).map(|wanted| wanted.number);
                 if let Some(open) = number.and_then(|number| self.0.get_mut(&number)) {
-                    open.running = false;
                     open.failed = result.is_err();
                 }
                 false
@@ -59,11 +55,8 @@ impl Edits {
         match effect {
             Effect::StartJob(_, job @ Job::JudgeEdit(_)) => {
                 let number = Wanted::of_job(job).map(|wanted| wanted.number);
-                let Some(open) = number.and_then(|number| self.0.get_mut(&number)) else {
-                    return Err(Violation::new("E1", "an edit is judged for which nobody waits"));
-                };
-                open.running = true;
-                Ok(true)
+                let awaited = number.is_some_and(|number| self.0.contains_key(&number));
+                ensure(awaited, "E1", || "an edit is judged for which nobody waits".to_owned()).map(|()| true)
             }
             Effect::Reply(ReviewId(number), reply) => {
                 let Some(open) = self.0.remove(number) else {
@@ -80,14 +73,17 @@ impl Edits {
     }
 
     /// A step is over: nobody has waited too long, and nobody waits for his turn while nothing is judged.
-    pub(super) fn over(&self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn over(&self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
         let late = self.0.iter().find(|(_, open)| open.until < step.clock);
         ensure(late.is_none() || step.life.stopping.is_some(), "E1", || {
             format!("nobody has answered an edit in time: {late:?}")
         })?;
-        let running = self.0.values().filter(|open| open.running).count();
+        let running = step.life.running.values().map(|running| &running.job);
+        let running = running.chain(starts.iter().copied());
+        let running = running.filter(|job| matches!(job, Job::JudgeEdit(_))).count();
         ensure(running <= 1, "E3", || format!("{running} edits are judged at once"))?;
-        ensure(running == 1 || self.0.is_empty(), "E3", || {
+        let stopping = step.life.stopping.is_some();
+        ensure(running == 1 || self.0.is_empty() || stopping, "E3", || {
             format!("no edit is judged, and these wait: {:?}", self.0)
         })
     }

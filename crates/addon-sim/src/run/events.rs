@@ -7,7 +7,7 @@ use addon_core::operator::effect::{Job, JobId};
 use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Saved};
 
 use super::{Due, Run};
-use crate::action::Misreading;
+use crate::action::{Action, Misreading};
 use crate::checks::{Violation, check_edits_kept};
 use crate::setup::{Deed, HookSpec};
 use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
@@ -42,7 +42,7 @@ impl Run<'_> {
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
             Due::Sight(release) => self.look_at_release(release),
-            Due::Wants { key, text, within } => self.want(&key, &text, within),
+            Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Stop => {
@@ -153,13 +153,16 @@ impl Run<'_> {
     }
 
     /// Somebody wants to edit the `ConfigMap` as it is now.
-    fn want(&mut self, key: &str, text: &str, within: u64) -> Result<(), Violation> {
+    fn want(&mut self, action: &Action) -> Result<(), Violation> {
+        let Action::Want { key, text, within } = action else {
+            return Ok(());
+        };
         self.asked += 1;
         let before = self.world.config.data.as_ref();
         let asked = Asked {
             path: EDITS.to_owned(),
             request: wanted_edit(self.asked, before, (key, text)),
-            within: Duration::from_secs(within),
+            within: Duration::from_secs(*within),
         };
         self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)
     }

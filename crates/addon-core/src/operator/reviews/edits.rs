@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::operator::edit::Edit;
-use crate::operator::effect::{Effect, Job, JobId};
+use crate::operator::effect::Job;
 use crate::operator::event::{Done, ReviewId};
 use crate::operator::jobs::Purpose;
 use crate::operator::query::Waiting;
@@ -18,40 +18,36 @@ use crate::time::Tick;
 
 /// Edits that have not been answered, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Edits(BTreeMap<ReviewId, Open>);
+pub(super) struct Edits {
+    open: BTreeMap<ReviewId, Open>,
+    /// The one that is being judged, also if nobody waits for that any more.
+    judging: Option<ReviewId>,
+}
 
 #[derive(Debug)]
 struct Open {
     request: AdmissionRequest,
     /// Later than this nobody waits for an answer.
     until: Tick,
-    job: Option<JobId>,
 }
 
 impl Operator {
     pub(super) fn edit_wanted(&mut self, id: ReviewId, request: AdmissionRequest, until: Tick) {
-        let open = Open {
-            request,
-            until,
-            job: None,
-        };
-        self.reviews.edits.0.insert(id, open);
+        self.reviews.edits.open.insert(id, Open { request, until });
     }
 
     /// Judges the next one, and leaves those that have no time left to the failure policy.
     pub(super) fn advance_edits(&mut self) {
         let now = self.now.tick;
-        let open = self.reviews.edits.0.iter();
+        let open = self.reviews.edits.open.iter();
         let late: Vec<ReviewId> = open.filter(|(_, open)| open.until <= now).map(|(id, _)| *id).collect();
         for id in late {
-            let job = self.reviews.edits.0.get(&id).and_then(|open| open.job);
-            self.effects.extend(job.map(Effect::CancelJob));
             self.leave_edit(id, NoAnswer::Unjudged);
         }
-        if self.reviews.edits.0.values().any(|open| open.job.is_some()) {
+        if self.reviews.edits.judging.is_some() {
             return;
         }
-        let Some((&id, open)) = self.reviews.edits.0.first_key_value() else {
+        let Some((&id, open)) = self.reviews.edits.open.first_key_value() else {
             return;
         };
         let Some(config_map) = self.reviews.routes.config_map() else {
@@ -64,15 +60,16 @@ impl Operator {
             modules: self.modules.keys().cloned().collect(),
             known: self.known_texts(),
         };
-        let job = self.start_job(Job::JudgeEdit(Box::new(edit)), Purpose::Review(id));
-        if let Some(open) = self.reviews.edits.0.get_mut(&id) {
-            open.job = Some(job);
-        }
+        self.reviews.edits.judging = Some(id);
+        self.start_job(Job::JudgeEdit(Box::new(edit)), Purpose::Review(id));
     }
 
     /// An edit is judged.
     pub(super) fn edit_judged(&mut self, id: ReviewId, result: Result<Done, Failure>) {
-        let Some(open) = self.reviews.edits.0.remove(&id) else {
+        if self.reviews.edits.judging == Some(id) {
+            self.reviews.edits.judging = None;
+        }
+        let Some(open) = self.reviews.edits.open.remove(&id) else {
             return;
         };
         let reply = match result {
@@ -83,22 +80,22 @@ impl Operator {
     }
 
     fn leave_edit(&mut self, id: ReviewId, why: NoAnswer) {
-        self.reviews.edits.0.remove(&id);
+        self.reviews.edits.open.remove(&id);
         self.reply(id, Reply::NoAnswer(why));
     }
 
     /// We go down: what is not being judged will not be.
     pub(super) fn close_edits(&mut self) {
-        let open = self.reviews.edits.0.iter();
-        let waiting: Vec<ReviewId> = open.filter(|(_, open)| open.job.is_none()).map(|(id, _)| *id).collect();
-        for id in waiting {
+        let edits = &self.reviews.edits;
+        let waiting = edits.open.keys().copied().filter(|id| edits.judging != Some(*id));
+        for id in waiting.collect::<Vec<_>>() {
             self.leave_edit(id, NoAnswer::Stopping);
         }
     }
 
     /// When an edit has no time left.
     pub(super) fn edits_timeout(&self) -> Option<(Tick, Waiting)> {
-        let until = self.reviews.edits.0.values().map(|open| open.until).min()?;
+        let until = self.reviews.edits.open.values().map(|open| open.until).min()?;
         Some((until, Waiting::Edit))
     }
 }
