@@ -224,18 +224,18 @@ impl Schemas {
         let broken = rules::broken(node, section, before);
         if !broken.is_empty() {
             // The original makes one mistake of them all.
-            return Err(self.told(section, vec![broken.join("\n")]));
+            return Err(self.told(section, &[broken.join("\n")]));
         }
         let errors = check::check(node, section, Path::Root(key)).into_errors();
         if errors.is_empty() {
             Ok(())
         } else {
-            Err(self.told(section, errors))
+            Err(self.told(section, &errors))
         }
     }
 
     /// Mistakes, without the secrets that some of them quote.
-    fn told(&self, section: &Value, errors: Vec<String>) -> Invalid {
+    fn told(&self, section: &Value, errors: &[String]) -> Invalid {
         let secrets = self.secrets(section);
         let known: Known = secrets.iter().map(String::as_str).collect();
         let told = errors.iter().map(|error| known.masked(error).into_owned());

@@ -44,7 +44,7 @@ impl<'schema> Place<'schema> {
     }
 
     fn at_item(&self, index: usize) -> Self {
-        let nodes = self.nodes.iter().flat_map(|node| below_index(node, index));
+        let nodes = self.nodes.iter().filter_map(|node| below_index(node, index));
         Self::new(nodes, None)
     }
 
