@@ -135,8 +135,8 @@ struct Target {
     /// Show secrets in values, snapshots and charts instead of <masked>
     #[arg(long, global = true)]
     show_secrets: bool,
-    /// Namespace of the operator, to ask it from outside of its pod: the command is run in there [default: the
-    /// kubeconfig's]
+    /// Namespace of the operator. With it, or one of the following, questions are answered in its pod, through the API
+    /// server [default: the kubeconfig's]
     #[arg(long, global = true, help_heading = "Cluster")]
     namespace: Option<String>,
     /// Pod of the operator, if its labels do not tell, or several have them

@@ -126,18 +126,8 @@ impl World<'_> {
             .unwrap();
     }
 
-    /// What a person gets who types this outside, with a kubeconfig.
-    fn typed(&self, kubeconfig: &Path, arguments: &str) -> Output {
-        let mut command = process::command(PROGRAM);
-        command.args(arguments.split(' ')).env_clear();
-        command
-            .env("KUBECONFIG", kubeconfig)
-            .env("DEBUG_UNIX_SOCKET", "/nowhere/debug.socket");
-        process::run(command, None).unwrap()
-    }
-
     fn asked(&self, arguments: &str) -> (bool, String, String) {
-        let Output { status, stdout, stderr } = self.typed(&self.namespace.kubeconfig(User::Operator), arguments);
+        let Output { status, stdout, stderr } = typed(&self.namespace.kubeconfig(User::Operator), arguments);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (status.success(), text(stdout), text(stderr))
     }
@@ -171,6 +161,16 @@ impl World<'_> {
         fs::write(&path, config.to_string()).unwrap();
         path
     }
+}
+
+/// What a person gets who types this outside, with a kubeconfig.
+fn typed(kubeconfig: &Path, arguments: &str) -> Output {
+    let mut command = process::command(PROGRAM);
+    command.args(arguments.split(' ')).env_clear();
+    command
+        .env("KUBECONFIG", kubeconfig)
+        .env("DEBUG_UNIX_SOCKET", "/nowhere/debug.socket");
+    process::run(command, None).unwrap()
 }
 
 fn flag(name: &str, path: &Path) -> String {
@@ -222,7 +222,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     assert_eq!(world.pods_used(), ["first", "second"]);
 
     // Whoever may not run programs in the pod sees nothing.
-    let Output { status, stdout, stderr } = world.typed(&world.stranger(), "hooks hook list --pod first");
+    let Output { status, stdout, stderr } = typed(&world.stranger(), "hooks hook list --pod first");
     let why = String::from_utf8(stderr).unwrap();
     assert!(
         !status.success() && stdout.is_empty() && why.contains("is forbidden"),

@@ -70,3 +70,21 @@ fn a_chart_that_does_not_render() {
     operator.stop();
     stage.assert_installed(&["good", "late", "victim"]);
 }
+
+#[test]
+fn a_chart_that_renders_an_object_twice() {
+    let stage = Stage::installed("twice");
+    stage.write(
+        "modules/020-victim/templates/b.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\ndata: {size: other}\n",
+    );
+    let operator = stage.start();
+    let told = operator.wait_for(&["ModuleRun failed", "\"module\":\"victim\""]);
+    let namespace = stage.namespace().name();
+    let report = format!("module 'victim' renders ConfigMap 'victim' of namespace '{namespace}' twice\"");
+    assert_says(&told, &[&report, "let only one of its templates render it"]);
+    operator.wait_for(&["some modules still fail", "\"modules\":\"victim\""]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+    assert_eq!(stage.sizes(), "good:small victim:small");
+}

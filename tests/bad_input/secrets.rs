@@ -1,10 +1,11 @@
 //! Hooks, charts and configurations that quote secrets: nobody who looks at the operator sees one, unless he asks.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use serde_json::json;
 
-use super::stage::{Operator, Stage, assert_says};
+use super::stage::{Operator, Stage, assert_says, get_from};
 
 /// What every secret of this test begins with, as it is and as a Secret holds it.
 const MARK: &str = "opensesame";
@@ -214,7 +215,7 @@ fn what_anybody_can_reach_shows_none_unless_the_operator_was_told_to() {
     let address = stage.variable("DEBUG_HTTP_SERVER_ADDR");
     let operator = stage.start();
     wait_for_all(&operator);
-    let get = |path: &str| operator.get_from(&address, path);
+    let get = |path: &str| get_from(&address, path).unwrap();
     let values = get("/module/victim/values.json");
     assert_eq!(values.0, 200, "{values:?}");
     assert_silent("the address", &values.1);
@@ -226,7 +227,7 @@ fn what_anybody_can_reach_shows_none_unless_the_operator_was_told_to() {
     wait_for_all(&operator);
     assert_says(&operator.ask("module values victim"), &["opensesame-schema"]);
     assert_says(
-        &operator.get_from(&address, "/module/victim/values.json").1,
+        &get_from(&address, "/module/victim/values.json").unwrap().1,
         &["opensesame-schema"],
     );
     // The log is read by others than those who may ask.

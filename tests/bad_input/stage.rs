@@ -291,11 +291,6 @@ impl Operator<'_> {
         get_from(&format!("127.0.0.1:{}", self.stage.port), path)
     }
 
-    /// What a path at another address answers.
-    pub(crate) fn get_from(&self, address: &str, path: &str) -> (u16, String) {
-        get_from(address, path).unwrap()
-    }
-
     /// Waits for an Event with that reason, and returns all of the namespace.
     pub(crate) fn wait_for_event(&self, reason: &str) -> String {
         let look = || {
@@ -343,7 +338,8 @@ impl Operator<'_> {
     }
 }
 
-fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
+/// What a path at any address answers.
+pub(crate) fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = String::new();
