@@ -8,11 +8,14 @@ pub mod check;
 mod config_events;
 pub mod findings;
 mod inventory;
+mod leading;
 pub mod lint;
+mod lives;
 mod parts;
 pub mod post_renderer;
 mod rendering;
 mod reviews;
+mod signals;
 mod start;
 pub mod switch;
 mod watching;
@@ -26,8 +29,6 @@ use axum::Router;
 use futures::StreamExt;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::{Duration, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::cluster::Cluster;
@@ -50,19 +51,19 @@ use crate::serve::debug::modules::Charts;
 use crate::serve::debug::{self, Debug};
 use crate::serve::parameters::Parameters;
 use crate::serve::probe::{self, Probe};
+use crate::serve::standing::Standing;
 use crate::serve::{Loop, pulse};
 use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
 use crate::telemetry::{self, LevelHandle};
 use config_events::ConfigEvents;
+use leading::Concerned;
 use parts::Parts;
 use start::StartError;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
-/// How long the whole stop may take; Kubernetes grants as much before it kills.
-const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Keeps modules as they should be until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
@@ -83,34 +84,9 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         Ok(levels) => levels,
         Err(error) => return start::refuse(&error),
     };
-    match start::runtime().and_then(|runtime| Ok((runtime, Spawner::new().map_err(StartError::Spawner)?))) {
-        Ok((runtime, spawner)) => {
-            let code = runtime.block_on(live(&settings, environment, levels, spawner));
-            // What still runs has had its time, or a second signal took it away.
-            runtime.shutdown_background();
-            ExitCode::from(code)
-        }
+    match lives::live(&settings, environment, &levels) {
+        Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(cannot_start(&error)),
-    }
-}
-
-/// From the first signal on there is a deadline; a second one ends everything at once.
-async fn live(settings: &Settings, environment: &Environment, levels: LevelHandle, spawner: Spawner) -> u8 {
-    let shutdown = CancellationToken::new();
-    let too_late = async {
-        shutdown.cancelled().await;
-        sleep(STOP_WITHIN).await;
-    };
-    tokio::select! {
-        code = operate(settings, environment, levels, spawner, &shutdown) => code,
-        signal = start::second_signal(&shutdown) => match signal {
-            Ok(number) => 128_u8.saturating_add(number),
-            Err(error) => cannot_start(&error),
-        },
-        () = too_late => {
-            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
-            FAILED
-        }
     }
 }
 
@@ -119,10 +95,9 @@ async fn operate(
     environment: &Environment,
     levels: LevelHandle,
     spawner: Spawner,
-    shutdown: &CancellationToken,
+    mut parts: Parts,
 ) -> u8 {
     start::announce(settings);
-    let mut parts = Parts::new(shutdown.clone());
     match build(settings, environment, levels, spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
@@ -169,8 +144,7 @@ async fn build(
         parts.spawn("the watch of the ConfigMap", watched);
     }
 
-    let kinds = Kinds::new(cluster.clone());
-    let replies = Replies::default();
+    let (kinds, replies) = (Kinds::new(cluster.clone()), Replies::default());
     let webhooks = reviews::start(&settings.webhooks, &cluster, &doors, &replies, parts)?;
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
     let notices = notices(settings, &cluster, &meters, parts);
@@ -194,6 +168,7 @@ async fn build(
     });
     let charts = rendering::charts(&tools, found.versions, parts.stopping());
     outside.charts.get_or_init(|| charts);
+    leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)
@@ -255,6 +230,7 @@ struct Outside {
     lookout: Arc<OnceLock<Lookout>>,
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
+    standing: watch::Sender<Standing>,
 }
 
 impl Outside {
@@ -267,6 +243,15 @@ impl Outside {
             lookout: Arc::default(),
             charts: Arc::default(),
             events: ConfigEvents::default(),
+            standing: watch::Sender::new(Standing::Seeks { trouble: None }),
+        }
+    }
+
+    fn concerned(&self) -> Concerned {
+        Concerned {
+            doors: self.doors.clone(),
+            meters: Arc::clone(&self.meters),
+            standing: self.standing.clone(),
         }
     }
 }
@@ -286,6 +271,7 @@ async fn listen(
         lookout,
         charts,
         events,
+        standing,
     } = outside;
     // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
     meters.add(&table::LIVE_TICKS, [], 0.0);
@@ -295,6 +281,8 @@ async fn listen(
         meters: Arc::clone(meters),
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
+        standing: standing.subscribe(),
+        port: settings.listen.port(),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),
@@ -315,6 +303,7 @@ async fn listen(
         monitors: Arc::clone(monitors),
         lookout: Arc::clone(lookout),
         charts: Arc::clone(charts),
+        standing: standing.subscribe(),
     });
     if let Some(address) = settings.debug_http {
         let listener = start::bind(address, "the debug routes").await?;

@@ -36,6 +36,10 @@ fn document(query: &Asked) -> Answer {
 }
 
 async fn ask(request: &str) -> (u16, String, String) {
+    ask_a(Standing::Leads, request).await
+}
+
+async fn ask_a(standing: Standing, request: &str) -> (u16, String, String) {
     let (doors, _tasks) = stage::answering(document);
     let parameters = Arc::new(Parameters::new(LogLevel::Info, |_| {}));
     stage::ask(
@@ -45,6 +49,7 @@ async fn ask(request: &str) -> (u16, String, String) {
             monitors: Arc::default(),
             lookout: Arc::default(),
             charts: Arc::default(),
+            standing: tokio::sync::watch::channel(standing).1,
         }),
         request,
     )
@@ -173,4 +178,22 @@ async fn parameters_are_set_by_a_form() {
     }
     let (status, _, body) = ask("GET /config/set").await;
     assert_eq!((status, body.as_str()), (405, ""));
+}
+
+#[tokio::test]
+async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
+    let standby = || {
+        Standing::Standby(standing::Leader {
+            name: "operator-0".to_owned(),
+            address: None,
+        })
+    };
+    for path in ["/queue/list.text", "/module/one/values.yaml", "/global/list.json"] {
+        let (code, _, body) = ask_a(standby(), &format!("GET {path}")).await;
+        let told = "this replica is a standby and does nothing: operator-0 leads\n";
+        assert_eq!((code, body.as_str()), (503, told), "{path}");
+    }
+    for path in ["/", "/discovery", "/config/list.text"] {
+        assert_eq!(ask_a(standby(), &format!("GET {path}")).await.0, 200, "{path}");
+    }
 }

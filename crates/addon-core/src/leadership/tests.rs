@@ -242,7 +242,7 @@ fn only_a_leader_has_something_to_release() {
 #[test]
 fn another_takes_over_within_the_lease_and_a_look() {
     let mut world = World::new(7, &[Skew::NONE; 2]).faultless();
-    world.run_for(Duration::from_secs(60));
+    world.run_for(Duration::from_mins(1));
     let first = world.leader().unwrap();
     world.kill(first);
     world.run_for(TIMING.lease + Duration::from_secs(1));
@@ -253,7 +253,7 @@ fn another_takes_over_within_the_lease_and_a_look() {
 fn clocks_that_differ_by_more_than_the_lease_allows_are_found_out() {
     let overlaps = (0..100).filter(|seed| {
         let mut world = World::new(*seed, &[Skew::NONE, Skew::faster_by(1.6)]);
-        world.run_for(Duration::from_secs(1200));
+        world.run_for(Duration::from_mins(20));
         world.overlap().is_some()
     });
     assert!(overlaps.count() > 0, "the world is too tame");
@@ -265,7 +265,7 @@ proptest! {
         let mut skews = vec![Skew::NONE; replicas];
         skews[0] = Skew::faster_by(skew);
         let mut world = World::new(seed, &skews);
-        world.run_for(Duration::from_secs(1200));
+        world.run_for(Duration::from_mins(20));
         prop_assert_eq!(world.overlap(), None);
     }
 
@@ -273,16 +273,16 @@ proptest! {
     fn nobody_leads_before_what_another_has_started_has_ended(seed: u64, skew in 1.0..1.029_f64) {
         let mut world = World::new(seed, &[Skew::faster_by(skew), Skew::NONE]);
         world.ends_after(Duration::from_secs(4));
-        world.run_for(Duration::from_secs(1200));
+        world.run_for(Duration::from_mins(20));
         prop_assert_eq!(world.overlap(), None);
     }
 
     #[test]
     fn somebody_leads_again_once_everything_works(seed: u64) {
         let mut world = World::new(seed, &[Skew::NONE; 3]);
-        world.run_for(Duration::from_secs(300));
+        world.run_for(Duration::from_mins(5));
         world = world.faultless();
-        world.run_for(Duration::from_secs(180));
+        world.run_for(Duration::from_mins(3));
         prop_assert!(world.leader().is_some());
     }
 }

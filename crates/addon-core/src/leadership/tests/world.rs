@@ -184,7 +184,7 @@ impl World {
         let replica = &mut self.replicas[number];
         match happening {
             Happening::Poll if replica.waits_for_answer => return,
-            Happening::Poll => {}
+            Happening::Poll | Happening::Arrives(..) => {}
             Happening::Heard(sighting) => replica.election.heard(now, sighting),
             Happening::Found(found) => {
                 replica.waits_for_answer = false;
@@ -206,7 +206,6 @@ impl World {
                     Request::Release(_) => {}
                 }
             }
-            Happening::Arrives(..) => {}
         }
         self.go_on(number);
     }
