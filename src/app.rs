@@ -9,12 +9,15 @@ mod config_events;
 mod debugging;
 pub mod findings;
 mod inventory;
+mod leading;
 pub mod lint;
+mod lives;
 pub mod outside;
 mod parts;
 pub mod post_renderer;
 mod rendering;
 mod reviews;
+mod signals;
 mod start;
 pub mod switch;
 mod watching;
@@ -28,8 +31,6 @@ use axum::Router;
 use futures::StreamExt;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::{Duration, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::cluster::Cluster;
@@ -52,19 +53,19 @@ use crate::secrets::Secrets;
 use crate::serve::debug;
 use crate::serve::debug::modules::Charts;
 use crate::serve::probe::{self, Probe};
+use crate::serve::standing::Standing;
 use crate::serve::{Loop, pulse};
 use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
 use crate::telemetry::{self, LevelHandle};
 use config_events::ConfigEvents;
+use leading::Concerned;
 use parts::Parts;
 use start::StartError;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
-/// How long the whole stop may take; Kubernetes grants as much before it kills.
-const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Keeps modules as they should be until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
@@ -86,52 +87,21 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         Ok(levels) => levels,
         Err(error) => return start::refuse(&error),
     };
-    match start::runtime().and_then(|runtime| Ok((runtime, Spawner::new().map_err(StartError::Spawner)?))) {
-        Ok((runtime, spawner)) => {
-            let code = runtime.block_on(live(&settings, environment, Log { levels, secrets }, spawner));
-            // What still runs has had its time, or a second signal took it away.
-            runtime.shutdown_background();
-            ExitCode::from(code)
-        }
+    match lives::live(&settings, environment, &Log { levels, secrets }) {
+        Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(cannot_start(&error)),
     }
 }
 
 /// The log, as it was started: what changes its level, and what it does not show.
+#[derive(Clone)]
 struct Log {
     levels: LevelHandle,
     secrets: Secrets,
 }
 
-/// From the first signal on there is a deadline; a second one ends everything at once.
-async fn live(settings: &Settings, environment: &Environment, log: Log, spawner: Spawner) -> u8 {
-    let shutdown = CancellationToken::new();
-    let too_late = async {
-        shutdown.cancelled().await;
-        sleep(STOP_WITHIN).await;
-    };
-    tokio::select! {
-        code = operate(settings, environment, log, spawner, &shutdown) => code,
-        signal = start::second_signal(&shutdown) => match signal {
-            Ok(number) => 128_u8.saturating_add(number),
-            Err(error) => cannot_start(&error),
-        },
-        () = too_late => {
-            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
-            FAILED
-        }
-    }
-}
-
-async fn operate(
-    settings: &Settings,
-    environment: &Environment,
-    log: Log,
-    spawner: Spawner,
-    shutdown: &CancellationToken,
-) -> u8 {
+async fn operate(settings: &Settings, environment: &Environment, log: Log, spawner: Spawner, mut parts: Parts) -> u8 {
     start::announce(settings);
-    let mut parts = Parts::new(shutdown.clone());
     match build(settings, environment, log, spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
@@ -178,8 +148,7 @@ async fn build(
         parts.spawn("the watch of the ConfigMap", watched);
     }
 
-    let kinds = Kinds::new(cluster.clone());
-    let replies = Replies::default();
+    let (kinds, replies) = (Kinds::new(cluster.clone()), Replies::default());
     let webhooks = reviews::start(settings, &cluster, &doors, &replies, parts)?;
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
     let notices = notices(settings, &cluster, &outside, parts);
@@ -203,6 +172,7 @@ async fn build(
     });
     let charts = rendering::charts(&tools, found.versions, parts.stopping());
     outside.charts.get_or_init(|| charts);
+    leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)
@@ -270,6 +240,7 @@ struct Outside {
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
     secrets: Secrets,
+    standing: watch::Sender<Standing>,
 }
 
 impl Outside {
@@ -283,6 +254,15 @@ impl Outside {
             charts: Arc::default(),
             events: ConfigEvents::default(),
             secrets,
+            standing: watch::Sender::new(Standing::Seeks { trouble: None }),
+        }
+    }
+
+    fn concerned(&self) -> Concerned {
+        Concerned {
+            doors: self.doors.clone(),
+            meters: Arc::clone(&self.meters),
+            standing: self.standing.clone(),
         }
     }
 }
@@ -300,6 +280,7 @@ async fn listen(
         trouble,
         monitors,
         secrets,
+        standing,
         ..
     } = outside;
     // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
@@ -311,6 +292,8 @@ async fn listen(
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
         secrets: secrets.clone(),
+        standing: standing.subscribe(),
+        port: settings.listen.port(),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),

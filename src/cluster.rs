@@ -14,6 +14,7 @@ pub mod error;
 pub mod events;
 pub mod kinds;
 pub mod kubeconfig;
+pub mod lease;
 pub mod monitor;
 mod namespaces;
 mod pace;

@@ -170,18 +170,20 @@ async fn alarm(due: Option<Instant>) {
     }
 }
 
-/// The two times that the operator is told.
+/// The two times that decisions are told.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    fn start() -> Self {
+    /// One that starts now.
+    pub fn start() -> Self {
         Self { start: Instant::now() }
     }
 
-    fn now(self) -> Now {
+    /// Both times.
+    pub fn now(self) -> Now {
         let micros = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         Now {
             tick: Tick::from_micros(micros),
@@ -190,7 +192,7 @@ impl Clock {
     }
 
     /// When that tick comes, rounded up: a timer that fires early would be set again at once.
-    fn instant(self, tick: Tick) -> Instant {
+    pub fn instant(self, tick: Tick) -> Instant {
         // A tick so far away that no clock can tell it is not waited for before the process ends anyway.
         let far = Duration::from_hours(24 * 365);
         self.start + tick.since(Tick::ZERO).min(self.start.elapsed() + far)

@@ -10,6 +10,7 @@ pub mod pulse;
 pub mod queue_text;
 #[cfg(test)]
 mod stage;
+pub mod standing;
 pub mod webhook;
 
 use std::io;

@@ -6,6 +6,7 @@ pub mod duration;
 mod environment;
 mod hooks_arguments;
 mod labels;
+pub mod leadership;
 mod listening;
 mod machine;
 mod program;
@@ -30,6 +31,7 @@ pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
 pub use program::Program;
 
+use leadership::Leadership;
 use said::Setting;
 use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
@@ -57,6 +59,8 @@ pub enum ConfigurationError {
     },
     #[error("configuration error: {name} is no valid text in UTF-8")]
     NotUnicode { name: &'static str },
+    #[error("configuration error: {by} needs {name}, which is not set")]
+    Needed { name: &'static str, by: &'static str },
     #[error(
         "configuration error: {variable} environment is found. Helm2 support is deprecated in \
          Addon-operator v1.1+, please adopt Helm2 releases and use Helm3."
@@ -75,6 +79,7 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The name of our own pod, in a cluster.
     pub pod_name: Option<String>,
+    pub leadership: Leadership,
     pub kube: KubeSettings,
     pub hooks: HookSettings,
     /// Probes and metrics.
@@ -315,6 +320,7 @@ impl Settings {
             tmp_files: words.tmp_files()?,
             namespace: words.namespace()?,
             pod_name: words.pod_name()?,
+            leadership: words.leadership()?,
             kube: words.kube()?,
             hooks: words.hooks()?,
             listen: words.listen()?,

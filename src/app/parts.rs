@@ -25,7 +25,9 @@ struct Ended {
 pub(super) struct Parts {
     tasks: JoinSet<Ended>,
     shutdown: CancellationToken,
+    deposed: CancellationToken,
     stopping: CancellationToken,
+    at_rest: CancellationToken,
 }
 
 impl Parts {
@@ -33,7 +35,9 @@ impl Parts {
         Self {
             tasks: JoinSet::new(),
             shutdown,
+            deposed: CancellationToken::new(),
             stopping: CancellationToken::new(),
+            at_rest: CancellationToken::new(),
         }
     }
 
@@ -45,6 +49,16 @@ impl Parts {
     /// Cancelled when the loop has ended and the others should follow.
     pub(super) fn stopping(&self) -> &CancellationToken {
         &self.stopping
+    }
+
+    /// Cancelled when we do not lead any more: what should come to its end is ended soon.
+    pub(super) fn deposed(&self) -> &CancellationToken {
+        &self.deposed
+    }
+
+    /// Cancelled when the loop has ended as it should: nothing that it has started runs any more.
+    pub(super) fn at_rest(&self) -> &CancellationToken {
+        &self.at_rest
     }
 
     /// A part that is dropped when the others stop.
@@ -78,7 +92,11 @@ impl Parts {
 
     /// The part whose end is the end of all.
     pub(super) fn spawn_driver(&mut self, driver: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_graceful(DRIVER, driver);
+        let at_rest = self.at_rest.clone();
+        self.spawn_graceful(DRIVER, async move {
+            driver.await;
+            at_rest.cancel();
+        });
     }
 
     /// Waits for the end of the loop, then for that of the others. Returns the exit code.

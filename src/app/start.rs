@@ -10,14 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::operator::policy::{Mode, Policy};
+use addon_core::operator::policy::{Leadership, Mode, Policy};
 use jiff::tz::TimeZone;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
-use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::FAILED;
@@ -32,6 +30,7 @@ use crate::meters::Meters;
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
+use crate::settings::leadership;
 use crate::settings::{Drift, Environment, ModuleSettings, Order, QueueActions, Settings, Work};
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
@@ -160,27 +159,6 @@ pub(super) fn announce(settings: &Settings) {
 pub(super) async fn bind(address: SocketAddr, what: &'static str) -> Result<TcpListener, StartError> {
     let cannot = |source| StartError::Listen { address, what, source };
     TcpListener::bind(address).await.map_err(cannot)
-}
-
-/// The first SIGTERM or SIGINT asks for a stop; returns the number of the second.
-pub(super) async fn second_signal(shutdown: &CancellationToken) -> Result<u8, StartError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
-    let mut next = async || {
-        tokio::select! {
-            _ = terminate.recv() => ("SIGTERM", 15),
-            _ = interrupt.recv() => ("SIGINT", 2),
-        }
-    };
-    let (name, _) = next().await;
-    info!(
-        signal = name,
-        "Signal is received, stopping; a second one ends everything at once"
-    );
-    shutdown.cancel();
-    let (name, number) = next().await;
-    warn!(signal = name, "Second signal is received, ending at once");
-    Ok(number)
 }
 
 pub(super) fn tmp_dir(settings: &Settings) -> Result<TmpDir, StartError> {
@@ -367,6 +345,10 @@ pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
     };
     Policy {
         mode: mode(settings),
+        leadership: match settings.leadership {
+            leadership::Leadership::Alone => Leadership::Alone,
+            leadership::Leadership::Elected { .. } => Leadership::Elected,
+        },
         strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
         hook_slots: settings.hooks.slots.get(),
         review_slots: settings.hooks.slots.get().div_ceil(4).max(2),

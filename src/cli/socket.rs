@@ -37,6 +37,9 @@ pub(super) enum SocketError {
     Unexpected(#[from] serde_json::Error),
     #[error("{message}")]
     Refused { message: String, status: StatusCode },
+    /// It does not know, and somebody else may, or it will later.
+    #[error("{message}")]
+    Unable { message: String },
     #[error("cannot start the client")]
     Runtime(#[source] io::Error),
 }
@@ -61,6 +64,7 @@ impl SocketError {
                 vec!["not everything has every form, try `-o json`; `addon-operator raw /discovery` lists all paths"]
             }
             Self::Refused { .. }
+            | Self::Unable { .. }
             | Self::Late { .. }
             | Self::Path { .. }
             | Self::Talk(_)
@@ -181,6 +185,9 @@ impl Socket {
         } else {
             message.to_owned()
         };
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            return Err(SocketError::Unable { message });
+        }
         Err(SocketError::Refused { message, status })
     }
 }

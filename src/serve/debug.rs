@@ -28,6 +28,7 @@ use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
+use super::standing::{self, Standing};
 use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
@@ -46,6 +47,8 @@ pub struct Debug {
     pub lookout: Arc<OnceLock<Lookout>>,
     /// What is known of charts and releases, once there is a cluster.
     pub charts: Arc<OnceLock<Charts>>,
+    /// Whether we lead; who does not knows nothing of what is asked here.
+    pub standing: standing::Told,
     /// What is not shown.
     pub secrets: Secrets,
     /// Unless it is.
@@ -109,6 +112,10 @@ async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri
     let Some(route) = Route::parse(uri.path()) else {
         return not_found().await;
     };
+    let standing = debug.standing.borrow().clone();
+    if let (Standing::Standby(leader), false) = (standing, matches!(route, Route::ConfigList(_))) {
+        return leader.instead_of_us();
+    }
     let Some(secrets) = debug.secrets(&wishes) else {
         return text(
             StatusCode::FORBIDDEN,

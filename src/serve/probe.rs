@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::standing::{self, Standing};
 use super::{Loop, Unanswered, not_found, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{self, Meters, Sample};
@@ -34,6 +35,10 @@ pub struct Probe {
     pub monitors: Arc<OnceLock<Monitors>>,
     /// What is not shown.
     pub secrets: Secrets,
+    /// Whether we lead; who does not is as ready as the leader.
+    pub standing: standing::Told,
+    /// Where the leader answers as we do here.
+    pub port: u16,
 }
 
 /// Every route and what it is for, in the order of the index page.
@@ -166,6 +171,10 @@ async fn readyz(
     Query(parameters): Query<ReadyzParameters>,
 ) -> Result<Response, Unanswered> {
     let status = super::status(&probe.doors).await?;
+    let standing = probe.standing.borrow().clone();
+    if let Standing::Standby(leader) = &standing {
+        return Ok(standing::readyz(leader, probe.port).await);
+    }
     let mut body = String::new();
     let stale = probe.monitors.get().map(Monitors::stale).unwrap_or_default();
     let code = if status.ready && !stale.is_empty() {
@@ -181,6 +190,8 @@ async fn readyz(
     body.extend(stale.iter().map(told_stale));
     if let Some(trouble) = probe.trouble.borrow().as_deref() {
         let _ = writeln!(body, "{trouble}");
+    } else if let Standing::Seeks { trouble: Some(trouble) } = standing {
+        let _ = writeln!(body, "no leader is elected: {trouble}");
     }
     if parameters.verbose.is_some() {
         body.push_str(&details(&status));

@@ -41,6 +41,22 @@ impl Program {
         }
     }
 
+    /// What asks for several replicas, and what names our pod among them.
+    pub(super) fn leadership_variables(self) -> [&'static str; 2] {
+        match self {
+            Self::AddonOperator => ["ADDON_OPERATOR_HA", "ADDON_OPERATOR_POD"],
+            Self::ShellOperator => ["SHELL_OPERATOR_HA", "SHELL_OPERATOR_POD"],
+        }
+    }
+
+    /// The lease that replicas share.
+    pub(super) fn lease(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "addon-operator-leader-election",
+            Self::ShellOperator => "shell-operator-leader-election",
+        }
+    }
+
     pub(super) fn listen_address(self) -> (&'static str, Names) {
         match self {
             Self::AddonOperator => (

@@ -37,7 +37,7 @@ impl Words<'_> {
         let level = self.said("--log-level", self.args.shared.log_level.as_ref(), &["LOG_LEVEL"])?;
         let unknown = level.0.filter(|said| LogLevel::parse(&said.text).is_none());
         let remark = unknown.map(|said| format!("{} is '{}', which is no level: info is taken", said.name, said.text));
-        Ok(remark.into_iter().collect())
+        Ok(remark.into_iter().chain(self.leadership_remark()?).collect())
     }
 
     /// What is accepted, so that an installation can be taken over, but has no effect.

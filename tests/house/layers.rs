@@ -39,6 +39,7 @@ pub(crate) const CORE: Table = Table {
         row("name", ""),
         row("time", ""),
         row("failure", ""),
+        row("leadership", "time"),
         row("number", ""),
         row("digest", "number"),
         row("yaml", "number"),

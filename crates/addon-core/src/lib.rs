@@ -13,6 +13,8 @@ pub mod digest;
 
 pub mod time;
 
+pub mod leadership;
+
 pub mod yaml;
 
 pub mod pattern;

@@ -30,6 +30,7 @@ mod reviews;
 mod run;
 mod schedule;
 mod secrets;
+mod standing;
 mod startup;
 mod task;
 mod wave;
@@ -54,6 +55,7 @@ use self::rate::Rates;
 use self::removal::Removal;
 use self::reviews::Reviews;
 use self::schedule::Schedules;
+use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
 use crate::failure::Failure;
@@ -89,22 +91,15 @@ pub struct Operator {
     removal: Removal,
     drifts: Drifts,
     schedules: Schedules,
+    standing: Standing,
     stopping: Option<Stopping>,
-}
-
-/// A shutdown under way.
-#[derive(Debug, Clone, Copy)]
-struct Stopping {
-    /// When what still runs is cancelled.
-    deadline: Tick,
-    cancelled: bool,
-    exited: bool,
 }
 
 impl Operator {
     /// An operator that knows nothing yet. The seed spreads its back-offs; equal seeds and events give equal effects.
     pub fn new(seed: u64, policy: Policy) -> Self {
         Self {
+            standing: Standing::at_start(&policy),
             policy,
             now: Now {
                 tick: Tick::ZERO,
@@ -145,6 +140,8 @@ impl Operator {
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
+            Event::Elected => self.standing = Standing::Leads,
+            Event::Deposed => self.stop_at_once(),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
         }
@@ -162,6 +159,9 @@ impl Operator {
         if let Some(stopping) = self.stopping {
             let grace = self.policy.shutdown_grace;
             return (!stopping.cancelled).then_some((stopping.deadline, Waiting::Shutdown(grace)));
+        }
+        if self.standing == Standing::Standby {
+            return self.startup.timeout();
         }
         [
             self.queue_timeout(),
@@ -201,6 +201,10 @@ impl Operator {
     fn advance(&mut self) {
         if self.stopping.is_some() {
             self.advance_stop();
+            return;
+        }
+        if self.standing == Standing::Standby {
+            self.advance_standby();
             return;
         }
         self.queues.wake(self.now.tick);
@@ -358,43 +362,6 @@ impl Operator {
             },
         };
         Some((at, waiting))
-    }
-
-    fn stop(&mut self) {
-        if self.stopping.is_some() {
-            return;
-        }
-        let deadline = self.now.tick + self.policy.shutdown_grace;
-        self.stopping = Some(Stopping {
-            deadline,
-            cancelled: false,
-            exited: false,
-        });
-        self.close_reviews();
-        self.tell(Notice::ShuttingDown {
-            running: self.jobs.len(),
-        });
-    }
-
-    /// Nothing more is done.
-    fn stop_now(&mut self) {
-        self.stopping = Some(Stopping {
-            deadline: self.now.tick,
-            cancelled: true,
-            exited: true,
-        });
-    }
-
-    fn advance_stop(&mut self) {
-        let Some(mut stopping) = self.stopping else { return };
-        if self.jobs.len() == 0 && !stopping.exited {
-            stopping.exited = true;
-            self.effects.push_back(Effect::Exit);
-        } else if self.now.tick >= stopping.deadline && !stopping.cancelled {
-            stopping.cancelled = true;
-            self.effects.extend(self.jobs.ids().into_iter().map(Effect::CancelJob));
-        }
-        self.stopping = Some(stopping);
     }
 }
 

@@ -72,8 +72,15 @@ pub static WATCH_ERRORS: Meter<Counter, 1> = Meter::new(
     "Watches that ended with an error: expired, eof, unexpected-eof, fail or nil.",
 );
 
+pub static LEADER: Meter<Gauge, 0> = Meter::new(
+    "leader",
+    Unit::Count,
+    [],
+    "1 while this process leads, which it does where nobody is elected, too; 0 while it is a standby.",
+);
+
 /// Those of this file, by name.
-pub(super) static OWN: [Row; 10] = [
+pub(super) static OWN: [Row; 11] = [
     MONITOR_MISSING.row(),
     EVENTS_DROPPED.row(),
     WATCH_REPLACED.row(),
@@ -84,4 +91,5 @@ pub(super) static OWN: [Row; 10] = [
     REQUEST_SECONDS.row(),
     REQUEST_RESULT.row(),
     WATCH_ERRORS.row(),
+    LEADER.row(),
 ];

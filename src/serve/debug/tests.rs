@@ -42,10 +42,10 @@ fn document(query: &Asked) -> Answer {
 }
 
 async fn ask(request: &str) -> (u16, String, String) {
-    ask_of(Disclosure::OnRequest, request).await
+    ask_of(Disclosure::OnRequest, Standing::Leads, request).await
 }
 
-async fn ask_of(disclosure: Disclosure, request: &str) -> (u16, String, String) {
+async fn ask_of(disclosure: Disclosure, standing: Standing, request: &str) -> (u16, String, String) {
     let secrets = Secrets::default();
     secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
     let (doors, _tasks) = stage::answering(document);
@@ -57,6 +57,7 @@ async fn ask_of(disclosure: Disclosure, request: &str) -> (u16, String, String) 
             monitors: Arc::default(),
             lookout: Arc::default(),
             charts: Arc::default(),
+            standing: tokio::sync::watch::channel(standing).1,
             secrets,
             disclosure,
         }),
@@ -174,7 +175,7 @@ async fn secrets_are_shown_to_those_who_may_ask_for_them() {
         (Disclosure::Always, "", (200, shown)),
     ];
     for (disclosure, wish, expected) in rows {
-        let (status, _, body) = ask_of(disclosure, &format!("GET /global/config.json{wish}")).await;
+        let (status, _, body) = ask_of(disclosure, Standing::Leads, &format!("GET /global/config.json{wish}")).await;
         assert_eq!((status, body.as_str()), expected, "{disclosure:?} {wish}");
     }
 }
@@ -205,4 +206,26 @@ async fn parameters_are_set_by_a_form() {
     }
     let (status, _, body) = ask("GET /config/set").await;
     assert_eq!((status, body.as_str()), (405, ""));
+}
+
+#[tokio::test]
+async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
+    let standby = || {
+        Standing::Standby(standing::Leader {
+            name: "operator-0".to_owned(),
+            address: None,
+        })
+    };
+    for path in ["/queue/list.text", "/module/one/values.yaml", "/global/list.json"] {
+        let (code, _, body) = ask_of(Disclosure::OnRequest, standby(), &format!("GET {path}")).await;
+        let told = "this replica is a standby and does nothing: operator-0 leads\n";
+        assert_eq!((code, body.as_str()), (503, told), "{path}");
+    }
+    for path in ["/", "/discovery", "/config/list.text"] {
+        assert_eq!(
+            ask_of(Disclosure::OnRequest, standby(), &format!("GET {path}")).await.0,
+            200,
+            "{path}"
+        );
+    }
 }

@@ -13,6 +13,8 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         meters: Arc::new(Meters::new("own_")),
         trouble,
         monitors: Arc::default(),
+        standing: watch::channel(Standing::Leads).1,
+        port: 0,
     }
 }
 
@@ -177,5 +179,77 @@ async fn the_index_leads_to_every_route() {
     assert!(
         !page.contains('{') || !page.contains("{routes}"),
         "a placeholder is left"
+    );
+}
+
+/// What a replica of that standing answers, whose leader listens at that port.
+async fn readyz_of(standing: Standing, port: u16) -> (u16, String) {
+    let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
+    let probe = Probe {
+        standing: watch::channel(standing).1,
+        port,
+        ..probe(doors, None)
+    };
+    let (code, _, body) = stage::ask(router(probe), "GET /readyz").await;
+    (code, body)
+}
+
+/// The standby of a leader that answers so.
+async fn standby_of(leader: Status) -> (u16, String) {
+    let (doors, _tasks) = stage::answering(move |_| Answer::Status(leader.clone()));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let asked = async {
+        let leader = standing::Leader {
+            name: "operator-0.127-0-0-1.ns.pod".to_owned(),
+            address: Some(address.ip()),
+        };
+        let answer = readyz_of(Standing::Standby(leader), address.port()).await;
+        stop.cancel();
+        answer
+    };
+    let routes = router(probe(doors, None));
+    let (served, answer) = tokio::join!(crate::serve::listen(listener, routes, stop.clone()), asked);
+    served.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_standby_is_as_ready_as_its_leader() {
+    let ready = Status {
+        not_started: false,
+        ready: true,
+        ..stage::status()
+    };
+    let waits = "HA mode is enabled and waiting for acquiring the lock.\n";
+    assert_eq!(standby_of(ready).await, (200, waits.to_owned()));
+    let not_ok = "HA mode is enabled but the leader's status response code isn't OK\n";
+    assert_eq!(standby_of(stage::status()).await, (500, not_ok.to_owned()));
+    let leader = |address: Option<&str>| standing::Leader {
+        name: "someone".to_owned(),
+        address: address.map(|address| address.parse().unwrap()),
+    };
+    let nobody = "HA mode is enabled but couldn't send a request to the leader\n";
+    assert_eq!(
+        readyz_of(Standing::Standby(leader(Some("127.0.0.1"))), 0).await,
+        (500, nobody.to_owned())
+    );
+    assert_eq!(
+        readyz_of(Standing::Standby(leader(None)), 0).await,
+        (200, waits.to_owned()),
+        "the lease is renewed, and where it answers is not known"
+    );
+}
+
+#[tokio::test]
+async fn who_cannot_be_elected_says_why() {
+    let trouble = Some("cannot get it".to_owned());
+    assert_eq!(
+        readyz_of(Standing::Seeks { trouble }, 0).await,
+        (
+            500,
+            "Startup converge in progress\nno leader is elected: cannot get it\n".to_owned()
+        )
     );
 }

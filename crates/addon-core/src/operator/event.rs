@@ -31,6 +31,10 @@ pub enum Event {
     WebhooksTouched,
     /// What stands in the cluster of a release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
+    /// We lead from now on.
+    Elected,
+    /// We do not lead any more: another one may soon.
+    Deposed,
     /// The time that `poll_timeout` named has come.
     TimerFired,
     /// The process was asked to stop.

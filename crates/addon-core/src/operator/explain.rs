@@ -12,6 +12,7 @@ use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
 use super::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
+use super::standing::Standing;
 use super::task::{Lane, RunReason, Task};
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
@@ -97,6 +98,9 @@ impl Operator {
 
     fn status(&self) -> Status {
         let mut waiting = self.startup.waiting(self.policy.mode);
+        if self.standing == Standing::Standby {
+            waiting.insert(0, "to be elected leader".to_owned());
+        }
         waiting.extend(self.reviews.publication.waiting());
         let ready = match self.policy.mode {
             Mode::Addons => self.converge.first_done,

@@ -43,11 +43,23 @@ impl Edits {
     }
 }
 
+/// When the operator acts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leadership {
+    /// From the start: there is no other one.
+    #[default]
+    Alone,
+    /// From when it is told that it leads, until it is told that it does not.
+    Elected,
+}
+
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Whether there are modules at all.
     pub mode: Mode,
+    /// Whether it is to act from the start.
+    pub leadership: Leadership,
     /// A failing module or enabled script holds back everything behind it, as in the original.
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
@@ -74,6 +86,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             mode: Mode::Addons,
+            leadership: Leadership::Alone,
             strict_order: false,
             hook_slots: 4,
             review_slots: 2,

@@ -18,6 +18,9 @@ use crate::module::Inventory;
 use crate::name::{HookId, HookName, Owner};
 use crate::time::{Backoff, Tick};
 
+/// How many readings of the ConfigMap are kept until the first of them counts.
+const READS_KEPT: usize = 16;
+
 /// What start-up has found out so far.
 #[derive(Debug, Default)]
 pub(super) struct Startup {
@@ -134,6 +137,17 @@ impl Operator {
                 self.startup.wake(self.now.tick);
             }
             self.startup.first_reads.push(read);
+            // A standby may wait for weeks; the leader notes what was last good.
+            if self.startup.first_reads.len() > READS_KEPT {
+                self.startup.first_reads.remove(0);
+            }
+        }
+    }
+
+    /// What may be found out while somebody else leads, so that less is left to do when we do.
+    pub(super) fn advance_standby(&mut self) {
+        if self.startup.known && self.startup.has_global_hooks {
+            self.run_chore(Chore::ConfigureGlobalHooks);
         }
     }
 

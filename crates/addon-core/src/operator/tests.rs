@@ -16,6 +16,7 @@ mod rates;
 mod reviews;
 mod saving;
 mod schemas;
+mod standing;
 mod synchronization;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,355 @@
+//! Several replicas and one lease: requests take their time, get lost or lose their answers, clocks run at different
+//! rates, and replicas stand still, die, leave and come again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::leadership::{Election, Holder, Move, Record, Sighting, Standing, Timing, Writing, Written};
+use crate::time::{Jitter, Now, Tick};
+use jiff::Timestamp;
+
+const SECOND: u64 = 1_000_000;
+
+/// How fast a replica's clock runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Skew(f64);
+
+impl Skew {
+    pub(super) const NONE: Self = Self(1.0);
+
+    pub(super) fn faster_by(factor: f64) -> Self {
+        Self(factor)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a test lasts less than 2^52 microseconds"
+    )]
+    fn scale(self, micros: u64) -> u64 {
+        (micros as f64 * self.0) as u64
+    }
+
+    fn tick(self, time: u64) -> Tick {
+        Tick::from_micros(self.scale(time))
+    }
+
+    fn time(self, tick: Tick) -> u64 {
+        Self(1.0 / self.0).scale(tick.as_micros()) + 2
+    }
+}
+
+#[derive(Debug)]
+struct Replica {
+    election: Election,
+    skew: Skew,
+    /// Everything that belongs to an earlier life is void.
+    life: u64,
+    waits_for_answer: bool,
+    /// In true time, when it and what it has started have ended for certain.
+    leads_until: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Request {
+    Look,
+    Write(Writing),
+    Release(Writing),
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Poll,
+    Arrives(Request, Tick),
+    Found(Option<Sighting>),
+    Heard(Sighting),
+    Written(Tick, Writing, Written),
+    Failed(Request, Tick),
+}
+
+/// All of it, in true time.
+#[derive(Debug)]
+pub(super) struct World {
+    now: u64,
+    dice: Jitter,
+    faultless: bool,
+    farewell: Duration,
+    replicas: Vec<Replica>,
+    lease: Option<Record>,
+    version: u64,
+    agenda: BTreeMap<(u64, u64), (usize, u64, Happening)>,
+    entered: u64,
+    overlap: Option<String>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, skews: &[Skew]) -> Self {
+        let mut world = Self {
+            now: 0,
+            dice: Jitter::new(seed),
+            faultless: false,
+            farewell: Duration::ZERO,
+            replicas: Vec::new(),
+            lease: None,
+            version: 0,
+            agenda: BTreeMap::new(),
+            entered: 0,
+            overlap: None,
+        };
+        for (number, skew) in skews.iter().enumerate() {
+            world.replicas.push(Replica {
+                election: Election::new(format!("r{number}"), Timing::ORIGINAL),
+                skew: *skew,
+                life: 0,
+                waits_for_answer: false,
+                leads_until: 0,
+            });
+            let start = world.roll(20 * SECOND);
+            world.enter(start, number, Happening::Poll);
+        }
+        world
+    }
+
+    pub(super) fn faultless(mut self) -> Self {
+        self.faultless = true;
+        self
+    }
+
+    /// How long a replica needs to end what it has started.
+    pub(super) fn ends_after(&mut self, farewell: Duration) {
+        self.farewell = farewell;
+    }
+
+    pub(super) fn overlap(&self) -> Option<&str> {
+        self.overlap.as_deref()
+    }
+
+    pub(super) fn leader(&self) -> Option<usize> {
+        let leads = |replica: &Replica| replica.election.standing(replica.skew.tick(self.now)) == Standing::Leads;
+        self.replicas.iter().position(leads)
+    }
+
+    /// It ends without a word, and does not come again.
+    pub(super) fn kill(&mut self, number: usize) {
+        self.replicas[number].life += 1;
+    }
+
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let end = self.now + u64::try_from(time.as_micros()).unwrap();
+        while let Some(entry) = self.agenda.first_entry() {
+            if entry.key().0 > end {
+                break;
+            }
+            let ((time, _), (number, life, happening)) = entry.remove_entry();
+            self.now = time;
+            match happening {
+                // The API server does not know who still lives.
+                Happening::Arrives(request, sent) => self.arrives(number, life, request, sent),
+                happening if self.replicas[number].life == life => self.happens(number, happening),
+                _ => {}
+            }
+        }
+        self.now = end;
+    }
+
+    fn roll(&mut self, below: u64) -> u64 {
+        self.dice.draw() % below
+    }
+
+    /// True once in so many times, never without faults.
+    fn misfortune(&mut self, once_in: u64) -> bool {
+        self.roll(once_in) == 0 && !self.faultless
+    }
+
+    fn enter(&mut self, time: u64, number: usize, happening: Happening) {
+        self.enter_for(time, number, self.replicas[number].life, happening);
+    }
+
+    fn enter_for(&mut self, time: u64, number: usize, life: u64, happening: Happening) {
+        self.entered += 1;
+        self.agenda.insert((time, self.entered), (number, life, happening));
+    }
+
+    fn clock(&self, number: usize) -> Now {
+        let wall = Timestamp::from_microsecond(i64::try_from(self.now).unwrap()).unwrap();
+        Now {
+            tick: self.replicas[number].skew.tick(self.now),
+            wall,
+        }
+    }
+
+    fn happens(&mut self, number: usize, happening: Happening) {
+        let now = self.clock(number).tick;
+        let replica = &mut self.replicas[number];
+        match happening {
+            Happening::Poll if replica.waits_for_answer => return,
+            Happening::Poll | Happening::Arrives(..) => {}
+            Happening::Heard(sighting) => replica.election.heard(now, sighting),
+            Happening::Found(found) => {
+                replica.waits_for_answer = false;
+                replica.election.looked(now, found);
+            }
+            Happening::Written(sent, writing, written) => {
+                replica.waits_for_answer = false;
+                let is_through = matches!(written, Written::Through(_));
+                replica.election.wrote(sent, now, writing, written);
+                if is_through {
+                    self.look_who_leads(number, sent);
+                }
+            }
+            Happening::Failed(request, sent) => {
+                replica.waits_for_answer = false;
+                match request {
+                    Request::Look => replica.election.look_failed(now),
+                    Request::Write(writing) => replica.election.wrote(sent, now, writing, Written::Unknown),
+                    Request::Release(_) => {}
+                }
+            }
+        }
+        self.go_on(number);
+    }
+
+    fn look_who_leads(&mut self, number: usize, sent: Tick) {
+        let replica = &self.replicas[number];
+        if replica.election.standing(replica.skew.tick(self.now)) != Standing::Leads {
+            return;
+        }
+        let until = replica.skew.time(sent + Timing::ORIGINAL.deadline + self.farewell);
+        for (other, replica) in self.replicas.iter().enumerate() {
+            if other != number && replica.leads_until > self.now {
+                let text = format!(
+                    "at {} r{number} leads, and r{other} until {}",
+                    self.now, replica.leads_until
+                );
+                self.overlap.get_or_insert(text);
+            }
+        }
+        self.replicas[number].leads_until = until;
+    }
+
+    fn go_on(&mut self, number: usize) {
+        if self.replicas[number].waits_for_answer {
+            return;
+        }
+        let now = self.clock(number);
+        let leads = self.replicas[number].election.standing(now.tick) == Standing::Leads;
+        if leads && self.misfortune(200) {
+            return self.leave(number);
+        }
+        if self.misfortune(400) {
+            return self.begin_anew(number);
+        }
+        match self.replicas[number].election.poll(now) {
+            Move::Look(limit) => self.send(number, Request::Look, limit),
+            Move::Write(writing, limit) => self.send(number, Request::Write(writing), limit),
+            Move::Wait(tick) => {
+                let lag = if self.misfortune(20) {
+                    self.roll(60 * SECOND)
+                } else {
+                    self.roll(SECOND / 10)
+                };
+                let due = self.replicas[number].skew.time(tick).max(self.now);
+                self.enter(due + lag, number, Happening::Poll);
+            }
+            Move::StepDown => self.begin_anew(number),
+        }
+    }
+
+    /// A clean end, and a new start.
+    fn leave(&mut self, number: usize) {
+        let now = self.clock(number);
+        let release = self.replicas[number].election.release(now);
+        self.replicas[number].leads_until = self.now;
+        if let Some(writing) = release {
+            self.send(number, Request::Release(writing), Duration::from_secs(5));
+        }
+        self.begin_anew(number);
+    }
+
+    fn begin_anew(&mut self, number: usize) {
+        let replica = &mut self.replicas[number];
+        replica.life += 1;
+        let name = format!("r{number}.{}", replica.life);
+        replica.election = Election::new(name, Timing::ORIGINAL);
+        replica.waits_for_answer = false;
+        let pause = self.roll(10 * SECOND);
+        self.enter(self.now + pause, number, Happening::Poll);
+    }
+
+    fn send(&mut self, number: usize, request: Request, limit: Duration) {
+        self.replicas[number].waits_for_answer = true;
+        let sent = self.clock(number).tick;
+        let patience = u64::try_from(limit.as_micros()).unwrap();
+        self.enter(self.now + patience, number, Happening::Failed(request.clone(), sent));
+        if !self.misfortune(8) {
+            // It may come long after nobody waits for it any more.
+            let way = if self.misfortune(10) {
+                self.roll(60 * SECOND)
+            } else {
+                self.roll(SECOND / 5)
+            };
+            self.enter(self.now + way, number, Happening::Arrives(request, sent));
+        }
+    }
+
+    fn arrives(&mut self, number: usize, life: u64, request: Request, sent: Tick) {
+        let answer = match request {
+            Request::Look => Happening::Found(self.sighting()),
+            Request::Release(writing) => {
+                self.write(&writing);
+                return;
+            }
+            Request::Write(writing) => {
+                let written = self.write(&writing);
+                Happening::Written(sent, writing, written)
+            }
+        };
+        let way = if self.misfortune(8) {
+            return;
+        } else if self.misfortune(10) {
+            self.roll(20 * SECOND)
+        } else {
+            self.roll(SECOND / 5)
+        };
+        // Whoever has given up meanwhile does not hear it.
+        let awaited = self.agenda.iter().find_map(|(key, (who, whose, happening))| {
+            let is_it =
+                *who == number && *whose == life && matches!(happening, Happening::Failed(_, at) if *at == sent);
+            is_it.then_some(*key)
+        });
+        if let Some(key) = awaited
+            && key.0 > self.now + way
+        {
+            self.agenda.remove(&key);
+            self.enter_for(self.now + way, number, life, answer);
+        }
+    }
+
+    fn write(&mut self, writing: &Writing) -> Written {
+        let there = self.lease.as_ref().map(|_| self.version.to_string());
+        if there != writing.over {
+            return Written::Conflict;
+        }
+        self.version += 1;
+        self.lease = Some(writing.record.clone());
+        for number in 0..self.replicas.len() {
+            let Some(sighting) = self.sighting() else { continue };
+            let way = if self.misfortune(4) {
+                self.roll(90 * SECOND)
+            } else {
+                self.roll(SECOND / 5)
+            };
+            self.enter(self.now + way, number, Happening::Heard(sighting));
+        }
+        Written::Through(self.version.to_string())
+    }
+
+    fn sighting(&self) -> Option<Sighting> {
+        Some(Sighting {
+            version: self.version.to_string(),
+            record: self.lease.clone()?,
+            holder: Holder::Unknown,
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Our part in the election of a leader: what the core decides about the lease is done here, and whoever has to know is told.
+//!
+//! While we do not lead, nothing else is held up by that: listeners answer, hooks are asked for their configuration, the
+//! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
+//! and what has not ended shortly before another may lead goes down with this life (see `lives`).
+
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::leadership::{Election, Move, Sighting, Standing, Timing, Written};
+use addon_core::operator::event::Event;
+use futures::StreamExt as _;
+use tokio::sync::watch;
+use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::process::Place;
+use super::parts::Parts;
+use crate::cluster::Cluster;
+use crate::cluster::error::RequestError;
+use crate::cluster::lease::SharedLease;
+use crate::driver::Clock;
+use crate::meters::{Meters, table};
+use crate::serve::Loop;
+use crate::serve::standing::{self, Leader};
+use crate::settings::leadership::{Leadership, Name, address_in};
+
+const TIMING: Timing = Timing::ORIGINAL;
+/// How much of what is left of the lease after the deadline a leader that steps down may use: the rest is for the kernel
+/// to end what has not obeyed, and for clocks that do not run alike.
+const MARGIN: Duration = Duration::from_secs(3);
+
+/// How long what runs may take to end after its leader was deposed.
+pub(super) fn farewell() -> Duration {
+    TIMING.farewell().saturating_sub(MARGIN)
+}
+
+/// Whom a change of leadership concerns.
+#[derive(Debug, Clone)]
+pub(super) struct Concerned {
+    pub(super) doors: Loop,
+    pub(super) meters: Arc<Meters>,
+    /// What listeners tell.
+    pub(super) standing: watch::Sender<standing::Standing>,
+}
+
+impl Concerned {
+    fn tell(&self, standing: standing::Standing) {
+        let leads = standing == standing::Standing::Leads;
+        self.meters
+            .set(&table::cluster::LEADER, [], if leads { 1.0 } else { 0.0 });
+        self.standing.send_if_modified(|told| {
+            let differs = *told != standing;
+            *told = standing;
+            differs
+        });
+    }
+}
+
+/// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
+pub(super) fn start(leadership: &Leadership, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
+    let Leadership::Elected { lease, name } = leadership else {
+        concerned.tell(standing::Standing::Leads);
+        return;
+    };
+    let place = Place::here();
+    let me = match name {
+        Name::Pod(name) => name.clone(),
+        Name::Process { pod } => place.name(pod.as_deref(), super::seed()),
+    };
+    info!(lease, identity = me, "Taking part in the election of a leader");
+    let candidate = Candidate {
+        lease: cluster.lease(lease),
+        election: Election::new(me, TIMING),
+        place,
+        concerned,
+        shutdown: parts.shutdown().clone(),
+        deposed: parts.deposed().clone(),
+        stopping: parts.stopping().clone(),
+        at_rest: parts.at_rest().clone(),
+        clock: Clock::start(),
+        trouble: None,
+        told: Standing::Standby,
+    };
+    candidate.tell();
+    parts.spawn_graceful("the lease", candidate.run());
+}
+
+struct Candidate {
+    lease: SharedLease,
+    election: Election,
+    place: Place,
+    concerned: Concerned,
+    shutdown: CancellationToken,
+    deposed: CancellationToken,
+    stopping: CancellationToken,
+    at_rest: CancellationToken,
+    clock: Clock,
+    /// What keeps us from the lease.
+    trouble: Option<String>,
+    /// What the loop was told last.
+    told: Standing,
+}
+
+impl Candidate {
+    async fn run(mut self) {
+        let stopping = self.stopping.clone();
+        let mut news = std::pin::pin!(self.lease.news());
+        loop {
+            self.follow();
+            match self.election.poll(self.clock.now()) {
+                Move::StepDown => {
+                    self.follow();
+                    return;
+                }
+                Move::Wait(until) => tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => break,
+                    Some(found) = news.next() => {
+                        let found = self.judged(found);
+                        self.election.heard(self.clock.now().tick, found);
+                    }
+                    () = sleep_until(self.clock.instant(until)) => {}
+                },
+                Move::Look(limit) => {
+                    let found = tokio::select! {
+                        biased;
+                        () = stopping.cancelled() => break,
+                        found = self.lease.read(limit) => found,
+                    };
+                    let found = self.heeded(found);
+                    let now = self.clock.now().tick;
+                    match found {
+                        Some(found) => {
+                            let found = found.map(|found| self.judged(found));
+                            self.election.looked(now, found);
+                        }
+                        None => self.election.look_failed(now),
+                    }
+                }
+                Move::Write(writing, limit) => {
+                    let sent = self.clock.now().tick;
+                    let written = self.lease.write(&writing, limit).await;
+                    let written = self.heeded(written).unwrap_or(Written::Unknown);
+                    self.election.wrote(sent, self.clock.now().tick, writing, written);
+                }
+            }
+        }
+        self.release().await;
+    }
+
+    fn judged(&self, found: Sighting) -> Sighting {
+        Sighting {
+            holder: self.place.judge(&found.record.holder),
+            ..found
+        }
+    }
+
+    /// Tells what has changed to those whom it concerns.
+    fn follow(&mut self) {
+        let standing = self.election.standing(self.clock.now().tick);
+        if standing != self.told {
+            self.told = standing;
+            match standing {
+                Standing::Standby => {}
+                Standing::Leads => {
+                    info!("Leadership is acquired");
+                    // A loop that has ended needs no leader.
+                    let _ = self.concerned.doors.post(Event::Elected);
+                }
+                Standing::Deposed => self.step_down(),
+            }
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.concerned.tell(match self.told {
+            Standing::Leads => standing::Standing::Leads,
+            Standing::Standby | Standing::Deposed => match self.election.leader() {
+                Some(name) => standing::Standing::Standby(Leader {
+                    name: name.to_owned(),
+                    address: address_in(name),
+                }),
+                None => standing::Standing::Seeks {
+                    trouble: self.trouble.clone(),
+                },
+            },
+        });
+    }
+
+    fn step_down(&self) {
+        if self.stopping.is_cancelled() {
+            return;
+        }
+        let (leader, error) = (self.election.leader(), self.trouble.as_deref());
+        warn!(leader, error, "Restarting because the leadership was handed over");
+        let _ = self.concerned.doors.post(Event::Deposed);
+        self.deposed.cancel();
+        self.shutdown.cancel();
+    }
+
+    /// What came of a request; why nothing did is told once.
+    fn heeded<T>(&mut self, outcome: Result<T, RequestError>) -> Option<T> {
+        let error = match outcome {
+            Ok(outcome) => {
+                if self.trouble.take().is_some() {
+                    info!("The lease can be had again");
+                }
+                return Some(outcome);
+            }
+            Err(error) => error,
+        };
+        let is_unreachable = error.is_unreachable();
+        let Failure { report, hints, .. } = Failure::from(error);
+        let is_news = self.trouble.as_ref() != Some(&report);
+        // That nobody answers is told by who reads the ConfigMap, unless there is something to lose.
+        if is_news && (!is_unreachable || self.told == Standing::Leads) {
+            let hint = (!hints.is_empty()).then(|| hints.join("; "));
+            warn!(error = report, hint, "The lease cannot be had, trying again");
+        }
+        self.trouble = Some(report);
+        None
+    }
+
+    /// Whoever comes next need not wait, if nothing of ours runs any more.
+    async fn release(&mut self) {
+        if !self.at_rest.is_cancelled() {
+            return;
+        }
+        let Some(writing) = self.election.release(self.clock.now()) else {
+            return;
+        };
+        match self.lease.write(&writing, MARGIN).await {
+            Ok(Written::Through(_)) => info!("Leadership is released"),
+            Ok(Written::Conflict | Written::Unknown) => info!("Leadership has passed to another one already"),
+            Err(error) => {
+                let error = Failure::from(error).report;
+                warn!(error, "Leadership cannot be released, it will run out");
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a process is called that has no pod of its own, and whether the one of such a name has ended.
+//!
+//! A name is `HOST_PLACE_PID_START`: the place tells machines, starts of machines and containers apart, the start tells apart
+//! the processes that came to have one number. Must never take a process for ended because it cannot be seen from here.
+
+use std::path::Path;
+
+use addon_core::digest::Digest;
+use addon_core::leadership::Holder;
+
+const HOST: &str = "/proc/sys/kernel/hostname";
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+const SPACE: &str = "/proc/self/ns/pid";
+/// Letters of a digest: enough to tell places apart.
+const PLACE: usize = 12;
+
+/// Where process numbers mean what they mean here; `None` if the machine does not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place(Option<String>);
+
+impl Place {
+    pub(super) fn here() -> Self {
+        let place = || {
+            let boot = fs_err::read_to_string(BOOT).ok()?;
+            let space = fs_err::read_link(SPACE).ok()?;
+            let digest = Digest::of_bytes(format!("{} {}", boot.trim(), space.display()).as_bytes());
+            Some(digest.to_string().chars().take(PLACE).collect())
+        };
+        Self(place())
+    }
+
+    /// What this process is called. Without a place it is told apart by what a person would call chance.
+    pub(super) fn name(&self, pod: Option<&str>, chance: u64) -> String {
+        let host = || fs_err::read_to_string(HOST).map(|host| host.trim().to_owned());
+        let host = pod.map_or_else(|| host().unwrap_or_default(), str::to_owned);
+        let pid = std::process::id();
+        match (&self.0, Life::of(Path::new("/proc/self/stat"))) {
+            (Some(place), Some(Life { start, .. })) => format!("{host}_{place}_{pid}_{start}"),
+            (_, _) => format!("{host}_{chance:016x}"),
+        }
+    }
+
+    /// Whether a holder of that name is known to have ended.
+    pub(super) fn judge(&self, holder: &str) -> Holder {
+        let mut parts = holder.rsplitn(4, '_');
+        let (start, pid, place) = (parts.next(), parts.next(), parts.next());
+        let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
+        let (Some(start), Some(pid), true) = (
+            number(start),
+            number(pid),
+            place.is_some() && place == self.0.as_deref(),
+        ) else {
+            return Holder::Unknown;
+        };
+        let path = format!("/proc/{pid}/stat");
+        match Life::of(Path::new(&path)) {
+            Some(life) if life.start == start && life.runs => Holder::Unknown,
+            Some(_) => Holder::Gone,
+            None if Path::new("/proc/self/stat").exists() && !Path::new(&path).exists() => Holder::Gone,
+            None => Holder::Unknown,
+        }
+    }
+}
+
+/// What the kernel says of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Life {
+    /// When it started, counted from the start of the machine.
+    start: u64,
+    /// It has not ended, waited for or not.
+    runs: bool,
+}
+
+impl Life {
+    fn of(stat: &Path) -> Option<Self> {
+        Self::read(&fs_err::read_to_string(stat).ok()?)
+    }
+
+    /// The name of the program may hold anything; what counts comes after it.
+    fn read(stat: &str) -> Option<Self> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let (state, threads, start) = (fields.first()?, fields.get(17)?, fields.get(19)?);
+        // The first thread may have ended before the others.
+        let ended = matches!(*state, "Z" | "X" | "x") && threads.parse::<u32>().ok()? <= 1;
+        Some(Self {
+            start: start.parse().ok()?,
+            runs: !ended,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_runs_is_not_gone() {
+        let place = Place::here();
+        let me = place.name(Some("pod"), 0);
+        assert!(me.starts_with("pod_") && me.split('_').count() == 4, "{me}");
+        assert_eq!(place.judge(&me), Holder::Unknown);
+        assert_eq!(place.name(Some("pod"), 1), me, "as long as it lives");
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_gone() {
+        let place = Place::here();
+        let me = place.name(Some("a_pod"), 0);
+        let (front, start) = me.rsplit_once('_').unwrap();
+        let (front, _) = front.rsplit_once('_').unwrap();
+        // No kernel gives out such a number.
+        assert_eq!(place.judge(&format!("{front}_4194999_{start}")), Holder::Gone);
+        let pid = std::process::id();
+        assert_eq!(
+            place.judge(&format!("{front}_{pid}_1")),
+            Holder::Gone,
+            "the number of another"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_seen_from_here_may_live() {
+        let place = Place::here();
+        for holder in [
+            "",
+            "operator-0.10-0-0-7.ns.pod",
+            "host_elsewhere_4194999_1",
+            "a_b_c",
+            "_1_1",
+        ] {
+            assert_eq!(place.judge(holder), Holder::Unknown, "{holder}");
+        }
+        let blind = Place(None);
+        assert_eq!(blind.judge("host__4194999_1"), Holder::Unknown);
+        assert_eq!(blind.name(Some("pod"), 7), "pod_0000000000000007");
+    }
+
+    #[test]
+    fn a_program_may_be_called_anything() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 1 0 0 0 0 0 0 20 0 9 0 1234 1 1";
+        assert_eq!(
+            Life::read(stat),
+            Some(Life {
+                start: 1234,
+                runs: true
+            })
+        );
+        let ended = "7 (x) Z 1 7 7 0 -1 4194560 1 1 0 0 0 0 0 0 20 0 1 0 1234 1 1";
+        assert_eq!(
+            Life::read(ended),
+            Some(Life {
+                start: 1234,
+                runs: false
+            })
+        );
+        let first_thread_ended = "7 (x) Z 1 7 7 0 -1 4194560 1 1 0 0 0 0 0 0 20 0 3 0 1234 1 1";
+        assert_eq!(
+            Life::read(first_thread_ended),
+            Some(Life {
+                start: 1234,
+                runs: true
+            })
+        );
+        assert_eq!(Life::read("nonsense"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! The lives of the operator in one process: a leader that is deposed ends as if it had been killed, and begins anew.
+//!
+//! Must never let anything of one life reach into the next, nor into the time when another one may lead.
+
+use tokio::time::{Duration, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use super::parts::Parts;
+use super::signals::Signals;
+use super::start::{self, StartError};
+use super::{FAILED, Log, leading, operate};
+use crate::process::Spawner;
+use crate::settings::{Environment, Settings};
+
+/// How long it is waited for what a life has left behind.
+const BURIAL: Duration = Duration::from_secs(1);
+/// How long the whole stop may take; Kubernetes grants as much before it kills.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// How a life ends.
+enum End {
+    /// With the whole process.
+    Code(u8),
+    /// Because another one leads. Nothing of it is left, and the next begins as if it were the first.
+    Deposed,
+}
+
+/// One life after another, until one ends with the whole process.
+pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
+    let signals = Signals::listen().map_err(StartError::Signals)?;
+    loop {
+        if let End::Code(code) = live_once(settings, environment, log, &signals)? {
+            return Ok(code);
+        }
+    }
+}
+
+fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
+    let runtime = start::runtime()?;
+    let spawner = Spawner::new().map_err(StartError::Spawner)?;
+    let end = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
+    match end {
+        // What still runs has had its time, or a second signal took it away.
+        End::Code(_) => runtime.shutdown_background(),
+        // With their tasks all children go down, too.
+        End::Deposed => runtime.shutdown_timeout(BURIAL),
+    }
+    Ok(end)
+}
+
+/// From the first signal on there is a deadline; a second one ends everything at once, and so does another leader.
+async fn one_life(
+    settings: &Settings,
+    environment: &Environment,
+    log: Log,
+    spawner: Spawner,
+    signals: &Signals,
+) -> End {
+    let shutdown = CancellationToken::new();
+    let parts = Parts::new(shutdown.clone());
+    let deposed = parts.deposed().clone();
+    let too_late = async {
+        shutdown.cancelled().await;
+        sleep(STOP_WITHIN).await;
+    };
+    let replaced = async {
+        deposed.cancelled().await;
+        sleep(leading::farewell()).await;
+    };
+    let code = tokio::select! {
+        code = operate(settings, environment, log, spawner, parts) => code,
+        number = signals.second(&shutdown) => 128_u8.saturating_add(number),
+        () = replaced => {
+            warn!("Not everything has ended in time, ending it before another one leads");
+            0
+        }
+        () = too_late => {
+            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
+            FAILED
+        }
+    };
+    if deposed.is_cancelled() && !signals.ask_for_stop() {
+        End::Deposed
+    } else {
+        End::Code(code)
+    }
+}

@@ -1,0 +1,72 @@
+//! SIGTERM and SIGINT, heard for as long as the process lives, through all lives of the operator in it.
+
+use std::io;
+use std::thread;
+
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// A signal by name and number.
+type Signal = (&'static str, u8);
+
+const TERMINATE: Signal = ("SIGTERM", 15);
+const INTERRUPT: Signal = ("SIGINT", 2);
+
+/// What was received so far, no more than the first two.
+#[derive(Debug, Clone)]
+pub(super) struct Signals(watch::Receiver<Vec<Signal>>);
+
+impl Signals {
+    /// Listens from now on, on a thread of its own.
+    pub(super) fn listen() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_io().build()?;
+        let (mut terminate, mut interrupt) = {
+            let _context = runtime.enter();
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        };
+        let (sender, received) = watch::channel(Vec::new());
+        let hear = async move {
+            while sender.borrow().len() < 2 {
+                let next = tokio::select! {
+                    _ = terminate.recv() => TERMINATE,
+                    _ = interrupt.recv() => INTERRUPT,
+                };
+                sender.send_modify(|received| received.push(next));
+            }
+            sender.closed().await;
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || runtime.block_on(hear))?;
+        Ok(Self(received))
+    }
+
+    /// Whether a stop was asked for.
+    pub(super) fn ask_for_stop(&self) -> bool {
+        !self.0.borrow().is_empty()
+    }
+
+    /// The first one asks for a stop; returns the number of the second.
+    pub(super) async fn second(&self, shutdown: &CancellationToken) -> u8 {
+        let (name, _) = self.nth(0).await;
+        info!(
+            signal = name,
+            "Signal is received, stopping; a second one ends everything at once"
+        );
+        shutdown.cancel();
+        let (name, number) = self.nth(1).await;
+        warn!(signal = name, "Second signal is received, ending at once");
+        number
+    }
+
+    async fn nth(&self, place: usize) -> Signal {
+        let mut received = self.0.clone();
+        match received.wait_for(|received| received.len() > place).await {
+            Ok(received) => received[place],
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

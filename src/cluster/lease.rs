@@ -1,0 +1,159 @@
+//! The lease that replicas share: read, written over exactly the version that was read, and listened to.
+//!
+//! Never decides who leads, never retries, and is held up by no limit of ours: a leader that waited for its turn would
+//! lose the lease.
+
+use std::future::ready;
+use std::time::Duration;
+
+use addon_core::leadership::{Holder, Record, Sighting, Writing, Written};
+use futures::stream::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
+use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use tracing::debug;
+
+use super::Cluster;
+use super::error::RequestError;
+
+const RESOURCE: &str = "leases.coordination.k8s.io";
+
+/// One lease in our namespace.
+#[derive(Debug)]
+pub struct SharedLease {
+    cluster: Cluster,
+    name: String,
+    /// As it was seen last: what others put on it stays.
+    seen: Option<Lease>,
+}
+
+impl Cluster {
+    /// The lease of that name. No request is made yet.
+    pub fn lease(&self, name: &str) -> SharedLease {
+        SharedLease {
+            cluster: self.clone(),
+            name: name.to_owned(),
+            seen: None,
+        }
+    }
+}
+
+impl SharedLease {
+    fn api(&self) -> Api<Lease> {
+        Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace)
+    }
+
+    /// What stands there, nothing if there is no lease.
+    pub async fn read(&mut self, within: Duration) -> Result<Option<Sighting>, RequestError> {
+        let attempt = self.cluster.attempt("get", RESOURCE, &self.name);
+        let api = self.api();
+        let found = self
+            .cluster
+            .within(within)
+            .ask(attempt, api.get_opt(&self.name))
+            .await?;
+        let sighting = found.as_ref().map(sighting);
+        self.seen = found;
+        Ok(sighting)
+    }
+
+    /// Writes it, if it is still as it was. An error says why nobody knows whether it was written.
+    pub async fn write(&mut self, writing: &Writing, within: Duration) -> Result<Written, RequestError> {
+        let (api, patient) = (self.api(), self.cluster.within(within));
+        let lease = self.lease(writing);
+        let params = PostParams::default();
+        let verb = if writing.over.is_some() { "update" } else { "create" };
+        let attempt = self.cluster.attempt(verb, RESOURCE, &self.name);
+        let written = if writing.over.is_some() {
+            patient.ask(attempt, api.replace(&self.name, &params, &lease)).await
+        } else {
+            patient.ask(attempt, api.create(&params, &lease)).await
+        };
+        match written {
+            Ok(lease) => {
+                let version = version(&lease);
+                self.seen = Some(lease);
+                Ok(Written::Through(version))
+            }
+            Err(error) if error.is_conflict() || error.is_not_found() && writing.over.is_some() => {
+                Ok(Written::Conflict)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lease(&self, writing: &Writing) -> Lease {
+        let Record {
+            holder,
+            lasts,
+            acquired,
+            renewed,
+            transitions,
+        } = &writing.record;
+        let seen = self
+            .seen
+            .as_ref()
+            .filter(|seen| writing.over.as_ref() == Some(&version(seen)));
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: Some(self.cluster.namespace.clone()),
+            resource_version: writing.over.clone(),
+            ..seen.map(|seen| seen.metadata.clone()).unwrap_or_default()
+        };
+        let spec = LeaseSpec {
+            holder_identity: Some(holder.clone()),
+            lease_duration_seconds: Some(i32::try_from(lasts.as_secs()).unwrap_or(i32::MAX)),
+            acquire_time: Some(MicroTime(*acquired)),
+            renew_time: Some(MicroTime(*renewed)),
+            lease_transitions: Some(i32::try_from(*transitions).unwrap_or(i32::MAX)),
+            ..LeaseSpec::default()
+        };
+        Lease {
+            metadata,
+            spec: Some(spec),
+        }
+    }
+
+    /// How it stands whenever that changes, maybe late and never for certain: it only spares waiting for the next look.
+    pub fn news(&self) -> impl Stream<Item = Sighting> + Send + use<> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        watcher(self.api(), config).default_backoff().filter_map(|event| {
+            ready(match event {
+                Ok(Event::Apply(lease) | Event::InitApply(lease)) => Some(sighting(&lease)),
+                Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    debug!(error, "cannot watch the lease, looking at it from time to time");
+                    None
+                }
+            })
+        })
+    }
+}
+
+fn version(lease: &Lease) -> String {
+    lease.metadata.resource_version.clone().unwrap_or_default()
+}
+
+/// Fields that are missing say nothing: nobody holds a lease without a holder.
+fn sighting(lease: &Lease) -> Sighting {
+    let spec = lease.spec.clone().unwrap_or_default();
+    let time = |time: Option<MicroTime>| time.map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let seconds = spec.lease_duration_seconds.unwrap_or_default();
+    Sighting {
+        version: version(lease),
+        record: Record {
+            holder: spec.holder_identity.unwrap_or_default(),
+            lasts: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+            acquired: time(spec.acquire_time),
+            renewed: time(spec.renew_time),
+            transitions: u32::try_from(spec.lease_transitions.unwrap_or_default()).unwrap_or_default(),
+        },
+        holder: Holder::Unknown,
+    }
+}

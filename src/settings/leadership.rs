@@ -1,0 +1,136 @@
+//! Whether we act only while we hold a lease, and under which name we hold it. Variables alone say so, as in the original.
+
+use std::net::IpAddr;
+
+use super::ConfigurationError;
+use super::program::Program;
+use super::said::{Said, Setting};
+use super::words::{Checked, Words};
+
+/// When we act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// At once: nobody else does what we do.
+    Alone,
+    /// While we hold this lease.
+    Elected { lease: &'static str, name: Name },
+}
+
+/// What the holder of a lease is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Name {
+    /// As our pod, which nobody else is: who was called so before us has ended.
+    Pod(String),
+    /// As nobody else on this machine; in front of it stands the name of our pod, if we know that.
+    Process { pod: Option<String> },
+}
+
+/// What the variable says that asks for several replicas.
+enum Wish {
+    Replicas,
+    Alone,
+    Nothing,
+}
+
+impl Words<'_> {
+    pub(super) fn leadership(&self) -> Checked<Leadership> {
+        let wish = match self.wish()?.map(|said| said.text).as_deref() {
+            Some("true") => Wish::Replicas,
+            Some("false") => Wish::Alone,
+            Some(_) | None => Wish::Nothing,
+        };
+        let name = match (wish, self.program) {
+            (Wish::Alone, _) | (Wish::Nothing, Program::ShellOperator) => return Ok(Leadership::Alone),
+            (Wish::Replicas, _) => self.required_name()?,
+            (Wish::Nothing, Program::AddonOperator) => self.name_if_known()?,
+        };
+        let lease = self.program.lease();
+        Ok(Leadership::Elected { lease, name })
+    }
+
+    /// A word that means nothing.
+    pub(super) fn leadership_remark(&self) -> Checked<Option<String>> {
+        let said = self.wish()?;
+        let unknown = said.filter(|said| !matches!(said.text.as_str(), "true" | "false"));
+        Ok(unknown.map(|Said { name, text }| format!("{name} is '{text}', but only 'true' and 'false' count")))
+    }
+
+    fn wish(&self) -> Checked<Option<Said>> {
+        let [variable, _] = self.program.leadership_variables();
+        Ok(Setting::look_up(self.environment, "", None, &[variable])?.0)
+    }
+
+    /// Whoever asks for replicas has to say all that the name consists of.
+    fn required_name(&self) -> Checked<Name> {
+        let [wish, pod_variable] = self.program.leadership_variables();
+        let missing = |name| ConfigurationError::Needed { name, by: wish };
+        let pod = self.pod()?.ok_or(missing(pod_variable))?;
+        let (_, variables) = self.program.listen_address();
+        let address = self.said_address()?.ok_or(missing(variables[0]))?;
+        let namespace = self.program.namespace_variables();
+        let namespace = self.namespace()?.ok_or(missing(namespace[0]))?;
+        Ok(Name::Pod(pod_name(&pod, address, &namespace)))
+    }
+
+    fn name_if_known(&self) -> Checked<Name> {
+        let address = self.said_address()?.filter(|address| !address.is_unspecified());
+        Ok(match (self.pod()?, address, self.namespace()?) {
+            (Some(pod), Some(address), Some(namespace)) => Name::Pod(pod_name(&pod, address, &namespace)),
+            (pod, _, _) => Name::Process { pod },
+        })
+    }
+
+    fn pod(&self) -> Checked<Option<String>> {
+        let [_, variable] = self.program.leadership_variables();
+        Ok(Setting::look_up(self.environment, "", None, &[variable])?.text())
+    }
+
+    fn said_address(&self) -> Checked<Option<IpAddr>> {
+        let (flag, variables) = self.program.listen_address();
+        let said = self.said(flag, self.args.prometheus_listen_address.as_ref(), variables)?;
+        said.parsed("an IP address such as 0.0.0.0 or ::", |text| text.parse().ok())
+    }
+}
+
+/// The name by which the cluster's DNS would find the pod.
+fn pod_name(pod: &str, address: IpAddr, namespace: &str) -> String {
+    let address = address.to_string().replace(['.', ':'], "-");
+    format!("{pod}.{address}.{namespace}.pod")
+}
+
+/// Where the holder of that name listens, if the name tells.
+pub fn address_in(name: &str) -> Option<IpAddr> {
+    let mut labels = name.split('.');
+    let (_, address, _, last) = (labels.next()?, labels.next()?, labels.next()?, labels.next()?);
+    if last != "pod" || labels.next().is_some() {
+        return None;
+    }
+    let v4 = address.replace('-', ".").parse().ok();
+    v4.or_else(|| address.replace('-', ":").parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_pod_tells_its_address() {
+        for (address, name) in [
+            ("10.0.0.7", "operator-0.10-0-0-7.ns.pod"),
+            ("fd00::7", "operator-0.fd00--7.ns.pod"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(pod_name("operator-0", address, "ns"), name);
+            assert_eq!(address_in(name), Some(address));
+        }
+        for name in [
+            "",
+            "host_0a1b2c3d_7_100",
+            "a.b.c.pod",
+            "a.10-0-0-7.ns.pod.cluster",
+            "a.10-0-0-7.ns.svc",
+        ] {
+            assert_eq!(address_in(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A namespace with a module, and replicas of the operator in it: each with a pod's name, an address and files of its own.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use jiff::Timestamp;
+use tempfile::TempDir;
+use testbed::audit::{Mark, Records};
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
+use testbed::wait::wait_until;
+
+/// Longer than a lease, and a converge on a busy machine after it.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+
+const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
+/// So many that helm is in the middle of it for some time.
+const MEMBERS: usize = 100;
+const GLOBAL_HOOK: &str = r#"#!/bin/sh
+if [ "$1" = --config ]; then
+  echo "$REPLICA config" >>"$NOTES/hooks"
+  printf 'configVersion: v1\nonStartup: 1\n'
+  exit 0
+fi
+echo "$REPLICA runs" >>"$NOTES/hooks"
+"#;
+/// Helm with a lock per release: whoever finds it taken leaves a note, and each says who it is.
+const HELM: &str = r#"#!/bin/bash
+if [[ $1 == upgrade || $1 == uninstall ]]; then
+  exec 9>>"@NOTES@/$2.lock"
+  flock --nonblock 9 || echo "@REPLICA@ $*" >>"@NOTES@/overlaps"
+  echo "@REPLICA@ $$" >>"@NOTES@/helm"
+fi
+exec "@HELM@" "$@"
+"#;
+
+pub(crate) struct Stage {
+    /// Shows the logs in the folder, so it goes first.
+    namespace: Namespace<'static>,
+    folder: TempDir,
+    port: u16,
+}
+
+impl Stage {
+    pub(crate) fn build(prefix: &str) -> Self {
+        let plane = testbed::shared::plane();
+        // In the folder of the control plane, which is swept even after a kill.
+        let folder = tempfile::Builder::new()
+            .prefix("stage-")
+            .tempdir_in(plane.folder())
+            .unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stage = Self {
+            namespace: plane.namespace(prefix).unwrap(),
+            folder,
+            port: listener.local_addr().unwrap().port(),
+        };
+        let mut objects = String::new();
+        for member in 0..MEMBERS {
+            let _ = writeln!(
+                objects,
+                "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: crowd-{member}}}"
+            );
+        }
+        stage.write("modules/values.yaml", "crowdEnabled: true\n");
+        stage.write(
+            "modules/010-crowd/Chart.yaml",
+            "apiVersion: v2\nname: crowd\nversion: 0.1.0\n",
+        );
+        stage.write("modules/010-crowd/templates/crowd.yaml", &objects);
+        stage.write("global-hooks/note.sh", GLOBAL_HOOK);
+        fs::create_dir(stage.path("notes")).unwrap();
+        stage
+    }
+
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
+        self.folder.path().join(inside)
+    }
+
+    fn write(&self, inside: &str, text: &str) {
+        let path = self.path(inside);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace<'static> {
+        &self.namespace
+    }
+
+    /// The notes of that name, a line each.
+    pub(crate) fn notes(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path("notes").join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        self.namespace.kubectl(arguments.split(' ')).unwrap()
+    }
+
+    /// The states of the release's revisions, the first one first.
+    pub(crate) fn history(&self) -> String {
+        let columns = "-o=custom-columns=S:.metadata.labels.status --no-headers";
+        let states = self.kubectl(&format!(
+            "get secrets -l owner=helm,name=crowd --sort-by=.metadata.creationTimestamp {columns}"
+        ));
+        states.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn lease(&self, field: &str) -> String {
+        self.kubectl(&format!(
+            "get lease addon-operator-leader-election -o=jsonpath={{.spec.{field}}}"
+        ))
+    }
+
+    /// When the lease runs out, if nobody renews it.
+    pub(crate) fn end_of_lease(&self) -> Timestamp {
+        self.lease("renewTime").parse::<Timestamp>().unwrap() + Duration::from_secs(35)
+    }
+
+    /// What the operators of this user, and helm for them, have asked for in our namespace.
+    pub(crate) fn requests(&self, since: Mark, user: User) -> Records {
+        let all = self.namespace.plane().audit().since(since).unwrap();
+        all.of(user)
+            .within(self.namespace.name())
+            .that(|record| !record.user_agent.starts_with("kubectl"))
+    }
+
+    /// Starts a replica that talks to the API server as told by the kubeconfig.
+    pub(crate) fn start(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
+        let place = 2 + replica.bytes().next_back().unwrap() - b'a';
+        let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, place), self.port));
+        let log = self.path(&format!("{replica}.log"));
+        self.namespace.show_on_panic(replica, &log);
+        let notes = self.path("notes").into_os_string().into_string().unwrap();
+        let helm = self.namespace.plane().program(Part::Helm3);
+        let script = HELM
+            .replace("@NOTES@", &notes)
+            .replace("@REPLICA@", replica)
+            .replace("@HELM@", helm.to_str().unwrap());
+        self.write(&format!("{replica}/helm"), &script);
+        let own = |name: &str| self.path(replica).join(name).into_os_string();
+        let variables: BTreeMap<&str, OsString> = BTreeMap::from([
+            ("PATH", "/usr/bin:/bin".into()),
+            ("HOME", own("home")),
+            ("KUBECONFIG", kubeconfig.into()),
+            ("HELM_BIN", own("helm")),
+            ("REPLICA", replica.into()),
+            ("NOTES", notes.into()),
+            ("ADDON_OPERATOR_HA", "true".into()),
+            ("ADDON_OPERATOR_POD", replica.into()),
+            ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
+            ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
+            ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
+            ("ADDON_OPERATOR_TMP_DIR", own("tmp")),
+            ("ADDON_OPERATOR_LISTEN_ADDRESS", address.ip().to_string().into()),
+            ("ADDON_OPERATOR_LISTEN_PORT", self.port.to_string().into()),
+            ("DEBUG_UNIX_SOCKET", own("debug.socket")),
+        ]);
+        let output = fs::File::create(&log).unwrap().into_parts().0;
+        let mut command = process::command(OPERATOR);
+        command
+            .arg("start")
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(variables);
+        command.stdout(output.try_clone().unwrap()).stderr(output);
+        Replica {
+            bound: Bound::start(command, Bond::Group).unwrap(),
+            address,
+            log,
+            socket: own("debug.socket"),
+            identity: format!("{replica}.127-0-0-{place}.{}.pod", self.namespace.name()),
+        }
+    }
+}
+
+/// A running operator. It is killed at the end of its test, whatever becomes of that.
+pub(crate) struct Replica {
+    bound: Bound,
+    address: SocketAddr,
+    log: PathBuf,
+    socket: OsString,
+    pub(crate) identity: String,
+}
+
+impl Replica {
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until the log says this so many times.
+    pub(crate) fn wait_for(&self, words: &str, times: usize) {
+        let look = || Ok::<_, String>((self.said().matches(words).count() >= times).then_some(()));
+        wait_until(PATIENCE, &format!("'{words}' in the log"), look).unwrap();
+    }
+
+    /// What a path on the public port answers.
+    pub(crate) fn get(&self, path: &str) -> io::Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.address)?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+        code.zip(body).ok_or_else(|| io::Error::other(answer))
+    }
+
+    /// Waits until a path answers so.
+    pub(crate) fn wait_for_answer(&self, path: &str, code: u16, words: &str) {
+        let look = || match self.get(path) {
+            Ok((found, body)) if found == code && body.contains(words) => Ok(Some(())),
+            other => Err(format!("{other:?}")),
+        };
+        wait_until(PATIENCE, path, look).unwrap();
+    }
+
+    pub(crate) fn wait_until_ready(&self) {
+        self.wait_for_answer("/readyz", 200, "Startup converge done.");
+    }
+
+    /// What a command that fails says.
+    pub(crate) fn refused(&self, arguments: &str) -> String {
+        let mut command = process::command(OPERATOR);
+        command
+            .args(arguments.split(' '))
+            .env_clear()
+            .env("DEBUG_UNIX_SOCKET", &self.socket);
+        let output = process::run(command, None).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        process::signal(self.bound.id(), libc::SIGKILL);
+        wait_until(PATIENCE, "the end of a killed operator", || self.bound.ended()).unwrap();
+    }
+
+    /// Asks it to stop, which it has to do well. Returns when it has ended.
+    pub(crate) fn stop(mut self) -> Instant {
+        process::signal(self.bound.id(), libc::SIGTERM);
+        let status = wait_until(PATIENCE, "the end of the operator", || self.bound.ended()).unwrap();
+        let ended = Instant::now();
+        assert_eq!(status.code(), Some(0), "{}", self.said());
+        assert!(!self.said().contains("panicked"), "{}", self.said());
+        ended
+    }
+}

@@ -1,0 +1,143 @@
+//! What becomes of a leader, and what another one does then.
+
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use jiff::Timestamp;
+use testbed::plane::User;
+use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::wait::wait_until;
+
+use super::stage::{PATIENCE, Replica, Stage};
+
+const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
+const HANDED_OVER: &str = "Restarting because the leadership was handed over";
+const LEADS: &str = "Leadership is acquired";
+
+/// A leader that has converged, and a standby that acts as another user.
+fn pair(stage: &Stage) -> (Replica, Replica) {
+    let leader = stage.start("a", stage.namespace().kubeconfig(User::Operator));
+    leader.wait_until_ready();
+    let standby = stage.start("b", stage.namespace().kubeconfig(User::Admin));
+    standby.wait_for_answer("/readyz", 200, WAITS);
+    (leader, standby)
+}
+
+#[test]
+fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
+    let stage = Stage::build("killed");
+    let beginning = stage.namespace().plane().audit().mark().unwrap();
+    let (leader, standby) = pair(&stage);
+    assert_eq!(stage.lease("holderIdentity"), leader.identity);
+    assert_eq!(stage.lease("leaseDurationSeconds"), "35");
+    assert_eq!(stage.lease("leaseTransitions"), "0");
+
+    // As warm as it gets: its hooks are known.
+    standby.wait_for("Loaded config", 1);
+    assert_eq!(standby.get("/healthz").unwrap().0, 200);
+    let metrics = standby.get("/metrics").unwrap().1;
+    assert!(metrics.contains("addon_operator_leader 0\n"), "{metrics}");
+    assert!(leader.get("/metrics").unwrap().1.contains("addon_operator_leader 1\n"));
+    let told = standby.refused("queue list");
+    assert!(
+        told.contains("this replica is a standby") && told.contains(&leader.identity),
+        "{told}"
+    );
+    let writes = stage.requests(beginning, User::Admin).mutating();
+    assert!(writes.is_empty(), "{writes}");
+    let by_standby = |note: &String| note.starts_with("b ");
+    let hooks: Vec<String> = stage.notes("hooks").into_iter().filter(by_standby).collect();
+    assert_eq!(hooks, ["b config"]);
+    assert_eq!(stage.notes("helm").iter().filter(|note| by_standby(note)).count(), 0);
+
+    let killed = Instant::now();
+    leader.kill();
+    standby.wait_for(LEADS, 1);
+    eprintln!("leader killed: the standby leads after {:?}", killed.elapsed());
+    standby.wait_until_ready();
+    eprintln!(
+        "leader killed: everything is looked after again after {:?}",
+        killed.elapsed()
+    );
+    assert_eq!(stage.lease("holderIdentity"), standby.identity);
+    assert_eq!(stage.lease("leaseTransitions"), "1");
+    assert_eq!(stage.history(), "deployed", "what had not changed was left alone");
+    assert_eq!(
+        stage.notes("hooks").iter().filter(|note| *note == "b config").count(),
+        1
+    );
+    standby.stop();
+    assert_eq!(stage.lease("holderIdentity"), "", "it was released");
+}
+
+#[test]
+fn a_leader_that_stops_hands_over_at_once() {
+    let stage = Stage::build("stopped");
+    let (leader, standby) = pair(&stage);
+    let stopped = leader.stop();
+    standby.wait_for(LEADS, 1);
+    let took = stopped.elapsed();
+    eprintln!("leader stopped: the standby leads after {took:?}");
+    assert!(took < Duration::from_secs(5), "that is no handing over: {took:?}");
+    standby.wait_until_ready();
+    assert_eq!(stage.history(), "deployed");
+    standby.stop();
+}
+
+#[test]
+fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
+    let stage = Stage::build("cut");
+    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
+    let kubeconfig = stage.path("through-the-proxy");
+    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
+    fs::write(&kubeconfig, text).unwrap();
+    // So slow that the cut comes in the middle.
+    let slow = What::Delay(Duration::from_millis(100));
+    proxy.impose(vec![Fault {
+        on: On::Others,
+        what: slow,
+    }]);
+    let leader = stage.start("a", kubeconfig);
+    let look = || Ok::<_, String>((stage.history() == "pending-install").then_some(()));
+    wait_until(PATIENCE, "a helm in the middle of its work", look).unwrap();
+    proxy.impose(vec![Fault {
+        on: On::Everything,
+        what: What::BlackHole,
+    }]);
+    let cut = Instant::now();
+    let standby = stage.start("b", stage.namespace().kubeconfig(User::Admin));
+    standby.wait_for("Loaded config", 1);
+
+    let helm: u32 = stage.notes("helm")[0].strip_prefix("a ").unwrap().parse().unwrap();
+    let ended = || Ok::<_, String>((!runs(helm)).then_some(()));
+    wait_until(PATIENCE, "the end of the helm of who was cut off", ended).unwrap();
+    let left = stage.end_of_lease().duration_since(Timestamp::now());
+    eprintln!(
+        "leader cut off: its helm ended after {:?}, {left:#} before its lease",
+        cut.elapsed()
+    );
+    assert!(left.is_positive(), "the lease has run out by {left:#}");
+    leader.wait_for(HANDED_OVER, 1);
+
+    standby.wait_for(LEADS, 1);
+    eprintln!("leader cut off: the standby leads after {:?}", cut.elapsed());
+    standby.wait_until_ready();
+    assert_eq!(stage.history(), "superseded deployed");
+    assert_eq!(stage.notes("helm").len(), 2);
+    assert!(stage.notes("overlaps").is_empty(), "{:?}", stage.notes("overlaps"));
+
+    // It comes again as a standby, without having been started again.
+    proxy.heal();
+    leader.wait_for_answer("/readyz", 200, WAITS);
+    assert_eq!(leader.said().matches(HANDED_OVER).count(), 1);
+    leader.stop();
+    standby.stop();
+    assert_eq!(stage.notes("helm").len(), 2);
+}
+
+/// Whether a process is there that does more than wait for its burial.
+fn runs(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
