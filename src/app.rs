@@ -35,6 +35,7 @@ use tracing::error;
 
 use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::Monitors;
@@ -147,10 +148,10 @@ async fn build(
         let watched = watch_config(cluster.clone(), config_map.clone(), outside.clone(), trouble);
         parts.spawn("the watch of the ConfigMap", watched);
     }
-
     let (kinds, replies) = (Kinds::new(cluster.clone()), Replies::default());
     let webhooks = reviews::start(settings, &cluster, &doors, &replies, parts)?;
-    let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), &outside, parts);
+    let restored = watching::restored(settings, found.restoring);
+    let (monitors, lookout) = watches(&cluster, &kinds, (helm.as_ref(), restored), &outside, parts);
     let notices = notices(settings, &cluster, &outside, parts);
     let tools = Arc::new(Tools {
         webhooks,
@@ -166,10 +167,11 @@ async fn build(
         catalogue: watch::Sender::new(Arc::new(found.catalogue)),
         tmp,
         config_map,
-        script_deadline: settings.hooks.timeout,
+        script_deadline: settings.hooks.script_timeout,
         relay: start::relay(settings),
         holds: jobs::release::holds::Holds::default(),
     });
+    let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     let charts = rendering::charts(&tools, found.versions, parts.stopping());
     outside.charts.get_or_init(|| charts);
     leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
@@ -177,7 +179,7 @@ async fn build(
         outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)
     };
-    let operator = Operator::new(seed(), start::policy(settings, environment));
+    let operator = Operator::new(seed(), start::policy(settings, environment, restores));
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
@@ -215,14 +217,17 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
 fn watches(
     cluster: &Cluster,
     kinds: &Kinds,
-    helm: Option<&Helm>,
+    (helm, restored): (Option<&Helm>, Restored),
     outside: &Outside,
     parts: &mut Parts,
 ) -> (Monitors, Option<Lookout>) {
     let doors = &outside.doors;
     let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
     outside.monitors.get_or_init(|| monitors.clone());
-    let lookout = helm.map(|helm| watching::lookout((&monitors, cluster), helm.options(), doors, parts));
+    let lookout = helm.map(|helm| {
+        let settings = watching::looking(helm.options(), restored);
+        watching::lookout((&monitors, cluster), settings, doors, parts)
+    });
     if let Some(lookout) = &lookout {
         outside.lookout.get_or_init(|| lookout.clone());
     }

@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use addon_core::module::description::Restoring;
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
 use addon_core::values::schema::Schemas;
 use serde_json::Value;
 
 use crate::settings::MissingValues;
 
-pub use chart::{Chart, ChartError, chart_digest};
+pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest};
 pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
@@ -83,11 +84,15 @@ pub struct FoundModule {
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
+    /// Its templates speak of conversion webhooks.
+    pub has_conversions: bool,
     /// Of the chart, if it says one.
     pub version: Option<String>,
     /// Files with CRDs, in the order of their paths.
     pub crds: Vec<PathBuf>,
     pub depends_on: Vec<ModuleName>,
+    /// What of its release is put right, if it says so itself.
+    pub drift: Option<Restoring>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
 }
@@ -265,21 +270,23 @@ fn read_module(
         faults.push(problem);
         Vec::new()
     });
-    let depends_on = description::read(&path.join(description::FILE), &mut faults, warnings);
+    let (depends_on, drift) = description::read(&path.join(description::FILE), &mut faults, warnings);
     let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
         name,
         order,
-        path,
         values,
         schemas,
         hooks,
         enabled_script,
         chart,
+        has_conversions: chart::has_conversions(&path),
         version,
         crds,
         depends_on,
+        drift,
         faults,
+        path,
     }
 }
 

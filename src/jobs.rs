@@ -98,6 +98,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::EnsureCrds(modules) => unless(&cancel, crds::ensure(tools, &modules))
             .await
             .map(Done::CrdsEnsured),
+        Job::EnsureConversions(of) => Box::pin(release::ensure_conversions(tools, &of, &cancel))
+            .await
+            .map(Done::ConversionsEnsured),
         Job::PublishWebhooks(routes) => {
             let published = tools.webhooks.ensure(&routes, Timestamp::now());
             unless(&cancel, Box::pin(published))

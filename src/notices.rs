@@ -140,6 +140,11 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             failure,
             retry_in,
         } => records::script_failed(module, failure, *retry_in),
+        Notice::ScriptLate { module, waited } => warn!(
+            module = module.as_str(),
+            seconds = seconds(*waited),
+            "Enabled script has not answered yet. The module stays as it is until it does, the others go on."
+        ),
         Notice::ModuleSwitched {
             module,
             enabled,

@@ -23,6 +23,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use addon_core::module::description::Restoring;
 use thiserror::Error;
 
 pub use arguments::StartArgs;
@@ -118,7 +119,8 @@ pub struct ModuleSettings {
     pub config_map: String,
     pub events: Events,
     pub helm: HelmSettings,
-    pub drift: Drift,
+    /// What of releases is put right, unless a module says otherwise.
+    pub drift: Restoring,
     /// On every object of a release and on CRDs; never empty.
     pub extra_labels: BTreeMap<String, String>,
     /// Files of CRDs whose names begin so are left out.
@@ -167,14 +169,6 @@ pub enum TmpFiles {
     Kept,
 }
 
-/// What of a release is restored when somebody else touched it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
-    Off,
-    Absent,
-    Changed,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct KubeSettings {
     /// Files to merge, the first one winning; none means the pod's own account.
@@ -214,6 +208,8 @@ pub struct HelmSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSettings {
     pub timeout: Duration,
+    /// Of scripts that say whether their modules are on.
+    pub script_timeout: Duration,
     pub slots: NonZero<usize>,
     pub output: HookOutput,
 }

@@ -4,6 +4,7 @@
 //! with what to do about it, the others go on, and what was installed before is still there, object by object.
 
 mod bad_input {
+    mod alterations;
     mod api_server;
     mod config;
     mod disk;
@@ -13,6 +14,7 @@ mod bad_input {
     mod helm;
     mod hooks;
     mod proxy;
+    mod scripts;
     mod secrets;
     mod stage;
     mod vandals;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
-use addon_core::operator::effect::Job;
+use addon_core::operator::effect::{Conversions, Job};
 use addon_core::operator::event::{Done, SyncAction};
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
@@ -18,7 +18,7 @@ mod tools;
 #[expect(dead_code, reason = "most of it is about releases")]
 mod world;
 
-use world::{CHART, World};
+use world::{CHART, TEMPLATE, World, document};
 
 /// A module `one` whose CRDs are in a group that nobody else has.
 struct Stage {
@@ -33,6 +33,8 @@ fn version(name: &str, served: &str) -> String {
     )
 }
 
+const LOOSE: &str = "  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, \
+                     x-kubernetes-preserve-unknown-fields: true}}}\n";
 const STORED: &str = "served: true\n    storage: true";
 const SERVED: &str = "served: true\n    storage: false";
 
@@ -73,6 +75,51 @@ impl Stage {
             unreachable!("another answer: {done:?}")
         };
         failed.remove(&name).map_or(Ok(()), Err)
+    }
+
+    /// A chart with an object that converts, of a kind that its own `crds` bring, and with another one.
+    async fn converting_chart(&mut self) {
+        let crd = self.crd("conversionwebhooks", "ConversionWebhook", &[LOOSE.to_owned()]);
+        let webhook = format!(
+            "apiVersion: {}/v1\nkind: ConversionWebhook\nmetadata: {{name: things}}\nspec: {{size: {{{{ .Values.one.size }}}}, \
+             steps: [{{to: v2}}]}}\n",
+            self.group
+        );
+        let files = [
+            ("crds/webhooks.yaml", crd.as_str()),
+            ("Chart.yaml", CHART),
+            ("templates/webhook.yaml", &webhook),
+            ("templates/a.yaml", TEMPLATE),
+        ];
+        self.files(&files).await;
+    }
+
+    async fn convert(&self, values: &Value) -> Result<(), Failure> {
+        let module = ModuleName::parse("one").unwrap();
+        let of = Conversions {
+            module: module.clone(),
+            values: document(values),
+        };
+        let done = self.world.run(Job::EnsureConversions(vec![of])).await.unwrap();
+        let Done::ConversionsEnsured(mut outcomes) = done else {
+            unreachable!("another answer: {done:?}")
+        };
+        outcomes.remove(&module).unwrap()
+    }
+
+    fn webhook(&self) -> Value {
+        let kind = format!("conversionwebhooks.{}", self.group);
+        let text = self.world.kubectl(&format!("get {kind} things -o=json"));
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What we wrote to the objects of a chart since then.
+    fn writes_to(&self, since: Mark, resource: &str) -> Vec<String> {
+        let records = self.world.namespace.plane().audit().since(since).unwrap();
+        let namespace = self.world.namespace.name();
+        let Records(records) = records.of(User::Operator).within(namespace).mutating();
+        let ours = records.into_iter().filter(|record| record.resource == resource);
+        ours.map(|record| record.verb).collect()
     }
 
     fn mark(&self) -> Mark {
@@ -232,4 +279,70 @@ async fn names_that_are_taken_are_told_at_once() {
         failure.report.contains(&said) && failure.report.contains("already in use"),
         "{failure}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversion_webhooks_of_a_chart_come_before_its_release_which_takes_them_over() {
+    let mut stage = Stage::new("conversions").await;
+    stage.converting_chart().await;
+    stage.ensure().await.unwrap();
+    let values = json!({"one": {"size": 1, "x": "a"}});
+    let mark = stage.mark();
+    stage.convert(&values).await.unwrap();
+    stage.convert(&values).await.unwrap();
+    assert_eq!(stage.writes_to(mark, "conversionwebhooks"), ["create"]);
+    assert_eq!(stage.webhook()["spec"], json!({"size": 1, "steps": [{"to": "v2"}]}));
+    assert_eq!(
+        stage.webhook()["metadata"]["labels"],
+        json!({"heritage": "addon-operator"})
+    );
+    // Nothing else of the chart is there yet.
+    assert_eq!(stage.world.kubectl("get configmaps --ignore-not-found shown"), "");
+
+    let synced = stage.world.sync(values.clone()).await.unwrap();
+    assert_eq!((synced.action, synced.revision), (SyncAction::Upgraded, 1));
+    let metadata = &stage.webhook()["metadata"];
+    assert_eq!(metadata["annotations"]["meta.helm.sh/release-name"], "one");
+
+    // Nothing differs, so nothing is written.
+    stage.world.restart().await;
+    let mark = stage.mark();
+    stage.convert(&values).await.unwrap();
+    assert_eq!(stage.writes_to(mark, "conversionwebhooks"), [""; 0]);
+
+    let kind = format!("conversionwebhooks.{}", stage.group);
+    let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}, "spec": {"size": 7}});
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    admin
+        .run(["patch", &kind, "things", "--type=merge", "--patch", &theirs.to_string()])
+        .unwrap();
+    let mark = stage.mark();
+    stage.convert(&json!({"one": {"size": 2, "x": "a"}})).await.unwrap();
+    assert_eq!(stage.writes_to(mark, "conversionwebhooks"), ["patch"]);
+    let webhook = stage.webhook();
+    assert_eq!(webhook["spec"]["size"], 2);
+    assert_eq!(webhook["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    assert_eq!(webhook["metadata"]["annotations"]["meta.helm.sh/release-name"], "one");
+    let none = json!({"metadata": {"finalizers": null}});
+    admin
+        .run(["patch", &kind, "things", "--type=merge", "--patch", &none.to_string()])
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversion_webhook_that_cannot_be_put_there_is_named() {
+    let mut stage = Stage::new("conversions-bad").await;
+    stage.converting_chart().await;
+    let values = json!({"one": {"size": 1, "x": "a"}});
+    let failure = stage.convert(&values).await.unwrap_err();
+    assert_eq!(failure.class, Class::Refused);
+    for said in [
+        "cannot ensure the conversion webhooks of module 'one': cannot create ConversionWebhook/things: the API server at ",
+        " has no kind ConversionWebhook of ",
+    ] {
+        assert!(failure.report.contains(said), "{said}: {failure}");
+    }
+    stage.ensure().await.unwrap();
+    stage.convert(&values).await.unwrap();
+    assert_eq!(stage.webhook()["spec"]["size"], 1);
 }

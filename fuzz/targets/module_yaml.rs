@@ -1,6 +1,6 @@
 //! `module.yaml`: any text names modules, says what is wrong and where, or is no YAML at a place.
 
-use addon_core::module::description::{DEPENDS_ON, Description, Mistake};
+use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake};
 use addon_core::name::ModuleName;
 use addon_core::yaml;
 use serde_json::Value;
@@ -23,7 +23,10 @@ pub(crate) fn check(data: &[u8]) {
     for mistake in &description.mistakes {
         let line = match mistake {
             Mistake::NoMap(_) => 1,
-            Mistake::Misspelt { line, .. } | Mistake::Wrong { line, .. } | Mistake::Name { line, .. } => *line,
+            Mistake::Misspelt { line, .. }
+            | Mistake::Wrong { line, .. }
+            | Mistake::Name { line, .. }
+            | Mistake::Drift { line } => *line,
         };
         assert!((1..=lines).contains(&line), "{mistake}");
     }
@@ -35,7 +38,10 @@ pub(crate) fn check(data: &[u8]) {
     // It means the same however it is written; only the lines are others.
     if text.len() <= LONGEST {
         let again = Description::parse(&yaml::to_string(&value)).expect("what we write can be read");
-        assert_eq!(again.depends_on, description.depends_on);
+        assert_eq!(
+            (&again.depends_on, again.drift),
+            (&description.depends_on, description.drift)
+        );
         assert_eq!(
             (again.mistakes.len(), again.unknown.len()),
             (description.mistakes.len(), description.unknown.len())
@@ -69,7 +75,8 @@ fn told(value: &Value, description: &Description) {
         }
         Some(_) => (Vec::new(), 1),
     };
-    assert_eq!(told, misspelt + bad, "{value}");
+    let bad_drift = usize::from(fields.contains_key(DRIFT) && description.drift.is_none());
+    assert_eq!(told, misspelt + bad + bad_drift, "{value}");
     assert!(good.iter().all(|name| names.contains(&name)), "{value}");
     assert!(names.iter().all(|name| good.contains(name)), "{value}");
     assert!(unknown + misspelt <= fields.len(), "{value}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::module::description::Restoring;
 use addon_core::module::{Inventory, Module};
 use addon_core::name::ModuleName;
 use tracing::warn;
@@ -20,6 +21,8 @@ pub(super) struct Read {
     pub(super) catalogue: Catalogue,
     /// The versions of charts, by module.
     pub(super) versions: BTreeMap<String, String>,
+    /// What of their releases is put right, by the modules that say so themselves.
+    pub(super) restoring: BTreeMap<String, Restoring>,
 }
 
 /// Reads the directories on a thread that may block.
@@ -43,10 +46,13 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
     let catalogue = Catalogue::of(&found);
     let version_of = |module: &FoundModule| Some((module.name.to_string(), module.version.clone()?));
     let versions = found.modules.iter().filter_map(version_of).collect();
+    let restoring_of = |module: &FoundModule| Some((module.name.to_string(), module.drift?));
+    let restoring = found.modules.iter().filter_map(restoring_of).collect();
     Ok(Read {
         inventory: inventory(found),
         catalogue,
         versions,
+        restoring,
     })
 }
 
@@ -119,9 +125,11 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         hooks,
         enabled_script,
         chart,
+        has_conversions,
         version: _,
         crds,
         depends_on,
+        drift: _,
         faults,
     } = found;
     Module {
@@ -133,6 +141,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         enabled,
         has_chart: chart.is_some(),
         has_crds: !crds.is_empty(),
+        has_conversions,
         has_enabled_script: enabled_script.is_some(),
         has_hooks: !hooks.is_empty(),
         depends_on,

@@ -31,7 +31,7 @@ use crate::process::Spawner;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
 use crate::settings::leadership;
-use crate::settings::{Drift, Environment, ModuleSettings, Order, QueueActions, Settings, Work};
+use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings, Work};
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
@@ -338,7 +338,7 @@ pub(super) fn mode(settings: &Settings) -> Mode {
     }
 }
 
-pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
+pub(super) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
     let modules = match &settings.work {
         Work::Modules(modules) => Some(modules),
         Work::Hooks(_) => None,
@@ -356,7 +356,7 @@ pub(super) fn policy(settings: &Settings, environment: &Environment) -> Policy {
         helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
         hook_deadline: settings.hooks.timeout,
         shutdown_grace: GRACE,
-        restores: modules.is_some_and(|modules| modules.drift != Drift::Off),
+        restores,
         ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
         time_zone: time_zone(environment),
     }

@@ -1,9 +1,10 @@
 //! The watches of objects: what is built around them, what they measure, and how changes get to the loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::module::description::Restoring;
 use addon_core::object::filter::Filter;
 use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
@@ -12,6 +13,7 @@ use tracing::error;
 
 use super::parts::Parts;
 use crate::cluster::Cluster;
+use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::{self, Lookout};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::lens::Sieve;
@@ -21,6 +23,7 @@ use crate::helm;
 use crate::meters::Meters;
 use crate::meters::bindings::{Bound, WatchError};
 use crate::serve::Loop;
+use crate::settings::{Settings as Setup, Work};
 
 /// How many changes may wait for the loop before watches wait for it, too.
 const CHANGES: usize = 256;
@@ -62,18 +65,31 @@ pub(super) fn start(
     monitors
 }
 
+/// What of releases is put right, some modules having said so themselves.
+pub(super) fn restored(settings: &Setup, of_modules: BTreeMap<String, Restoring>) -> Restored {
+    let all = match &settings.work {
+        Work::Modules(modules) => modules.drift,
+        Work::Hooks(_) => Restoring::Off,
+    };
+    Restored { all, of_modules }
+}
+
+pub(super) fn looking(helm: &helm::Options, restored: Restored) -> lookout::Settings {
+    lookout::Settings {
+        labels: helm.labels.clone(),
+        helm_timeout: helm.timeout,
+        restored,
+    }
+}
+
 /// What sees how releases fare, and the task that carries it to the loop.
 pub(super) fn lookout(
     (monitors, cluster): (&Monitors, &Cluster),
-    helm: &helm::Options,
+    settings: lookout::Settings,
     doors: &Loop,
     parts: &mut Parts,
 ) -> Lookout {
     let (sender, mut sights) = mpsc::channel(SIGHTS);
-    let settings = lookout::Settings {
-        labels: helm.labels.clone(),
-        helm_timeout: helm.timeout,
-    };
     let doors = doors.clone();
     parts.spawn("the way of releases to the loop", async move {
         while let Some(sight) = sights.recv().await {

@@ -1,12 +1,16 @@
 //! Which objects of a release are there. Asks for metadata only, and little of it; never changes anything.
 //!
-//! An object counts as there if it has its name and our labels, as in the original. What it contains is not compared.
+//! An object counts as there if it has its name and our labels, as in the original. What it contains is compared only
+//! where somebody asked for that.
 
+pub mod alteration;
 pub mod lookout;
+pub mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use addon_core::module::description::Restoring;
 use addon_core::release::Objects;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::Api;
@@ -24,6 +28,36 @@ const ONE_BY_ONE: usize = 4;
 /// Requests under way at once for one release.
 const AT_ONCE: usize = 5;
 const PAGE: u32 = 500;
+
+/// What of releases is put right when somebody else has touched it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Of all that say nothing themselves.
+    pub all: Restoring,
+    /// Of those that do, by the names of their modules.
+    pub of_modules: BTreeMap<String, Restoring>,
+}
+
+impl Restored {
+    /// What is put right of one release.
+    pub fn of(&self, release: &str) -> Restoring {
+        self.of_modules.get(release).copied().unwrap_or(self.all)
+    }
+
+    /// Anything, of any release.
+    pub fn is_any(&self) -> bool {
+        self.each().any(|restoring| restoring != Restoring::Off)
+    }
+
+    /// Objects of any release are compared with their manifests.
+    fn compares_any(&self) -> bool {
+        self.each().any(|restoring| restoring == Restoring::Changed)
+    }
+
+    fn each(&self) -> impl Iterator<Item = Restoring> {
+        self.of_modules.values().copied().chain([self.all])
+    }
+}
 
 /// One object that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,6 +98,15 @@ pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
         }
     }
     keys
+}
+
+/// The objects of a document, which may be a list of them.
+pub fn flat(mut document: Value) -> Vec<Value> {
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => items,
+        _ => vec![document],
+    }
 }
 
 /// A Job that is to be removed when it has ended: that it is gone is what its author wanted.

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
 use addon_core::name::{HookId, MonitorId};
@@ -368,6 +369,11 @@ impl Target {
 
     pub(super) fn holds(&self, name: &ObjectName) -> bool {
         self.snapshot.holds(name)
+    }
+
+    /// Changes with what is seen of the object.
+    pub(super) fn digest(&self, name: &ObjectName) -> Option<Digest> {
+        self.snapshot.digest(name)
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ mod address;
 mod change;
 mod create;
 mod delete;
+mod ensure;
 mod race;
 
 use addon_core::failure::{Class, Failure};

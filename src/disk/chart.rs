@@ -1,5 +1,5 @@
 //! A module's chart: whether there is one, and a digest of all that helm would read of it.
-//! Never looks into a chart; what is wrong with one, helm says.
+//! Never judges a chart; what is wrong with one, helm says.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -48,6 +48,19 @@ pub(super) fn find(module: &Path) -> Option<Chart> {
     } else {
         None
     }
+}
+
+/// The kind of objects that tell of the conversion of a CRD's versions.
+pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
+
+/// Whether a template of the module speaks of conversion webhooks. What cannot be read counts as silent: helm says so.
+pub(super) fn has_conversions(module: &Path) -> bool {
+    let templates = WalkDir::new(module.join("templates")).follow_links(true);
+    let files = templates.into_iter().filter_map(Result::ok);
+    let mut files = files.filter(|entry| entry.file_type().is_file());
+    files.any(|file| {
+        fs_err::read(file.path()).is_ok_and(|text| String::from_utf8_lossy(&text).contains(CONVERSION_WEBHOOK))
+    })
 }
 
 /// The version in a module's `Chart.yaml`, for people. What is wrong with the file, helm says.

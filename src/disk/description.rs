@@ -3,29 +3,34 @@
 use std::io;
 use std::path::Path;
 
-use addon_core::module::description::Description;
+use addon_core::module::description::{Description, Restoring};
 use addon_core::name::ModuleName;
 
 use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "module.yaml";
 
-/// The modules that have to succeed first, in the order of the file.
-pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Vec<ModuleName> {
+/// The modules that have to succeed first, in the order of the file, and what of the release is put right.
+pub(super) fn read(
+    path: &Path,
+    faults: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> (Vec<ModuleName>, Option<Restoring>) {
     let fatal = |fault| Problem::new(Severity::Fatal, path, fault);
     match parse(path) {
         Ok(Description {
             depends_on,
+            drift,
             mistakes,
             unknown,
         }) => {
             faults.extend(mistakes.into_iter().map(|mistake| fatal(mistake.into())));
             warnings.extend(unknown.into_iter().map(|field| Problem::warning(path, field.into())));
-            depends_on
+            (depends_on, drift)
         }
         Err(fault) => {
             faults.push(fatal(fault));
-            Vec::new()
+            (Vec::new(), None)
         }
     }
 }

@@ -16,7 +16,7 @@ use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::{TmpDir, TmpFile};
 use super::{Tools, aside, not_ended, tail};
-use crate::process::{Output, Spawn};
+use crate::process::{Output, ProcessError, Spawn};
 
 pub(super) async fn run(
     tools: &Arc<Tools>,
@@ -76,7 +76,7 @@ async fn ask(
         .spawner
         .run(spawn, cancel)
         .await
-        .map_err(|error| not_ended(&error))?;
+        .map_err(|error| told(&error, script))?;
     if !finished.exit.is_success() {
         let said = finished.stderr.text();
         let report = match said.trim() {
@@ -96,6 +96,17 @@ async fn ask(
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
         usage: usage(finished.usage),
     })
+}
+
+fn told(error: &ProcessError, script: &Path) -> Failure {
+    let failure = not_ended(error);
+    match error {
+        ProcessError::TimedOut { .. } => failure.hint(format!(
+            "mend {}, or give scripts more time with ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT",
+            script.display()
+        )),
+        _ => failure,
+    }
 }
 
 /// What the script reads, and where it answers.

@@ -3,8 +3,11 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod alterations;
+mod conversions;
 pub mod holds;
 mod inputs;
+mod marks;
 mod ownership;
 mod removal;
 pub mod render;
@@ -14,31 +17,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
-use addon_core::yaml;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{Tools, unless};
 use crate::cluster::apis::Apis;
-use crate::cluster::drift::{self, ObjectKey};
+use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::helm::{self, Verbosity};
 use crate::report::Chain;
+use marks::{annotation, checksum, keys_of};
 use source::Source;
 
+pub(super) use conversions::ensure as ensure_conversions;
 pub(super) use removal::delete;
 
 /// The kinds whose objects change what the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
-/// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
-const ANNOTATION_LIMIT: usize = 128 << 10;
 /// A repair changes the state; a second one means that somebody else works against us.
 const REPAIRS: usize = 2;
 
@@ -62,39 +64,15 @@ pub(super) async fn sync(
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
-    let files = catalogue.module(module)?;
+    let (files, values) = (catalogue.module(module)?, values.to_value());
     let Some(chart) = files.chart else {
         return Ok(Synced {
             action: SyncAction::Unchanged,
             revision: 0,
         });
     };
-    let name = module.as_str();
-    let _hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
-    let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
-    let values = &values.to_value();
-    let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
-    let inputs = inputs::digest(tools, chart, &files.dir, values, &labels, &apis).await?;
-    let mut sync = Sync {
-        tools,
-        cancel,
-        chart: Source::new(chart, &files.dir, values),
-        labels,
-        apis,
-        revision: None,
-        objects: None,
-        facts: Facts {
-            release: name.to_owned(),
-            inputs: inputs.to_string(),
-            unmanaged: maintenance == Maintenance::NoResourceReconciliation,
-            newest: None,
-            objects: Objects::Unknown,
-            rendered: None,
-            intent: None,
-            now: 0,
-            helm_timeout: tools.helm()?.options().timeout,
-        },
-    };
+    let source = Source::new(chart, &files.dir, &values);
+    let mut sync = Sync::begin(tools, module, source, maintenance, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds.
@@ -106,6 +84,7 @@ pub(super) async fn sync(
 /// One sync under way.
 struct Sync<'a> {
     tools: &'a Tools,
+    _hold: OwnedMutexGuard<()>,
     cancel: &'a CancellationToken,
     chart: Source<'a>,
     labels: BTreeMap<String, String>,
@@ -116,7 +95,43 @@ struct Sync<'a> {
     facts: Facts,
 }
 
-impl Sync<'_> {
+impl<'a> Sync<'a> {
+    /// Waits until nobody else works on the release.
+    async fn begin(
+        tools: &'a Tools,
+        module: &ModuleName,
+        chart: Source<'a>,
+        maintenance: Maintenance,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self, Failure> {
+        let name = module.as_str();
+        let hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
+        let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
+        let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
+        let inputs = inputs::digest(tools, &chart, &labels, &apis).await?;
+        Ok(Self {
+            tools,
+            _hold: hold,
+            cancel,
+            chart,
+            labels,
+            apis,
+            revision: None,
+            objects: None,
+            facts: Facts {
+                release: name.to_owned(),
+                inputs: inputs.to_string(),
+                unmanaged: maintenance == Maintenance::NoResourceReconciliation,
+                newest: None,
+                objects: Objects::Unknown,
+                rendered: None,
+                intent: None,
+                now: 0,
+                helm_timeout: tools.helm()?.options().timeout,
+            },
+        })
+    }
+
     async fn run(&mut self) -> Result<Synced, Failure> {
         // A request may take half a minute when the API server is gone; a shutdown need not wait for that.
         let cancel = self.cancel;
@@ -125,7 +140,7 @@ impl Sync<'_> {
         loop {
             match release::decide(&self.facts) {
                 Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
-                Step::Render => self.render().await?,
+                Step::Render => self.facts.rendered = Some(checksum(&self.render().await?)),
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
                     unless(cancel, self.repair(revision, left)).await?;
@@ -135,6 +150,7 @@ impl Sync<'_> {
                     return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
                 }
                 Step::Keep { revision } => {
+                    self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
@@ -150,6 +166,7 @@ impl Sync<'_> {
                 }
                 Step::Record { revision } => {
                     unless(cancel, self.record()).await?;
+                    self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Recorded,
                         revision,
@@ -196,7 +213,7 @@ impl Sync<'_> {
         }
     }
 
-    async fn render(&mut self) -> Result<(), Failure> {
+    async fn render(&mut self) -> Result<String, Failure> {
         let (chart, values) = self.chart.ready(self.tools, &self.facts.release).await?;
         let chart = helm::Chart {
             release: &self.facts.release,
@@ -211,12 +228,10 @@ impl Sync<'_> {
             .helm()?
             .template(chart, &self.apis.version, names, Verbosity::Plain, self.cancel)
             .await;
-        let manifest = match manifest {
-            Ok(manifest) => manifest,
-            Err(error) => return Err(ownership::explain(self.tools, &self.facts.release, error).await),
-        };
-        self.facts.rendered = Some(checksum(&manifest));
-        Ok(())
+        match manifest {
+            Ok(manifest) => Ok(manifest),
+            Err(error) => Err(ownership::explain(self.tools, &self.facts.release, error).await),
+        }
     }
 
     async fn repair(&mut self, revision: u32, left: release::Status) -> Result<(), Failure> {
@@ -358,28 +373,6 @@ async fn forget_unless_unfinished(tools: &Tools, release: &str) {
     if let Err(error) = forgotten.await {
         warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
     }
-}
-
-/// The checksum of a manifest, whatever white space is around it.
-fn checksum(manifest: &str) -> String {
-    Digest::of_bytes(manifest.trim().as_bytes()).to_string()
-}
-
-fn keys_of(release: &str, manifest: &str) -> Result<BTreeSet<ObjectKey>, Failure> {
-    let documents = yaml::documents_v2(manifest).map_err(|error| {
-        Failure::new(
-            Class::Invalid,
-            format!("the manifest of release '{release}' is no YAML: {error}"),
-        )
-    })?;
-    Ok(drift::keys_of(&documents))
-}
-
-/// The objects as they are marked on the release, nothing if there are too many for that.
-fn annotation(keys: &BTreeSet<ObjectKey>) -> Option<String> {
-    serde_json::to_string(keys)
-        .ok()
-        .filter(|text| text.len() <= ANNOTATION_LIMIT)
 }
 
 fn now() -> u64 {

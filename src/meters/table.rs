@@ -217,6 +217,13 @@ pub static MODULES_ABSENT_RESOURCES: Meter<Counter, 2> = Meter::new(
     "Objects of releases, as namespace/Kind/name, whose absence made their module run.",
 )
 .of_modules();
+pub static MODULES_ALTERED_RESOURCES: Meter<Counter, 2> = Meter::new(
+    "modules_altered_resources_total",
+    Unit::Count,
+    ["module", "resource"],
+    "Objects of releases, as namespace/Kind/name, whose alteration by somebody made their module run.",
+)
+.of_modules();
 pub static MODULES_DISCOVER_ERRORS: Meter<Counter, 0> = Meter::new(
     "modules_discover_errors_total",
     Unit::Count,
@@ -274,7 +281,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 37] = [
+static OWN: [Row; 38] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -304,6 +311,7 @@ static OWN: [Row; 37] = [
     MODULE_RUN_SECONDS.row(),
     MODULE_WAITS_FOR_NEED.row(),
     MODULES_ABSENT_RESOURCES.row(),
+    MODULES_ALTERED_RESOURCES.row(),
     MODULES_DISCOVER_ERRORS.row(),
     MODULES_HELM_RELEASE_REDEPLOYED.row(),
     TASK_WAIT_IN_QUEUE.row(),

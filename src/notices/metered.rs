@@ -89,6 +89,9 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
             Drift::Absent(object) => {
                 meters.add(&table::MODULES_ABSENT_RESOURCES, [module.as_str(), object], 1.0);
             }
+            Drift::Altered { object, field: _ } => {
+                meters.add(&table::MODULES_ALTERED_RESOURCES, [module.as_str(), object], 1.0);
+            }
             Drift::Status(_) => meters.add(&table::MODULES_HELM_RELEASE_REDEPLOYED, [module.as_str()], 1.0),
         },
         Notice::PurgeFailed { failure, .. } => failed(meters, "purge", failure),
@@ -123,6 +126,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ReviewClash { .. }
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
+        | Notice::ScriptLate { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }

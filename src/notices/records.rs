@@ -19,6 +19,13 @@ pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
             times,
             "An object of the release is absent, the module is run to restore it"
         ),
+        Drift::Altered { object, field } => warn!(
+            module,
+            resource = object,
+            field,
+            times,
+            "An object of the release was altered by somebody, the module is run to put it right"
+        ),
         Drift::Status(status) => warn!(
             module,
             status = status.map_or("absent", Status::word),

@@ -34,6 +34,10 @@ pub struct StartArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub strict_order: Option<String>,
 
+    /// How long an enabled script may run [env: ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT] [default: 1m]
+    #[arg(long, value_name = "DURATION")]
+    pub enabled_script_timeout: Option<String>,
+
     /// Which sources decide that a module is on [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS]
     #[arg(long, value_name = "NAMES", hide = true)]
     pub applied_module_extenders: Option<String>,
@@ -76,7 +80,7 @@ pub struct StartArgs {
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_slots: Option<String>,
 
-    /// What is restored in the cluster: off, absent, changed [env: ADDON_OPERATOR_DRIFT] [default: absent]
+    /// What of releases is put right: off, absent, changed [env: ADDON_OPERATOR_DRIFT] [default: absent]
     #[arg(long, value_name = "WHAT", help_heading = "Helm")]
     pub drift: Option<String>,
 

@@ -148,7 +148,7 @@ fn without_a_word_everything_has_its_default() {
                 slots: NonZero::new(2).unwrap(),
             },
             events: Events::Told,
-            drift: Drift::Absent,
+            drift: Restoring::Absent,
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
             crd_filters: vec!["doc-".to_owned(), "_".to_owned()],
         })),
@@ -170,6 +170,7 @@ fn without_a_word_everything_has_its_default() {
         },
         hooks: HookSettings {
             timeout: Duration::from_hours(1),
+            script_timeout: Duration::from_mins(1),
             slots: NonZero::new(4).unwrap(),
             output: HookOutput::Lines,
         },
@@ -441,10 +442,6 @@ fn what_has_no_effect_is_said() {
     assert_eq!(
         remarks(&[], &[("HELM_MONITOR_KUBE_CLIENT_QPS", "80")]),
         ["HELM_MONITOR_KUBE_CLIENT_QPS has no effect"]
-    );
-    assert_eq!(
-        remarks(&["--drift=changed"], &[]),
-        ["--drift is 'changed': for now only what is absent is restored"]
     );
     assert_eq!(remarks(&["--admission-server-enabled"], &[]).len(), 1);
 }

@@ -44,13 +44,6 @@ impl Words<'_> {
     pub(super) fn remarks(&self) -> Checked<Vec<String>> {
         let args = self.args;
         let mut remarks = self.common_remarks()?;
-        let drift = self.said("--drift", self.args.drift.as_ref(), &["ADDON_OPERATOR_DRIFT"])?;
-        if let Some(said) = drift.0.filter(|said| said.text == "changed") {
-            remarks.push(format!(
-                "{} is 'changed': for now only what is absent is restored",
-                said.name
-            ));
-        }
         let enabled = &["ADDON_OPERATOR_ADMISSION_SERVER_ENABLED"];
         if self
             .said(

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use addon_core::module::description::Restoring;
+
 use super::program::Program;
 use super::said::{self, Setting};
 use super::{
-    CRD_FILTERS, ClientLog, ConfigurationError, Drift, Environment, Events, HelmSettings, HookOutput, HookSettings,
+    CRD_FILTERS, ClientLog, ConfigurationError, Environment, Events, HelmSettings, HookOutput, HookSettings,
     KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
     RateLimit, ShownSecrets, StartArgs, Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
 const HOOK_TIMEOUT: Duration = Duration::from_hours(1);
+const ENABLED_SCRIPT_TIMEOUT: Duration = Duration::from_mins(1);
 const HELM_TIMEOUT: Duration = Duration::from_mins(20);
 const HELM_HISTORY_MAX: u32 = 10;
 const OBJECT_PATCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -294,6 +297,11 @@ impl Words<'_> {
             args.shared.hook_timeout.as_ref(),
             &["ADDON_OPERATOR_HOOK_TIMEOUT"],
         )?;
+        let script = self.said(
+            "--enabled-script-timeout",
+            args.enabled_script_timeout.as_ref(),
+            &["ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT"],
+        )?;
         let slots = self.said(
             "--hook-slots",
             args.shared.hook_slots.as_ref(),
@@ -306,6 +314,7 @@ impl Words<'_> {
         )?;
         Ok(HookSettings {
             timeout: timeout.duration()?.unwrap_or(HOOK_TIMEOUT),
+            script_timeout: script.duration()?.unwrap_or(ENABLED_SCRIPT_TIMEOUT),
             slots: slots.count()?.unwrap_or_else(|| self.machine.hook_slots()),
             output: if proxy.flag()? {
                 HookOutput::Json
@@ -315,17 +324,11 @@ impl Words<'_> {
         })
     }
 
-    fn drift(&self) -> Checked<Drift> {
+    fn drift(&self) -> Checked<Restoring> {
         let said = self.said("--drift", self.args.drift.as_ref(), &["ADDON_OPERATOR_DRIFT"])?;
-        let read = |text: &str| match text {
-            "off" => Some(Drift::Off),
-            "absent" => Some(Drift::Absent),
-            "changed" => Some(Drift::Changed),
-            _ => None,
-        };
         Ok(said
-            .parsed("one of off, absent, changed", read)?
-            .unwrap_or(Drift::Absent))
+            .parsed("one of off, absent, changed", Restoring::parse)?
+            .unwrap_or(Restoring::Absent))
     }
 
     fn extra_labels(&self) -> Checked<BTreeMap<String, String>> {

@@ -282,6 +282,7 @@ pub(super) fn laughs(key: &str) -> String {
 fn scripts_and_hooks_that_misbehave() {
     let mut stage = Stage::installed("scripts");
     stage.set("ADDON_OPERATOR_HOOK_TIMEOUT", "4s");
+    stage.set("ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT", "4s");
     for (name, script) in HOOKS {
         stage.add_module(&format!("030-{name}"));
         stage.write(&format!("modules/030-{name}/hooks/h.sh"), &format!("{ASKED}{script}\n"));
@@ -321,6 +322,10 @@ fn scripts_and_hooks_that_misbehave() {
         ("wordy", "MODULE_ENABLED_RESULT"),
     ] {
         operator.wait_for(&["enabled script", module, words]);
+        assert_says(
+            &operator.ask(&format!("module why {module}")),
+            &["EnabledScript", words],
+        );
     }
     let fine = [
         "bytes", "closing", "errors", "forking", "good", "leaving", "line", "lines", "talking", "victim",

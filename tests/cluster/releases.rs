@@ -1,13 +1,14 @@
 //! The life of a release: what is done, and what is not done because nothing changed.
 
 use addon_core::failure::Class;
-use addon_core::operator::effect::Job;
-use addon_core::operator::event::{SyncAction, Synced};
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::{Conversions, Job};
+use addon_core::operator::event::{Done, SyncAction, Synced};
 use addon_core::values::section::Maintenance;
 use serde_json::json;
 use testbed::part::Part;
 
-use super::world::{CHART, World, with_each_helm};
+use super::world::{CHART, World, document, with_each_helm};
 
 fn synced(action: SyncAction, revision: u32) -> Synced {
     Synced { action, revision }
@@ -420,4 +421,29 @@ async fn a_release_in_maintenance_is_marked_once_left_alone_and_taken_back() {
         assert_eq!(again, Ok(synced(SyncAction::Unchanged, 3)));
     }))
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_is_what_it_should_be_is_not_rendered_for_its_conversion_webhooks() {
+    let mut world = World::new("no-conversions").await;
+    world.simple_module().await;
+    let values = json!({"one": {"x": "a"}});
+    world.sync(values.clone()).await.unwrap();
+    world.restart().await;
+    let module = ModuleName::parse("one").unwrap();
+    for (values, calls) in [
+        (values, &["upgrade"][..]),
+        (json!({"one": {"x": "b"}}), &["upgrade", "template"]),
+    ] {
+        let of = Conversions {
+            module: module.clone(),
+            values: document(&values),
+        };
+        let done = world.run(Job::EnsureConversions(vec![of])).await.unwrap();
+        assert!(
+            matches!(&done, Done::ConversionsEnsured(outcomes) if outcomes[&module].is_ok()),
+            "{done:?}"
+        );
+        assert_eq!(world.helm_calls(), calls);
+    }
 }

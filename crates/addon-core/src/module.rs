@@ -29,6 +29,8 @@ pub struct Module {
     pub has_chart: bool,
     /// There are CRDs that must be in the cluster before anything of it runs.
     pub has_crds: bool,
+    /// Its templates speak of conversion webhooks, which must be in the cluster before its release.
+    pub has_conversions: bool,
     /// There is an executable `enabled` script.
     pub has_enabled_script: bool,
     /// There are files that may be hooks.

@@ -15,6 +15,7 @@ mod assess;
 mod commit;
 mod config;
 mod converge;
+mod conversions;
 mod crds;
 mod drift;
 mod enable;
@@ -192,7 +193,7 @@ impl Operator {
             Purpose::Review(id) => self.review_ran(id, result, took),
             Purpose::Webhooks => self.published(result),
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
-            Purpose::Script { module, round } => self.script_finished(&module, round, result),
+            Purpose::Script(module) => self.script_finished(&module, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),
         }
     }
@@ -276,6 +277,7 @@ impl Operator {
                 self.hook_ran(lane, output, usage);
             }
             Ok(Done::CrdsEnsured(failed)) => self.crds_ensured(lane, failed),
+            Ok(Done::ConversionsEnsured(outcomes)) => self.conversions_ensured(lane, outcomes),
             Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
             Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),

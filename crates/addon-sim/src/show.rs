@@ -76,6 +76,7 @@ fn outcome(done: &Done) -> String {
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
         Done::CrdsEnsured(failed) => format!("but for {:?}", failed.keys()),
+        Done::ConversionsEnsured(outcomes) => format!("{outcomes:?}"),
         Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
         Done::HookRan { output, read, .. } => {
             let patch = |patch| document(patch).to_string();
@@ -148,6 +149,7 @@ fn job_text(job: &Job) -> String {
         | Job::PublishWebhooks(_)
         | Job::JudgeEdit(_)
         | Job::EnsureCrds(_)
+        | Job::EnsureConversions(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,
     }

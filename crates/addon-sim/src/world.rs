@@ -259,6 +259,7 @@ fn found(spec: &ModuleSpec) -> Module {
         enabled: spec.enabled,
         has_chart: spec.chart,
         has_crds: spec.crds,
+        has_conversions: false,
         has_enabled_script: spec.script.is_some(),
         has_hooks: !spec.hooks.is_empty(),
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),

@@ -4,6 +4,7 @@
 //! that nobody has to tell it, and a restart knows what was known before. It only says how it finds a release; whether
 //! that is damage, and what is done about it, is decided elsewhere. Costs no request while nothing happens.
 
+pub mod comparison;
 mod posts;
 mod releases;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Failure;
+use addon_core::module::description::Restoring;
 use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
@@ -25,9 +27,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use self::posts::{Joined, Posts};
+use self::comparison::{Comparison, Quarrels};
+use self::posts::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
-use super::ObjectKey;
+use super::{ObjectKey, Restored};
 use crate::cluster::Cluster;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
@@ -49,6 +52,8 @@ pub struct Settings {
     pub labels: BTreeMap<String, String>,
     /// How long any helm may work on a release.
     pub helm_timeout: Duration,
+    /// What of them is put right.
+    pub restored: Restored,
 }
 
 /// See the head of this file. Clones share everything.
@@ -61,6 +66,7 @@ struct Inner {
     settings: Settings,
     sights: mpsc::Sender<ReleaseSight>,
     releases: Mutex<BTreeMap<String, Release>>,
+    quarrels: Mutex<Quarrels>,
 }
 
 impl Lookout {
@@ -72,6 +78,7 @@ impl Lookout {
             settings,
             sights,
             releases: Mutex::default(),
+            quarrels: Mutex::default(),
         }))
     }
 
@@ -98,6 +105,11 @@ impl Lookout {
         watch.expect(expected);
         shared.run(shared.token(), watch.run(), |_| {});
         Ok(())
+    }
+
+    /// Anything is put right of any release.
+    pub fn restores(&self) -> bool {
+        self.0.settings.restored.is_any()
     }
 
     /// The objects of each release that is looked after: `namespace/Kind/name`.
@@ -132,6 +144,8 @@ enum Errand {
     Joined(KindName, OwnId, Joined),
     /// The objects of a revision were read from itself.
     Read(Revision, Result<BTreeSet<ObjectKey>, Failure>),
+    /// Objects were compared with the manifest of their revision.
+    Compared(Comparison),
 }
 
 type Errands = JoinSet<Errand>;
@@ -150,15 +164,22 @@ struct Watch {
     again: BTreeMap<String, Instant>,
     /// Revisions whose objects were asked for.
     asked: BTreeMap<String, u32>,
+    /// Releases of which objects are being compared.
+    comparing: BTreeSet<String>,
 }
 
 impl Watch {
     fn new(inner: Arc<Inner>, door: mpsc::UnboundedSender<Turned>, turns: mpsc::UnboundedReceiver<Turned>) -> Self {
         let labels = &inner.settings.labels;
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let look = if inner.settings.restored.compares_any() {
+            Look::Writes
+        } else {
+            Look::Presence
+        };
         let posts = Posts::new(
             Arc::clone(&inner.shared),
-            labels.join(","),
+            (labels.join(","), look),
             inner.cluster.namespace().to_owned(),
             door,
             RELEASES,
@@ -172,6 +193,7 @@ impl Watch {
             dirty: BTreeSet::new(),
             again: BTreeMap::new(),
             asked: BTreeMap::new(),
+            comparing: BTreeSet::new(),
         }
     }
 
@@ -271,9 +293,8 @@ impl Watch {
                     self.dirty.extend(touched.map(|(release, _)| release.clone()));
                 }
             }
-            Ok(Errand::Read(revision, read)) => {
-                self.has_read(revision, read);
-            }
+            Ok(Errand::Read(revision, read)) => self.has_read(revision, read),
+            Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {
                     std::panic::resume_unwind(panic);
@@ -320,6 +341,7 @@ impl Watch {
             if let Some(revision) = release.unmarked() {
                 self.ask_for_objects(&name, revision, now);
             }
+            self.compare(&name, release);
             let drift = self.judge(&name, release, now);
             if release.told != drift {
                 release.told.clone_from(&drift);
@@ -336,6 +358,9 @@ impl Watch {
             .as_secs();
         let namespace = self.inner.cluster.namespace();
         let timeout = self.inner.settings.helm_timeout;
+        if self.inner.settings.restored.of(name) == Restoring::Off {
+            return None;
+        }
         match release.judge(namespace, timeout, wall, |kind, object| self.posts.holds(kind, object)) {
             Judgement::Whole => None,
             Judgement::Drifted(drift) => Some(drift),

@@ -10,7 +10,7 @@ use super::Patcher;
 use super::address::{Address, Ask};
 use super::race::{self, Lost, is_missing};
 
-const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
 impl Patcher {

@@ -46,7 +46,7 @@ impl From<Lost> for Failure {
 }
 
 /// Four tries at most.
-pub(super) async fn run<F: Future<Output = Result<(), Lost>>>(attempt: impl Fn() -> F) -> Result<(), Lost> {
+pub(super) async fn run<T, F: Future<Output = Result<T, Lost>>>(attempt: impl Fn() -> F) -> Result<T, Lost> {
     for pause in PAUSES {
         match attempt().await {
             Err(Lost::Race(_)) => tokio::time::sleep(pause).await,

@@ -3,16 +3,15 @@
 //! Must never leave out what could make a difference.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::values::section::Maintenance;
-use serde_json::Value;
 
+use super::source::Source;
 use crate::cluster::apis::Apis;
 use crate::cluster::releases;
-use crate::disk::{self, Chart};
+use crate::disk;
 use crate::helm;
 use crate::jobs::Tools;
 use crate::report::Chain;
@@ -20,22 +19,20 @@ use crate::report::Chain;
 /// The digest of everything that the rendering and the release depend on.
 pub(super) async fn digest(
     tools: &Tools,
-    chart: Chart,
-    dir: &Path,
-    values: &Value,
+    source: &Source<'_>,
     labels: &BTreeMap<String, String>,
     apis: &Apis,
 ) -> Result<Digest, Failure> {
     let helm = tools.helm()?.identity().await?;
     let options = tools.helm()?.options();
-    let dir = dir.to_owned();
+    let (chart, dir) = (source.kind, source.dir.to_owned());
     let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
         .await
         .map_err(|error| Failure::new(Class::Defect, format!("cannot digest the chart: {error}")))?
         .map_err(|error| Failure::new(Class::Invalid, Chain(&error).to_string()))?;
     let mut digest = Digest::builder()
         .part(files.to_string())
-        .value(values)
+        .value(source.values)
         .part(helm)
         .part(apis.digest.to_string())
         .part(&options.namespace);

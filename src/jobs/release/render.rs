@@ -9,10 +9,10 @@ use addon_core::name::ModuleName;
 use addon_core::values::HookDocument;
 use addon_core::yaml;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::source::Source;
+use crate::cluster::drift::flat;
 use crate::helm::{self, Verbosity};
 use crate::jobs::{Tools, unless};
 
@@ -81,13 +81,4 @@ pub async fn render(
     } else {
         texts
     })
-}
-
-/// The objects of a document, which may be a list of them.
-fn flat(mut document: Value) -> Vec<Value> {
-    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    match document.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if is_list => items,
-        _ => vec![document],
-    }
 }

@@ -21,9 +21,9 @@ const SURELY_FITS: usize = 700 << 10;
 
 /// They are made when they are first needed, and removed with this.
 pub(super) struct Source<'a> {
-    kind: Chart,
-    dir: &'a Path,
-    values: &'a Value,
+    pub(super) kind: Chart,
+    pub(super) dir: &'a Path,
+    pub(super) values: &'a Value,
     ready: Option<(Option<TempDir>, TmpFile)>,
 }
 

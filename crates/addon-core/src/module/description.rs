@@ -1,4 +1,4 @@
-//! `module.yaml`: what a module says of itself. Today that is which modules it needs.
+//! `module.yaml`: what a module says of itself: which modules it needs, and what of its release is to be put right.
 //!
 //! The file is older than us: programs that embed the original keep other things in it, which are let pass. What nobody
 //! is known to write there is told. Must never pass over a field that could be ours and is misspelt.
@@ -10,8 +10,10 @@ use crate::name::{ModuleName, NameError};
 use crate::yaml::YamlError;
 use crate::yaml::document::{self, Document, Kind};
 
-/// The one field that means something to us.
+/// The modules that it needs.
 pub const DEPENDS_ON: &str = "dependsOn";
+/// What of its release is put right when somebody else has touched it.
+pub const DRIFT: &str = "drift";
 
 /// What programs that embed the original read from it. To us it means nothing.
 const OF_OTHERS: [&str; 14] = [
@@ -31,11 +33,39 @@ const OF_OTHERS: [&str; 14] = [
     "weight",
 ];
 
+/// What of a release is put right when somebody else has touched it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restoring {
+    /// Nothing, before the next run of the module.
+    Off,
+    /// Objects that are absent.
+    Absent,
+    /// Those, and what was altered in others.
+    Changed,
+}
+
+impl Restoring {
+    /// All words for it, for people.
+    pub const WORDS: &str = "off, absent, changed";
+
+    /// Reads one of them.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "off" => Some(Self::Off),
+            "absent" => Some(Self::Absent),
+            "changed" => Some(Self::Changed),
+            _ => None,
+        }
+    }
+}
+
 /// What a module says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
     /// The modules that have to succeed first, each once, in the order of the file.
     pub depends_on: Vec<ModuleName>,
+    /// What of its release is put right; nothing if it leaves that to the setting of all.
+    pub drift: Option<Restoring>,
     /// Why the module cannot be used as it is described.
     pub mistakes: Vec<Mistake>,
     /// Fields that mean nothing to anybody we know.
@@ -67,6 +97,12 @@ pub enum Mistake {
         expected: &'static str,
         /// What it is.
         found: Kind,
+    },
+    /// A word that says nothing of what is to be put right.
+    #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
+    Drift {
+        /// Where it stands.
+        line: usize,
     },
     /// A text where the name of a module should be.
     #[error("line {line}: {field} names no module")]
@@ -115,10 +151,25 @@ impl Description {
         let name = || field.to_owned();
         if field == DEPENDS_ON {
             self.take_names(line, value);
+        } else if field == DRIFT {
+            self.take_drift(line, value);
         } else if is_nearly_ours(field) {
             self.mistakes.push(Mistake::Misspelt { line, field: name() });
         } else if !OF_OTHERS.contains(&field) {
             self.unknown.push(UnknownField { line, field: name() });
+        }
+    }
+
+    fn take_drift(&mut self, line: usize, value: &Value) {
+        // Elsewhere `off` is a boolean without quotes.
+        let word = if *value == Value::Bool(false) {
+            Some("off")
+        } else {
+            value.as_str()
+        };
+        self.drift = word.and_then(Restoring::parse);
+        if self.drift.is_none() {
+            self.mistakes.push(Mistake::Drift { line });
         }
     }
 
@@ -148,4 +199,35 @@ impl Description {
 /// It speaks of dependencies in other words: `dependOn`, `depends-on`, `dependencies`.
 fn is_nearly_ours(field: &str) -> bool {
     field.to_ascii_lowercase().starts_with("depend")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_right_is_one_of_three_words() {
+        for (text, expected) in [
+            ("drift: off", Some(Restoring::Off)),
+            ("drift: 'off'", Some(Restoring::Off)),
+            ("drift: absent", Some(Restoring::Absent)),
+            ("drift: changed\ndependsOn: [a]", Some(Restoring::Changed)),
+            ("dependsOn: [a]", None),
+        ] {
+            let description = Description::parse(text).unwrap();
+            assert_eq!(
+                (description.drift, description.mistakes),
+                (expected, Vec::new()),
+                "{text}"
+            );
+        }
+        for text in ["drift: all", "drift: true", "drift: [off]", "drift:"] {
+            let told = Description::parse(text).unwrap().mistakes;
+            assert_eq!(told, [Mistake::Drift { line: 1 }], "{text}");
+            assert_eq!(
+                told[0].to_string(),
+                "line 1: drift should be one of off, absent, changed"
+            );
+        }
+    }
 }

@@ -90,6 +90,8 @@ pub enum Step {
     FirstRun(MonitorId),
     /// Wait for first runs in other queues.
     AwaitFirstRuns,
+    /// Put the conversion webhooks of its chart into the cluster.
+    EnsureConversions,
     /// Bring the release up to date.
     Release,
     /// Uninstall the release.
@@ -107,6 +109,7 @@ impl Step {
             Self::Hook(stage, _) => stage.key(),
             Self::Watch(_) => "start the monitors of its hooks",
             Self::FirstRun(_) | Self::AwaitFirstRuns => "run its hooks for the objects that are there",
+            Self::EnsureConversions => "ensure its conversion webhooks",
             Self::Release => "bring its release up to date",
             Self::Uninstall => "uninstall its release",
             Self::Done => "nothing",
@@ -121,6 +124,8 @@ pub struct Facts {
     pub has_chart: bool,
     /// Its CRDs have not been looked after since it was switched on.
     pub needs_crds: bool,
+    /// The conversion webhooks of its chart have not been looked after since a converge took it up.
+    pub needs_conversions: bool,
     /// A release of ours exists.
     pub has_release: bool,
     /// The version of the module's values now.
@@ -296,6 +301,7 @@ impl Lifecycle {
                     Some(name) => return Step::Hook(Stage::BeforeHelm, name),
                     None => *self = Self::Releasing,
                 },
+                Self::Releasing if facts.needs_conversions => return Step::EnsureConversions,
                 Self::Releasing if facts.has_chart => return Step::Release,
                 Self::Releasing => {
                     *self = Self::AfterHelm {

@@ -130,6 +130,13 @@ impl Snapshot {
         self.parts.values().any(|part| part.objects.contains_key(name))
     }
 
+    /// The digest of what is seen of an object; nothing for one that is not there.
+    pub fn digest(&self, name: &ObjectName) -> Option<Digest> {
+        self.parts
+            .values()
+            .find_map(|part| part.objects.get(name).map(|kept| kept.digest))
+    }
+
     /// Takes in an object of the first listing: it is there, and that is no change.
     pub fn fill(&mut self, part: PartId, sighting: Sighting) {
         if let Some(part) = self.parts.get_mut(&part) {

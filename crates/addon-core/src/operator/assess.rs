@@ -1,13 +1,17 @@
 //! Which modules are to run: asks the enabled scripts, one after another, and compares with what runs.
 //!
-//! A script that fails decides nothing: its module stays as it is until the script answers.
+//! A script that fails decides nothing: its module stays as it is until the script answers. One that takes its time is
+//! waited for, but not by the other modules: they go on without it, and its answer counts when it comes.
 
-use std::collections::{BTreeSet, VecDeque};
+mod late;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use self::late::{Asked, Heard};
 use super::Operator;
 use super::effect::{Job, Notice};
-use super::event::Done;
+use super::event::{Done, ScriptAnswer};
 use super::jobs::Purpose;
 use super::query::Waiting;
 use super::task::Reason;
@@ -26,8 +30,14 @@ pub(super) struct Assessment {
     touched: BTreeSet<ModuleName>,
     failures: u32,
     retry: Option<Tick>,
-    /// Counts the rounds, so that a script's late answer to an earlier one is told apart.
-    round: u64,
+    /// Counts the changes of what verdicts depend on: an answer to what was is none to what is.
+    inputs: u64,
+    /// Scripts that run.
+    running: BTreeMap<ModuleName, Asked>,
+    /// What scripts answered for which nobody waited any more.
+    answers: BTreeMap<ModuleName, ScriptAnswer>,
+    /// Why scripts failed that have not answered since, and how often in a row.
+    failed: BTreeMap<ModuleName, (u32, Failure)>,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +48,6 @@ enum Stage {
     /// These modules have still to be looked at; a script of the first may be running.
     Asking {
         left: VecDeque<ModuleName>,
-        asked: bool,
         undecided: BTreeSet<ModuleName>,
     },
     /// Every module has a verdict, except these, whose scripts failed.
@@ -62,12 +71,29 @@ impl Assessment {
         matches!(self.stage, Stage::Known { .. })
     }
 
-    /// Modules whose scripts failed.
+    /// Modules whose scripts failed or have yet to answer.
     pub(super) fn undecided(&self) -> BTreeSet<ModuleName> {
         match &self.stage {
             Stage::Known { undecided } | Stage::Asking { undecided, .. } => undecided.clone(),
             Stage::Stale => BTreeSet::new(),
         }
+    }
+
+    /// When scripts that failed are asked again. A round goes to its end first, lest one that fails keeps a slow one from
+    /// ever being heard.
+    fn next_round(&self) -> Option<Tick> {
+        self.retry.filter(|_| !self.is_asking())
+    }
+
+    /// Why the module's script failed the last time, how often in a row, and when it is asked again.
+    pub(super) fn script_failure(&self, module: &ModuleName) -> Option<(u32, &Failure, Option<Tick>)> {
+        let (failures, failure) = self.failed.get(module)?;
+        Some((*failures, failure, self.retry))
+    }
+
+    /// Since when the module's script has been running.
+    pub(super) fn script_runs_since(&self, module: &ModuleName) -> Option<Tick> {
+        self.running.get(module).map(|asked| asked.since)
     }
 }
 
@@ -77,6 +103,8 @@ impl Operator {
         self.assessment.stage = Stage::Stale;
         self.assessment.retry = None;
         self.assessment.failures = 0;
+        self.assessment.inputs += 1;
+        self.assessment.answers.clear();
         self.assessment.cause = Some(cause);
         if self.converge.assesses_by_itself() {
             self.assessment.touched.clear();
@@ -87,29 +115,24 @@ impl Operator {
     }
 
     pub(super) fn begin_assessment(&mut self) {
-        self.assessment.round += 1;
         let left = self.modules_in_order().into();
         self.assessment.stage = Stage::Asking {
             left,
-            asked: false,
             undecided: BTreeSet::new(),
         };
     }
 
     /// Goes through the modules as far as possible. True if something changed.
     pub(super) fn advance_assessment(&mut self) -> bool {
-        if self.assessment.retry.is_some_and(|at| at <= self.now.tick) {
+        if self.assessment.next_round().is_some_and(|at| at <= self.now.tick) {
             self.assessment.retry = None;
             self.begin_assessment();
         }
         let mut progress = false;
         loop {
-            let Stage::Asking { left, asked, .. } = &self.assessment.stage else {
+            let Stage::Asking { left, .. } = &self.assessment.stage else {
                 return progress;
             };
-            if *asked {
-                return progress;
-            }
             let Some(name) = left.front().cloned() else {
                 self.assessment_over();
                 return true;
@@ -120,13 +143,22 @@ impl Operator {
                 .get(&name)
                 .is_some_and(|unit| unit.found.has_enabled_script);
             if verdict.enabled && has_script {
-                if !self.jobs.hook_slot(&self.policy) {
-                    return progress;
+                match self.hear_script(&name) {
+                    Heard::Answer(answer) => {
+                        let verdict = verdict.after_script(answer.enabled, answer.reason);
+                        self.decided(&name, Some(verdict));
+                    }
+                    Heard::NothingYet => return progress,
+                    Heard::NothingForLong => self.leave_behind(&name),
+                    Heard::NotAsked if !self.jobs.hook_slot(&self.policy) => return progress,
+                    Heard::NotAsked => {
+                        self.ask_script(name);
+                        return true;
+                    }
                 }
-                self.ask_script(name);
-                return true;
+            } else {
+                self.decided(&name, Some(verdict));
             }
-            self.decided(&name, Some(verdict));
             progress = true;
         }
     }
@@ -154,21 +186,18 @@ impl Operator {
             );
         }
         let config_values = self.values.config_values(&owner);
-        if let Stage::Asking { asked, .. } = &mut self.assessment.stage {
-            *asked = true;
-        }
+        let asked = Asked {
+            since: self.now.tick,
+            inputs: self.assessment.inputs,
+            is_late: false,
+        };
+        self.assessment.running.insert(module.clone(), asked);
         let job = Job::RunEnabledScript {
             module: module.clone(),
             values: Arc::new(values),
             config_values,
         };
-        self.start_job(
-            job,
-            Purpose::Script {
-                module,
-                round: self.assessment.round,
-            },
-        );
+        self.start_job(job, Purpose::Script(module));
     }
 
     /// The modules before this one that were found enabled in this round.
@@ -186,43 +215,54 @@ impl Operator {
             .collect()
     }
 
-    pub(super) fn script_finished(&mut self, module: &ModuleName, round: u64, result: Result<Done, Failure>) {
-        let Stage::Asking { asked, .. } = &mut self.assessment.stage else {
+    pub(super) fn script_finished(&mut self, module: &ModuleName, result: Result<Done, Failure>) {
+        let Some(asked) = self.assessment.running.remove(module) else {
             return;
         };
-        if round != self.assessment.round {
+        let is_awaited = match &self.assessment.stage {
+            Stage::Asking { left, .. } => left.front() == Some(module),
+            Stage::Stale | Stage::Known { .. } => false,
+        };
+        if asked.inputs != self.assessment.inputs {
+            // Whoever waits for it asks anew.
+            if !is_awaited {
+                self.ask_again_at_once(module);
+            }
             return;
         }
-        *asked = false;
-        match result {
+        let failure = match result {
             Ok(Done::ScriptAnswered(answer)) => {
                 self.tell(Notice::ScriptAnswered {
                     module: module.clone(),
                     usage: answer.usage,
                 });
-                let verdict = self
-                    .opinions(module)
-                    .verdict()
-                    .after_script(answer.enabled, answer.reason);
-                self.decided(module, Some(verdict));
+                if !is_awaited {
+                    self.assessment.answers.insert(module.clone(), answer);
+                    return self.ask_again_at_once(module);
+                }
+                let verdict = self.opinions(module).verdict();
+                return self.decided(module, Some(verdict.after_script(answer.enabled, answer.reason)));
             }
-            Ok(_) => self.script_failed(
-                module,
-                Failure::defect("a script job ended with another kind's outcome"),
-            ),
-            Err(failure) => self.script_failed(module, failure),
+            Ok(_) => Failure::defect("a script job ended with another kind's outcome"),
+            Err(failure) => failure,
+        };
+        self.script_failed(module, failure);
+        if is_awaited {
+            self.decided(module, None);
         }
     }
 
     fn script_failed(&mut self, module: &ModuleName, failure: Failure) {
         let retry_in = Backoff::delay(self.assessment.failures, self.jitter.draw());
         self.assessment.retry = Some(self.now.tick + retry_in);
+        let failures = self.assessment.failed.get(module).map_or(0, |(failures, _)| *failures);
+        let failed = (failures + 1, failure.clone());
+        self.assessment.failed.insert(module.clone(), failed);
         self.tell(Notice::ScriptFailed {
             module: module.clone(),
             failure,
             retry_in,
         });
-        self.decided(module, None);
     }
 
     /// The module at the front of the round has its verdict, or its script failed and it keeps the one it had.
@@ -239,6 +279,7 @@ impl Operator {
                 undecided.insert(module.clone());
             }
             Some(verdict) => {
+                self.assessment.failed.remove(module);
                 let before = unit.verdict.as_ref().map(|verdict| verdict.enabled);
                 let told = (before != Some(verdict.enabled)).then(|| Notice::ModuleSwitched {
                     module: module.clone(),
@@ -299,7 +340,11 @@ impl Operator {
     }
 
     pub(super) fn assessment_timeout(&self) -> Option<(Tick, Waiting)> {
-        let module = self.assessment.undecided().into_iter().next()?;
-        Some((self.assessment.retry?, Waiting::EnabledScript(module)))
+        let undecided = self.assessment.undecided();
+        let failed = |module: &&ModuleName| self.assessment.failed.contains_key(*module);
+        let retried = undecided.iter().find(failed).or(undecided.first());
+        let retry = retried.and_then(|module| Some((self.assessment.next_round()?, module)));
+        let (at, module) = retry.into_iter().chain(self.patience_ends()).min()?;
+        Some((at, Waiting::EnabledScript(module.clone())))
     }
 }

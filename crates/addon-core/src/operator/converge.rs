@@ -4,7 +4,6 @@
 
 use super::Operator;
 use super::effect::Notice;
-use super::modules::Turn;
 use super::rate::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
@@ -23,7 +22,7 @@ pub(super) struct Converge {
     /// Modules have been taken up at least once.
     taken_up_once: bool,
     /// When the last one ended, modules were lacking.
-    lacking_at_end: bool,
+    pub(super) lacking_at_end: bool,
 }
 
 /// A converge under way.
@@ -46,6 +45,8 @@ pub(super) enum Phase {
     Enabling,
     /// CRDs of the modules that were just switched on, before anything else is done for any module.
     Crds(Wave),
+    /// Conversion webhooks of charts, before anything else is done for any module.
+    Conversions { wave: Wave, asked: bool },
     /// Removals, then runs.
     Modules(Wave),
     /// Hooks after all modules.
@@ -58,7 +59,7 @@ pub(super) enum Phase {
 }
 
 /// What one look at a converge led to.
-enum Look {
+pub(super) enum Look {
     /// Its phase changed; look again.
     Moved,
     /// A job of it runs.
@@ -214,6 +215,11 @@ impl Operator {
             // Also who lacks them gets its turn: its own run says so, and tries again.
             Phase::Crds(wave) => {
                 let wave = std::mem::take(wave);
+                self.enter(Phase::Conversions { wave, asked: false })
+            }
+            Phase::Conversions { asked: false, .. } => self.look_after_conversions(),
+            Phase::Conversions { wave, .. } => {
+                let wave = std::mem::take(wave);
                 self.enter(Phase::Modules(wave))
             }
             Phase::Modules(_) => self.advance_wave_phase(),
@@ -224,7 +230,7 @@ impl Operator {
         }
     }
 
-    fn enter(&mut self, phase: Phase) -> Look {
+    pub(super) fn enter(&mut self, phase: Phase) -> Look {
         if let Some(active) = &mut self.converge.active {
             active.phase = phase;
         }
@@ -327,7 +333,7 @@ impl Operator {
             self.enter(Phase::Crds(wave));
             return Look::Started;
         }
-        self.enter(Phase::Modules(wave))
+        self.enter(Phase::Conversions { wave, asked: false })
     }
 
     fn advance_wave_phase(&mut self) -> Look {
@@ -378,22 +384,5 @@ impl Operator {
             self.begin_purge();
         }
         Look::Over
-    }
-
-    /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
-    pub(super) fn recovered(&mut self) {
-        let lacking = self
-            .modules
-            .values()
-            .any(|unit| unit.enabled && unit.turn != Turn::Passed);
-        if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
-            self.converge.lacking_at_end = false;
-            let queued = |task: &Task| matches!(task, Task::Converge(_));
-            let head = self.queues.head(&Lane::Global).is_some_and(|head| queued(&head.task));
-            if !head && !self.queues.behind_head(&Lane::Global).any(|entry| queued(&entry.task)) {
-                self.queues
-                    .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
-            }
-        }
     }
 }

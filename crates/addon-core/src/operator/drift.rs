@@ -137,6 +137,7 @@ impl Operator {
             let times = seen.restored + 1;
             let reason = match drift {
                 Drift::Absent(_) => RunReason::ObjectAbsent,
+                Drift::Altered { .. } => RunReason::ObjectAltered,
                 Drift::Status(_) => RunReason::UnexpectedStatus,
             };
             self.tell(Notice::ReleaseDrifted {

@@ -65,6 +65,8 @@ pub enum Job {
     ListReleases,
     /// Put the CRDs of these modules into the cluster and wait until they can be used.
     EnsureCrds(Vec<ModuleName>),
+    /// Render the charts of these modules, and make what they say of conversion webhooks be in the cluster.
+    EnsureConversions(Vec<Conversions>),
     /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
     WatchReleases {
         /// These are to be there; one that is not is told as one that has gone.
@@ -119,6 +121,15 @@ pub enum Job {
         /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
         create: bool,
     },
+}
+
+/// A chart whose conversion webhooks are to be there.
+#[derive(Debug, Clone)]
+pub struct Conversions {
+    /// Whose chart.
+    pub module: ModuleName,
+    /// `{"global": …, "fooBar": …}`.
+    pub values: HookDocument,
 }
 
 /// A monitor to start.

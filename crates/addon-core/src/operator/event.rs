@@ -70,6 +70,13 @@ pub struct ReleaseSight {
 pub enum Drift {
     /// This object is gone, or does not carry our labels any more: `namespace/Kind/name`.
     Absent(String),
+    /// Somebody altered this field of one of its objects: `namespace/Kind/name` and the field.
+    Altered {
+        /// `namespace/Kind/name`.
+        object: String,
+        /// The first of its fields.
+        field: String,
+    },
     /// Its newest revision is not `deployed`; `None` if it has none any more.
     Status(Option<Status>),
 }
@@ -114,6 +121,8 @@ pub enum Done {
     ReleasesListed(Vec<ReleaseSummary>),
     /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
     CrdsEnsured(BTreeMap<ModuleName, Failure>),
+    /// The conversion webhooks of each module that was asked for are in the cluster, or this is what went wrong.
+    ConversionsEnsured(BTreeMap<ModuleName, Result<(), Failure>>),
     /// All releases of the namespace are watched from now on.
     ReleasesWatched,
     /// Every hook of the owner answered `--config` with something usable.

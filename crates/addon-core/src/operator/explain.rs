@@ -124,7 +124,9 @@ impl Operator {
         let Some(active) = &self.converge.active else { return 0 };
         let pending = |unit: &&Unit| matches!(unit.turn, Turn::Waiting | Turn::Running);
         let modules = match active.phase {
-            Phase::Crds(_) | Phase::Modules(_) => self.modules.values().filter(pending).count(),
+            Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
+                self.modules.values().filter(pending).count()
+            }
             Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::AfterAll { .. } => 0,
         };
         modules + 1

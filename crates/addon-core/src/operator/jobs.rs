@@ -56,7 +56,7 @@ pub(super) enum Purpose {
     Chore(Chore),
     Lane(Lane),
     Monitors { lane: Lane, hook: HookId },
-    Script { module: ModuleName, round: u64 },
+    Script(ModuleName),
     Save(Owner),
     Review(ReviewId),
     Webhooks,
@@ -76,7 +76,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
     match job {
         Job::RunHook(_) if matches!(purpose, Purpose::Review(_)) => Slot::Review,
         Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => Slot::Hook,
-        Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Slot::Helm,
+        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => Slot::Helm,
         Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases

@@ -23,6 +23,8 @@ pub(super) struct Unit {
     pub(super) hooks_known: bool,
     /// Its CRDs have been put into the cluster since it was last switched on.
     pub(super) crds_ensured: bool,
+    /// The conversion webhooks of its chart have been put into the cluster since a converge took it up.
+    pub(super) conversions_ensured: bool,
     /// It is among those that the last converge took up.
     pub(super) enabled: bool,
     pub(super) verdict: Option<Verdict>,
@@ -98,6 +100,7 @@ impl Unit {
             order: HookOrder::default(),
             hooks_known: false,
             crds_ensured: false,
+            conversions_ensured: false,
             enabled: false,
             verdict: None,
             dynamic: None,
@@ -132,10 +135,12 @@ impl Operator {
         let unit = self.modules.get(module);
         let has_chart = unit.is_some_and(|unit| unit.found.has_chart);
         let needs_crds = unit.is_some_and(Unit::needs_crds);
+        let needs_conversions = unit.is_some_and(|unit| self.needs_conversions(unit));
         let has_release = self.removal.is_ours(module.as_str());
         Facts {
             has_chart,
             needs_crds,
+            needs_conversions,
             has_release,
             version: self.values.version(&Owner::Module(module.clone())),
         }

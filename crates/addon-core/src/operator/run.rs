@@ -7,7 +7,7 @@ use super::effect::{Job, Notice};
 use super::event::Synced;
 use super::modules::Turn;
 use super::rate::Admission;
-use super::task::{Lane, RunReason, Task};
+use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
@@ -100,6 +100,7 @@ impl Operator {
                     self.await_first_runs(lane, name);
                     return Some(true);
                 }
+                Step::EnsureConversions => return Some(self.start_own_conversions(lane, name)),
                 Step::Release => return Some(self.start_release(lane, name)),
                 Step::Uninstall => return Some(self.start_uninstall(lane, name)),
                 Step::Done => return None,
@@ -146,6 +147,17 @@ impl Operator {
             Admission::Later => return true,
         }
         self.start_stage_hook(lane, stage, id);
+        true
+    }
+
+    fn start_own_conversions(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.helm_slot(&self.policy) {
+            return false;
+        }
+        let Some(conversions) = self.conversions_of(name) else {
+            return self.start_release(lane, name);
+        };
+        self.start_lane_job(lane, Job::EnsureConversions(vec![conversions]));
         true
     }
 
@@ -224,6 +236,23 @@ impl Operator {
         }
         self.step_succeeded(&name);
         self.queues.resume(lane);
+    }
+
+    /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
+    fn recovered(&mut self) {
+        let lacking = self
+            .modules
+            .values()
+            .any(|unit| unit.enabled && unit.turn != Turn::Passed);
+        if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
+            self.converge.lacking_at_end = false;
+            let queued = |task: &Task| matches!(task, Task::Converge(_));
+            let head = self.queues.head(&Lane::Global).is_some_and(|head| queued(&head.task));
+            if !head && !self.queues.behind_head(&Lane::Global).any(|entry| queued(&entry.task)) {
+                self.queues
+                    .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
+            }
+        }
     }
 
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {

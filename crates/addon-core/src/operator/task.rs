@@ -99,6 +99,8 @@ pub(super) enum RunReason {
     AfterHelmChange,
     /// An object of its release is gone.
     ObjectAbsent,
+    /// Somebody altered an object of its release.
+    ObjectAltered,
     /// Its release is not `deployed` any more.
     UnexpectedStatus,
 }
@@ -114,6 +116,7 @@ impl fmt::Display for RunReason {
             Self::KubernetesChange => "Kubernetes-Change-ModuleValues",
             Self::AfterHelmChange => "AfterHelm-Hooks-Change-Values",
             Self::ObjectAbsent => "AbsentHelmResourcesDetected",
+            Self::ObjectAltered => "AlteredHelmResourcesDetected",
             Self::UnexpectedStatus => "HelmReleaseUnexpectedStatus",
         })
     }

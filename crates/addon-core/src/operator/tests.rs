@@ -3,6 +3,7 @@
 
 mod alone;
 mod converge;
+mod conversions;
 mod crds;
 mod deadlines;
 mod drift;
@@ -16,6 +17,7 @@ mod rates;
 mod reviews;
 mod saving;
 mod schemas;
+mod scripts;
 mod standing;
 mod synchronization;
 
@@ -84,6 +86,7 @@ fn module(order: u32, text: &str) -> Module {
         enabled: Some(true),
         has_chart: true,
         has_crds: false,
+        has_conversions: false,
         has_enabled_script: false,
         has_hooks: false,
         depends_on: Vec::new(),
@@ -249,6 +252,7 @@ impl World {
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
             Job::WatchReleases { .. } => Done::ReleasesWatched,
+            Job::EnsureConversions(of) => Done::ConversionsEnsured(self.conversions(of)),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
             Job::StartMonitors { hook, monitors } => {
                 for start in monitors {
@@ -396,6 +400,10 @@ fn words(job: &Job) -> String {
         Job::EnsureCrds(modules) => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds of {}", names.join(", "))
+        }
+        Job::EnsureConversions(of) => {
+            let names: Vec<_> = of.iter().map(|one| one.module.to_string()).collect();
+            format!("conversions of {}", names.join(", "))
         }
         // Who has nothing to be asked about publishes in silence.
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),

@@ -38,6 +38,7 @@ impl Operator {
                 continue;
             };
             unit.enabled = wanted.contains(&name);
+            unit.conversions_ensured = false;
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
             if !unit.enabled {
                 self.silence(&name);

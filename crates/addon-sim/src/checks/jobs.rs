@@ -26,6 +26,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         Job::DeleteRelease { release } => Some(format!("main of {release}")),
         Job::ConfigureHooks(Owner::Global)
         | Job::EnsureCrds(_)
+        | Job::EnsureConversions(_)
         | Job::LoadState
         | Job::SaveState { .. }
         | Job::ListReleases
@@ -57,6 +58,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::WatchReleases { .. } => Some("releases".to_owned()),
         Job::JudgeEdit(_) => Some("edits".to_owned()),
         Job::EnsureCrds(_)
+        | Job::EnsureConversions(_)
         | Job::ConfigureHooks(_)
         | Job::ListReleases
         | Job::RunHook(_)
@@ -90,9 +92,12 @@ impl Jobs {
             Job::RunHook(run) => asked_of(run).is_none(),
             job => matches!(job, Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)),
         });
-        let helms = running
-            .iter()
-            .filter(|job| matches!(job, Job::SyncRelease { .. } | Job::DeleteRelease { .. }));
+        let helms = running.iter().filter(|job| {
+            matches!(
+                job,
+                Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_)
+            )
+        });
         let (hooks, helms) = (hooks.count(), helms.count());
         let setup = &step.world.setup;
         ensure(hooks <= setup.hook_slots.max(1), "S1", || {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, ModuleName, Owner};
-use addon_core::operator::effect::{HookRun, Job};
+use addon_core::operator::effect::{Conversions, HookRun, Job};
 use addon_core::operator::event::{Done, Saved, SavedState, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -36,6 +36,10 @@ pub fn job_name(job: &Job) -> String {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds/{}", names.join("+"))
         }
+        Job::EnsureConversions(of) => {
+            let names: Vec<_> = of.iter().map(|one| one.module.to_string()).collect();
+            format!("conversions/{}", names.join("+"))
+        }
         Job::StartMonitors { hook, .. } => format!("watch/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunEnabledScript { module, .. } => format!("script/{module}"),
@@ -61,7 +65,7 @@ impl World {
             Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds(_) => {
                 dice.between(1, 2_000)
             }
-            Job::SyncRelease { .. } | Job::DeleteRelease { .. } => dice.between(1, 15_000),
+            Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => dice.between(1, 15_000),
             Job::LoadState
             | Job::SaveState { .. }
             | Job::ListReleases
@@ -89,6 +93,7 @@ impl World {
             }
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
+            Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
             Job::WatchReleases { .. } => self
                 .fault("watch-releases", Class::Refused)
                 .map(|()| Done::ReleasesWatched),
@@ -144,6 +149,14 @@ impl World {
             Some((name.clone(), failure))
         };
         Done::CrdsEnsured(modules.iter().filter_map(fail).collect())
+    }
+
+    fn ensure_conversions(&mut self, of: &[Conversions]) -> Done {
+        let outcomes = of.iter().map(|one| {
+            let outcome = self.fault(&format!("conversions/{}", one.module), Class::Refused);
+            (one.module.clone(), outcome)
+        });
+        Done::ConversionsEnsured(outcomes.collect())
     }
 
     fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {

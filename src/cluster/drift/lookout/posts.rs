@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::object::ObjectName;
 use tokio::sync::mpsc;
@@ -14,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::super::alteration::fingerprint;
 use super::Errands;
 use super::releases::{KindName, Named};
 use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
@@ -28,11 +30,21 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(16);
 /// The same where only the server could not be reached.
 const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
+/// What is to be seen of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Whether they are there.
+    Presence,
+    /// Also whether somebody wrote to them.
+    Writes,
+}
+
 /// All watches of kinds.
 pub(super) struct Posts {
     shared: Arc<Shared>,
     /// Selects what carries our labels.
     labels: String,
+    look: Look,
     namespace: String,
     door: mpsc::UnboundedSender<Turned>,
     last: OwnId,
@@ -63,7 +75,7 @@ impl Posts {
     /// None yet; `last` is the name that was given last.
     pub(super) fn new(
         shared: Arc<Shared>,
-        labels: String,
+        (labels, look): (String, Look),
         namespace: String,
         door: mpsc::UnboundedSender<Turned>,
         last: OwnId,
@@ -71,6 +83,7 @@ impl Posts {
         Self {
             shared,
             labels,
+            look,
             namespace,
             door,
             last,
@@ -108,7 +121,7 @@ impl Posts {
         let join = join(
             Arc::clone(&self.shared),
             kind.clone(),
-            self.labels.clone(),
+            (self.labels.clone(), self.look),
             self.door.clone(),
             id,
         );
@@ -156,6 +169,16 @@ impl Posts {
 
     /// Whether an object is there; nothing if nobody watches its kind.
     pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
+        self.ask(kind, object, Target::holds)
+    }
+
+    /// Changes with every write to an object; nothing if that is not looked at.
+    pub(super) fn print(&self, kind: &KindName, object: &Named) -> Option<Digest> {
+        let looks = self.look == Look::Writes;
+        looks.then(|| self.ask(kind, object, Target::digest))??
+    }
+
+    fn ask<T>(&self, kind: &KindName, object: &Named, answer: fn(&Target, &ObjectName) -> T) -> Option<T> {
         let post = self.by_kind.get(kind)?;
         let Stage::Standing { namespaced } = post.stage else {
             return None;
@@ -167,7 +190,7 @@ impl Posts {
             kind: kind.kind.clone(),
         };
         let ledger = self.shared.ledger();
-        Some(ledger.target(Key::Own(post.id))?.holds(&name))
+        Some(answer(ledger.target(Key::Own(post.id))?, &name))
     }
 
     /// The kind that a watch is about.
@@ -217,14 +240,18 @@ impl Post {
 async fn join(
     shared: Arc<Shared>,
     kind: KindName,
-    labels: String,
+    (labels, look): (String, Look),
     door: mpsc::UnboundedSender<Turned>,
     id: OwnId,
 ) -> Joined {
     let KindName { api_version, kind } = &kind;
     let found = shared.kinds.resolve(Some(api_version), kind).await?;
     let key = Key::Own(id);
-    let target = Target::own(Outlet::Own(door), Lens::presence(), shared.token());
+    let lens = match look {
+        Look::Presence => Lens::presence(),
+        Look::Writes => Lens::through("who wrote to an object", Arc::new(|object| Ok(fingerprint(object)))),
+    };
+    let target = Target::own(Outlet::Own(door), lens, shared.token());
     shared.ledger().enter(key, target);
     let selection = Selection {
         resource: found.resource,

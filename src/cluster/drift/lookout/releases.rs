@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use addon_core::digest::Digest;
 use addon_core::operator::event::Drift;
 use addon_core::release::Status;
 use k8s_openapi::api::core::v1::Secret;
@@ -31,6 +32,9 @@ pub(super) struct Named {
 
 type Objects = BTreeMap<KindName, BTreeSet<Named>>;
 
+/// One object of a release.
+pub(super) type Object = (KindName, Named);
+
 /// One release.
 #[derive(Debug, Default)]
 pub(super) struct Release {
@@ -39,6 +43,10 @@ pub(super) struct Release {
     objects: Objects,
     /// The revision that consists of them.
     objects_of: Option<u32>,
+    /// How those were written that were compared with the manifest.
+    compared: BTreeMap<Object, Digest>,
+    /// The first field that somebody altered in each of them.
+    altered: BTreeMap<Object, String>,
     pub(super) told: Option<Drift>,
 }
 
@@ -112,8 +120,47 @@ impl Release {
         }
     }
 
+    /// The objects that somebody wrote to since they were compared with the manifest of this revision.
+    pub(super) fn suspects(
+        &self,
+        print: impl Fn(&KindName, &Named) -> Option<Digest>,
+    ) -> Option<(&Revision, BTreeMap<Object, Digest>)> {
+        let revision = self
+            .watched()
+            .filter(|revision| self.objects_of == Some(revision.newest.revision))?;
+        let objects = self.objects.iter();
+        let all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
+        let suspects = all.filter_map(|(kind, object)| {
+            let (id, print) = ((kind.clone(), object.clone()), print(kind, object)?);
+            (self.compared.get(&id) != Some(&print)).then_some((id, print))
+        });
+        let suspects: BTreeMap<_, _> = suspects.collect();
+        (!suspects.is_empty()).then_some((revision, suspects))
+    }
+
+    /// What the comparison of an object with the manifest of a revision has shown.
+    pub(super) fn compare(&mut self, number: u32, object: Object, print: Digest, field: Option<String>) {
+        if self.objects_of != Some(number) {
+            return;
+        }
+        match field {
+            Some(field) => self.altered.insert(object.clone(), field),
+            None => self.altered.remove(&object),
+        };
+        self.compared.insert(object, print);
+    }
+
+    /// The objects in which somebody altered something.
+    pub(super) fn altered(&self) -> BTreeSet<ObjectKey> {
+        self.altered.keys().map(key).collect()
+    }
+
     /// The objects of a revision.
     pub(super) fn consists_of(&mut self, number: u32, keys: BTreeSet<ObjectKey>) {
+        if self.objects_of != Some(number) {
+            self.compared.clear();
+            self.altered.clear();
+        }
         self.objects.clear();
         self.objects_of = Some(number);
         for key in keys {
@@ -179,7 +226,13 @@ impl Release {
         let until = newest.written.saturating_add(helm_timeout.as_secs());
         match newest.status {
             Status::Deployed if self.objects_of != Some(newest.revision) => Judgement::Whole,
-            Status::Deployed => self.absent(namespace, is_there),
+            Status::Deployed => match (self.absent(namespace, is_there), self.altered.first_key_value()) {
+                (Judgement::Whole, Some(((kind, object), field))) => Judgement::Drifted(Drift::Altered {
+                    object: id(namespace, kind, object),
+                    field: field.clone(),
+                }),
+                (judgement, _) => judgement,
+            },
             status if status.is_unfinished() && now < until => Judgement::Unfinished(until),
             status => Judgement::Drifted(Drift::Status(Some(status))),
         }
@@ -202,6 +255,15 @@ impl Release {
         let mut ids: Vec<String> = ids.collect();
         ids.sort_unstable();
         Some(ids)
+    }
+}
+
+pub(super) fn key((kind, object): &Object) -> ObjectKey {
+    ObjectKey {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
     }
 }
 

@@ -31,6 +31,7 @@ fn chart() -> Facts {
     Facts {
         has_chart: true,
         needs_crds: false,
+        needs_conversions: false,
         has_release: true,
         version: Version::default(),
     }

@@ -105,6 +105,13 @@ pub enum Notice {
         /// When it is asked again.
         retry_in: Duration,
     },
+    /// An enabled script takes its time: the other modules go on without its answer.
+    ScriptLate {
+        /// Whose script.
+        module: ModuleName,
+        /// How long all have waited.
+        waited: Duration,
+    },
     /// A module is switched on or off, with the source that decided.
     ModuleSwitched {
         /// Which.

@@ -7,6 +7,7 @@ use super::super::task::{Lane, Task};
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, QueueName};
 use crate::queue::{Entry, State};
+use crate::time::Tick;
 use crate::values::section::Maintenance;
 
 impl Operator {
@@ -16,6 +17,7 @@ impl Operator {
         let verdict = unit.verdict.as_ref();
         let enabled_by = match verdict {
             Some(verdict) => verdict.source.to_string(),
+            None if self.assessment.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
             None if self.assessment.undecided().contains(name) => "enabled script fails".to_owned(),
             None => "not decided yet".to_owned(),
         };
@@ -74,7 +76,13 @@ impl Operator {
                     format!("module '{other}', which needs it, to be removed")
                 })
             }
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => String::new(),
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => {
+                let since = self.assessment.script_runs_since(&unit.found.name);
+                since.map_or_else(String::new, |since| {
+                    let seconds = (self.now.tick - since).as_secs();
+                    format!("its enabled script, which has been running for {seconds}s")
+                })
+            }
         }
     }
 
@@ -108,17 +116,30 @@ impl Operator {
             failures: entry.failures,
             error: entry.error.clone().unwrap_or_default(),
             retry_in: match entry.state() {
-                State::Backoff(until) => Some(
-                    (until - self.now.tick)
-                        .as_millis()
-                        .div_ceil(1000)
-                        .try_into()
-                        .unwrap_or(u64::MAX),
-                ),
+                State::Backoff(until) => Some(self.seconds_to(until)),
                 State::Running | State::Ready | State::Parked | State::Held(_) => None,
             },
         };
-        failing.map(report).collect()
+        failing.map(report).chain(self.failing_script(module)).collect()
+    }
+
+    /// A script that failed is asked again, too, but stands in no queue of its own.
+    fn failing_script(&self, module: &ModuleName) -> Option<FailingTask> {
+        let (failures, failure, retry) = self.assessment.script_failure(module)?;
+        let runs = self.assessment.script_runs_since(module).is_some();
+        Some(FailingTask {
+            queue: QueueName::main().to_string(),
+            task: "EnabledScript",
+            hook: "enabled".to_owned(),
+            failures,
+            error: failure.report.clone(),
+            retry_in: retry.filter(|_| !runs).map(|at| self.seconds_to(at)),
+        })
+    }
+
+    fn seconds_to(&self, at: Tick) -> u64 {
+        let left = at.max(self.now.tick) - self.now.tick;
+        left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
     }
 
     /// The modules whose turn has to be over before its own comes.

@@ -4,6 +4,7 @@
 //! values that it looked at.
 
 mod cost;
+mod functions;
 mod guard;
 mod program;
 

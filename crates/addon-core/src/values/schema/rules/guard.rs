@@ -9,7 +9,7 @@ use cel::common::ast::operators::{
     ADD, CONDITIONAL, DIVIDE, INDEX, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, MODULO, MULTIPLY, NEGATE,
     NOT_STRICTLY_FALSE, SUBSTRACT,
 };
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
 /// The value that a rule is about.
 pub(super) const SELF: &str = "self";
@@ -22,6 +22,12 @@ pub(super) const WEIGH: &str = "@weigh";
 
 /// Takes the place of `matches`.
 pub(super) const MATCHES: &str = "@matches";
+
+/// Takes the place of `has`.
+pub(super) const HAS: &str = "@has";
+
+/// Takes the place of `string`.
+pub(super) const TEXT: &str = "@string";
 
 /// How deep a guarded expression may be: evaluating a level of it takes up to 50 KB of the stack without optimization.
 const MAX_DEPTH: usize = 30;
@@ -93,7 +99,13 @@ impl Guard {
         match &mut node.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) => self.name(name),
-            Expr::Select(select) => self.visit(&mut select.operand, below),
+            Expr::Select(select) => {
+                self.visit(&mut select.operand, below)?;
+                if select.test {
+                    node.expr = has(std::mem::take(select));
+                }
+                Ok(())
+            }
             Expr::List(list) => list.elements.iter_mut().try_for_each(|item| self.visit(item, below)),
             Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| match &mut entry.expr {
                 EntryExpr::MapEntry(entry) => {
@@ -130,6 +142,9 @@ impl Guard {
                 self.patterns.insert(text.inner().to_owned());
             }
         }
+        if call.func_name == "string" && call.target.is_none() {
+            TEXT.clone_into(&mut call.func_name);
+        }
         let is_cheap = CHEAP.contains(&call.func_name.as_str());
         for operand in call.target.as_deref_mut().into_iter().chain(&mut call.args) {
             let weighed = !is_cheap && is_of_any_size(&operand.expr);
@@ -155,6 +170,19 @@ impl Guard {
         self.scope.truncate(known);
         Ok(())
     }
+}
+
+/// Asks for a field by a function of ours.
+fn has(select: SelectExpr) -> Expr {
+    let field = IdedExpr {
+        id: select.operand.id,
+        expr: Expr::Literal(LiteralValue::String(select.field.into())),
+    };
+    Expr::Call(CallExpr {
+        func_name: HAS.to_owned(),
+        target: None,
+        args: vec![*select.operand, field],
+    })
 }
 
 /// Wraps an expression so that its value is weighed.

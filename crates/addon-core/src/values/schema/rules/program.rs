@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use super::super::node::Pattern;
 use super::cost::{Budget, size};
-use super::guard::{self, BEFORE, MATCHES, SELF, WEIGH};
+use super::functions::{self, is_absence};
+use super::guard::{self, BEFORE, HAS, MATCHES, SELF, TEXT, WEIGH};
 
 /// How long an expression may be, in bytes.
 const MAX_TEXT: usize = 4096;
@@ -31,7 +32,11 @@ const MAX_BRACKETS: u16 = 60;
 const COMPILING: u64 = 50_000;
 
 /// The standard library, without anything that could tell the time or reach out.
-static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+pub(super) static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut library = Env::stdlib();
+    library.set_error_on_duplicate_map_keys(false);
+    Arc::new(library)
+});
 
 /// An expression that can be evaluated.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +99,7 @@ impl Program {
             Ok(Cel::Bool(true)) => Outcome::True,
             Ok(Cel::Bool(false)) => Outcome::False,
             Ok(_) => Outcome::Failed("rule should return boolean".to_owned()),
-            Err(ExecutionError::NoSuchKey(_)) => Outcome::Skipped,
+            Err(error) if is_absence(&error) => Outcome::Skipped,
             Err(error) => failed(&told(&error)),
         }
     }
@@ -120,7 +125,8 @@ impl Program {
             let (budget, patterns) = (budget.clone(), Arc::clone(&self.patterns));
             Box::new(move |call| matches(call, &budget, &patterns))
         };
-        for (name, function) in [(WEIGH, weigh), (MATCHES, matches)] {
+        let (has, text): (Function, Function) = (Box::new(functions::has), Box::new(functions::text));
+        for (name, function) in [(WEIGH, weigh), (MATCHES, matches), (HAS, has), (TEXT, text)] {
             context
                 .add_function(name, function)
                 .expect("no name of the library begins with @");

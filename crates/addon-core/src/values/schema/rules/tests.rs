@@ -66,6 +66,7 @@ fn rules_see_values_as_the_original_shows_them() {
         ("has(self.missing.deeper)", Outcome::Skipped),
         ("self.map.c.x == 1.0", Outcome::Skipped),
         ("self == oldSelf", Outcome::Skipped),
+        ("self.n.x == 1", Outcome::Skipped),
         ("self.n", Outcome::Failed("rule should return boolean".to_owned())),
     ];
     for (expression, outcome) in rows {
@@ -75,7 +76,6 @@ fn rules_see_values_as_the_original_shows_them() {
         "self.n + 1 == 6",
         "self.list[7] == 1.0",
         "self.s.matches('(')",
-        "self.n.x == 1",
         "!self.s",
         "self.s < 5",
     ] {
@@ -249,4 +249,58 @@ fn rules_of_properties_come_before_those_of_what_they_belong_to() {
         check(&json!({"a": "x", "b": 1}), None),
         "evaluate the 'self > 1.0' rule: found no matching overload for '_>_' applied to '(string, double)'"
     );
+}
+
+/// What cel-go gives for an expression; the original evaluates rules with it.
+#[derive(serde::Deserialize)]
+struct Told {
+    expression: String,
+    outcome: String,
+}
+
+/// Where we differ, and what ours comes to: rules are not checked for types before they run, a macro has a second name, and
+/// keys of maps are texts, whole numbers or booleans.
+const DIFFERENCES: [(&str, &str); 15] = [
+    ("\"abc\"[0]", "skipped"),
+    ("\"abc\".x", "skipped"),
+    ("1.5.x", "skipped"),
+    ("1 == 1.0", "true"),
+    ("1 == 1u", "true"),
+    ("1u == 1.0", "true"),
+    ("1 < 1.5", "true"),
+    ("2u > 1.5", "true"),
+    ("1 < 2u", "true"),
+    ("1 in [1.0]", "true"),
+    ("1.0 in [1, 2]", "true"),
+    ("null == false", "false"),
+    ("{\"a\": 1} == {\"a\": 1.0}", "true"),
+    ("type({1.5: 2}) == map && ({1.5: 2}) == {1.5: 2}", "error"),
+    ("self.list.existsOne(x, x > 2.0)", "true"),
+];
+
+#[test]
+fn rules_mean_what_they_mean_to_the_original() {
+    let mut lines = include_str!("../../../../tests/oracles/cel.jsonl").lines();
+    let seen: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let mut differences = Vec::new();
+    for line in lines {
+        let Told { expression, outcome } = serde_json::from_str(line).unwrap();
+        let ours = match compile(&expression) {
+            Err(_) => "error",
+            Ok(rule) => match rule
+                .program
+                .run(&seen["self"], Some(&seen["oldSelf"]), &Budget::new(BUDGET))
+            {
+                Outcome::True => "true",
+                Outcome::False => "false",
+                Outcome::Skipped => "skipped",
+                Outcome::Failed(_) => "error",
+            },
+        };
+        if ours != outcome {
+            differences.push((expression, ours));
+        }
+    }
+    let differences: Vec<_> = differences.iter().map(|(text, ours)| (text.as_str(), *ours)).collect();
+    assert_eq!(differences, DIFFERENCES);
 }

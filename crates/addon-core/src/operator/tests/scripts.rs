@@ -1,0 +1,133 @@
+//! Enabled scripts that take their time, or never end.
+
+use super::*;
+
+const ASKED: &str = "slow enabled?";
+
+/// The module `slow`, whose script stays silent, stands before `other`.
+fn world() -> World {
+    let slow = Module {
+        has_enabled_script: true,
+        ..module(10, "slow")
+    };
+    let mut world = World::new(vec![slow, module(20, "other")]);
+    world.open.insert(ASKED.to_owned());
+    world.start()
+}
+
+/// The script of `slow` answers at last.
+fn answer(world: &mut World, enabled: bool) {
+    let at = world.pending.iter().position(|(_, job)| words(job) == ASKED).unwrap();
+    let (id, _) = world.pending.remove(at);
+    let answer = ScriptAnswer {
+        enabled,
+        ..ScriptAnswer::default()
+    };
+    world.handle(Event::JobFinished(id, Ok(Done::ScriptAnswered(answer))));
+}
+
+fn running(world: &World) -> usize {
+    world.pending.iter().filter(|(_, job)| words(job) == ASKED).count()
+}
+
+#[test]
+fn the_others_go_on_without_a_script_that_takes_its_time_and_its_answer_counts_when_it_comes() {
+    let mut world = world();
+    assert_eq!(world.take_log(), [""; 0]);
+    world.sleep();
+    assert_eq!(world.take_log(), ["other sync"]);
+    assert!(world.status().ready);
+    assert_eq!(
+        world.waits_for("slow"),
+        "its enabled script, which has been running for 10s"
+    );
+    let late = |notice: &&Notice| matches!(notice, Notice::ScriptLate { module, .. } if *module == name("slow"));
+    assert_eq!(world.notices.iter().filter(late).count(), 1);
+
+    // Something changes meanwhile: nobody waits for the script again, and no second one is started.
+    world.edit(&[("global", Some("color: red"))]);
+    assert_eq!(world.take_log(), ["other sync"]);
+    assert_eq!((running(&world), world.waits_for("other")), (1, String::new()));
+    // It was asked about what was before, so it is asked anew.
+    answer(&mut world, false);
+    assert_eq!(running(&world), 1);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["slow sync", "other sync"]);
+    assert_eq!(world.waits_for("slow"), "");
+}
+
+#[test]
+fn a_late_no_removes_what_a_script_had_allowed() {
+    let mut world = world();
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["slow sync", "other sync"]);
+    world.edit(&[("global", Some("color: red"))]);
+    assert_eq!(running(&world), 1);
+    world.sleep();
+    assert_eq!(
+        world.take_log(),
+        ["slow sync", "other sync"],
+        "as it was, until it answers"
+    );
+    answer(&mut world, false);
+    assert_eq!(world.take_log(), ["slow delete", "other sync"]);
+    assert_eq!(running(&world), 0, "what it said is not asked again");
+}
+
+#[test]
+fn a_script_that_is_ended_late_fails_by_name_and_is_asked_again() {
+    let mut world = world();
+    world.sleep();
+    let (id, _) = world.pending.remove(0);
+    let failure = Failure::new(Class::TimedOut, "it did not end");
+    world.handle(Event::JobFinished(id, Err(failure)));
+    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
+        panic!("another question was answered")
+    };
+    let failing = &modules[0].failing[0];
+    assert_eq!((failing.task, failing.failures), ("EnabledScript", 1));
+    assert_eq!(failing.error, "it did not end");
+    assert!(failing.retry_in.is_some(), "{failing:?}");
+    world.sleep();
+    assert_eq!(running(&world), 1);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["other sync", "slow sync", "other sync"]);
+}
+
+#[test]
+fn one_that_fails_does_not_keep_one_that_is_slow_from_being_heard() {
+    let scripted = |order, text| Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    };
+    let mut world = World::new(vec![scripted(5, "failing"), scripted(10, "slow")]);
+    world.failing.insert("failing enabled?".to_owned(), 1);
+    world.open.insert(ASKED.to_owned());
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["failing enabled? fails"]);
+    // Longer than the pause after a failure, shorter than anybody's patience.
+    world.tick = world.tick + Duration::from_secs(8);
+    world.handle(Event::TimerFired);
+    assert_eq!((running(&world), world.take_log().len()), (1, 0));
+    answer(&mut world, true);
+    assert_eq!(world.take_log()[0], "failing enabled?");
+}
+
+#[test]
+fn in_strict_order_a_script_is_waited_for_to_its_end() {
+    let slow = Module {
+        has_enabled_script: true,
+        ..module(10, "slow")
+    };
+    let mut world = World::new(vec![slow, module(20, "other")]);
+    let policy = Policy {
+        strict_order: true,
+        ..Policy::default()
+    };
+    world.operator = Operator::new(1, policy);
+    world.open.insert(ASKED.to_owned());
+    let mut world = world.start();
+    assert_eq!(world.operator.poll_timeout(), None);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["slow sync", "other sync"]);
+}

@@ -1,0 +1,125 @@
+//! Who wrote which field of an object, as the API server keeps account of it.
+
+use serde_json::{Map, Value};
+
+/// What the name of a controller ends with, whatever may stand before it. Kubebuilder calls one `manager`.
+const CONTROLLERS: [&str; 10] = [
+    "apiserver",
+    "autoscaler",
+    "cainjector",
+    "controller",
+    "injector",
+    "kubelet",
+    "manager",
+    "operator",
+    "recommender",
+    "scheduler",
+];
+/// What our own names begin with: helm's, as whom we put things right, too.
+const OURS: [&str; 2] = ["helm", "addon-operator"];
+
+/// Who holds a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hand<'a> {
+    /// A helm, or we.
+    Ours,
+    /// What works on objects all day: what it sets, it is meant to set.
+    Controller,
+    /// A person with some tool of this name.
+    Somebody(&'a str),
+}
+
+/// Somebody who holds the field that is looked at, or something inside of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) hand: Hand<'a>,
+    /// What is held inside of it; nothing for all of it.
+    fields: Option<&'a Map<String, Value>>,
+}
+
+/// All who hold something of an object.
+pub(super) fn owners(object: &Value) -> Vec<Owner<'_>> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().filter_map(owner).collect()
+}
+
+fn owner(entry: &Value) -> Option<Owner<'_>> {
+    let fields = entry.get("fieldsV1")?.as_object()?;
+    Some(Owner {
+        hand: hand(entry),
+        fields: Some(fields),
+    })
+}
+
+/// It is not the object itself that is written there, but its status or its scale.
+pub(super) fn is_aside(entry: &Value) -> bool {
+    entry["subresource"].as_str().is_some_and(|part| !part.is_empty())
+}
+
+fn hand(entry: &Value) -> Hand<'_> {
+    let name = entry["manager"].as_str().unwrap_or_default();
+    let last = name.rsplit(|letter: char| !letter.is_ascii_alphanumeric()).next();
+    let is_controller = last.is_some_and(|last| CONTROLLERS.contains(&last.to_ascii_lowercase().as_str()));
+    if is_aside(entry) {
+        Hand::Controller
+    } else if OURS.iter().any(|ours| name.starts_with(ours)) {
+        Hand::Ours
+    } else if is_controller {
+        Hand::Controller
+    } else {
+        Hand::Somebody(name)
+    }
+}
+
+/// Those who hold this field, or something inside of it.
+pub(super) fn inside<'a>(owners: &[Owner<'a>], key: &str) -> Vec<Owner<'a>> {
+    let key = format!("f:{key}");
+    owners
+        .iter()
+        .filter_map(|owner| owner.at(|fields| fields.get(&key)))
+        .collect()
+}
+
+/// Those who hold this item of a list, or something inside of it.
+pub(super) fn of_item<'a>(owners: &[Owner<'a>], item: &Value) -> Vec<Owner<'a>> {
+    let is_meant = |word: &str| match word.split_once(':') {
+        Some(("k", keys)) => serde_json::from_str::<Map<String, Value>>(keys)
+            .is_ok_and(|keys| keys.iter().all(|(key, value)| item.get(key) == Some(value))),
+        Some(("v", value)) => serde_json::from_str::<Value>(value).is_ok_and(|value| value == *item),
+        _ => false,
+    };
+    let find = |fields: &'a Map<String, Value>| fields.iter().find(|(word, _)| is_meant(word)).map(|(_, inner)| inner);
+    owners.iter().filter_map(|owner| owner.at(find)).collect()
+}
+
+/// By which of their fields the items of a list are told apart; nothing if not by any.
+pub(super) fn keys_of_items(owners: &[Owner<'_>]) -> Vec<String> {
+    let mut words = owners.iter().filter_map(|owner| owner.fields).flat_map(Map::keys);
+    let keys = words.find_map(|word| serde_json::from_str::<Map<String, Value>>(word.strip_prefix("k:")?).ok());
+    keys.into_iter()
+        .flat_map(|keys| keys.into_iter().map(|(key, _)| key))
+        .collect()
+}
+
+/// Whether a list is one of values that are each there or not.
+pub(super) fn is_set(owners: &[Owner<'_>]) -> bool {
+    let mut words = owners.iter().filter_map(|owner| owner.fields).flat_map(Map::keys);
+    words.any(|word| word.starts_with("v:"))
+}
+
+impl<'a> Owner<'a> {
+    fn at(&self, find: impl Fn(&'a Map<String, Value>) -> Option<&'a Value>) -> Option<Self> {
+        let Some(fields) = self.fields else { return Some(*self) };
+        // Held without anything inside: as a whole, or only that it is there. Of ours the latter is what is left when
+        // somebody has taken away the rest.
+        let fields = match (fields.is_empty(), self.hand) {
+            (true, Hand::Ours) => return None,
+            (true, Hand::Controller | Hand::Somebody(_)) => None,
+            (false, _) => find(fields)?.as_object(),
+        };
+        Some(Self {
+            hand: self.hand,
+            fields,
+        })
+    }
+}

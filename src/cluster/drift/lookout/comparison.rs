@@ -1,0 +1,168 @@
+//! Compares objects with the manifest of their release, where that was asked for: each one anew when somebody has written
+//! to it.
+//!
+//! Whoever writes the same again and again has a reason: after a few times it is left to him, by name. So nobody is
+//! fought for ever, whatever the name under which he writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use addon_core::digest::Digest;
+use addon_core::failure::{Class, Failure};
+use addon_core::module::description::Restoring;
+use addon_core::yaml;
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::super::alteration::Alteration;
+use super::super::restore::PutRight;
+use super::super::{ObjectKey, flat, key_of};
+use super::releases::{Object, Release, key};
+use super::{Errand, Inner, Lookout, Watch};
+use crate::cluster::Cluster;
+use crate::cluster::releases::Revision;
+
+/// So often a field is put right before it is left to who insists.
+const PATIENCE: u32 = 3;
+/// What could not be compared is tried again after this.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// How often each field of an object of a release was put right: release, object, field.
+pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), u32>;
+
+/// What was found in objects of a release: how each was written, and the first field that somebody altered.
+pub(super) struct Comparison {
+    release: String,
+    revision: u32,
+    found: Result<BTreeMap<Object, (Digest, Option<String>)>, Failure>,
+}
+
+impl Lookout {
+    /// The objects of a release in which somebody altered something.
+    pub fn altered(&self, release: &str) -> BTreeSet<ObjectKey> {
+        let releases = self.0.releases();
+        releases.get(release).map(Release::altered).unwrap_or_default()
+    }
+
+    /// Whether a field is left to who writes it again and again.
+    pub fn leaves(&self, release: &str, object: &ObjectKey, alteration: &Alteration) -> bool {
+        self.0.leaves(release, object, alteration)
+    }
+
+    /// Remembers what was put right. What did not change by that never will.
+    pub fn was_put_right(&self, release: &str, object: &ObjectKey, PutRight { tried, left }: &PutRight) {
+        let mut quarrels = self.0.quarrels();
+        for alteration in tried {
+            let field = alteration.field();
+            let is_lost = left.iter().any(|left| left.field() == field);
+            let times = quarrels
+                .entry((release.to_owned(), object.clone(), field.clone()))
+                .or_default();
+            *times = if is_lost { PATIENCE } else { *times + 1 };
+            if *times >= PATIENCE {
+                let by = alteration.by.as_deref().unwrap_or_default();
+                warn!(
+                    release,
+                    %object,
+                    field,
+                    by,
+                    "A field of the release is altered again and again, and is left so until the next start"
+                );
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn quarrels(&self) -> MutexGuard<'_, Quarrels> {
+        self.quarrels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leaves(&self, release: &str, object: &ObjectKey, alteration: &Alteration) -> bool {
+        let id = (release.to_owned(), object.clone(), alteration.field());
+        self.quarrels().get(&id).is_some_and(|times| *times >= PATIENCE)
+    }
+}
+
+impl Watch {
+    /// Begins to compare what was written to, unless that is under way.
+    pub(super) fn compare(&mut self, name: &str, release: &Release) {
+        if self.inner.settings.restored.of(name) != Restoring::Changed || self.comparing.contains(name) {
+            return;
+        }
+        let Some((revision, suspects)) = release.suspects(|kind, object| self.posts.print(kind, object)) else {
+            return;
+        };
+        self.comparing.insert(name.to_owned());
+        let (inner, revision) = (Arc::clone(&self.inner), revision.clone());
+        self.errands.spawn(async move {
+            let number = revision.newest.revision;
+            let release = revision.release.clone();
+            let found = compared(&inner, &revision, suspects).await;
+            Errand::Compared(Comparison {
+                release,
+                revision: number,
+                found,
+            })
+        });
+    }
+
+    pub(super) fn has_compared(&mut self, comparison: Comparison) {
+        let Comparison {
+            release: name,
+            revision,
+            found,
+        } = comparison;
+        self.comparing.remove(&name);
+        match found {
+            Ok(found) => {
+                let mut releases = self.inner.releases();
+                if let Some(release) = releases.get_mut(&name) {
+                    for (object, (print, field)) in found {
+                        release.compare(revision, object, print, field);
+                    }
+                }
+                drop(releases);
+                self.dirty.insert(name);
+            }
+            Err(failure) => {
+                debug!(release = name, error = failure.report, "objects cannot be compared now");
+                self.again.insert(name, Instant::now() + AGAIN);
+            }
+        }
+    }
+}
+
+async fn compared(
+    inner: &Inner,
+    revision: &Revision,
+    suspects: BTreeMap<Object, Digest>,
+) -> Result<BTreeMap<Object, (Digest, Option<String>)>, Failure> {
+    let manifests = manifests(&inner.cluster, revision).await?;
+    let apis = inner.cluster.apis().await?;
+    let mut found = BTreeMap::new();
+    for (object, print) in suspects {
+        let id = key(&object);
+        let altered = match manifests.get(&id) {
+            Some(manifest) => inner.cluster.alterations(manifest, &apis).await?,
+            None => Vec::new(),
+        };
+        let mut counting = altered
+            .iter()
+            .filter(|alteration| !inner.leaves(&revision.release, &id, alteration));
+        let field = counting.next().map(Alteration::field);
+        found.insert(object, (print, field));
+    }
+    Ok(found)
+}
+
+/// The objects of a revision as they were applied.
+pub async fn manifests(cluster: &Cluster, revision: &Revision) -> Result<BTreeMap<ObjectKey, Value>, Failure> {
+    let manifest = cluster.manifest(revision).await?;
+    let documents = yaml::documents_v2(&manifest)
+        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is no YAML: {error}")))?;
+    let objects = documents.into_iter().flat_map(flat);
+    Ok(objects.filter_map(|object| Some((key_of(&object)?, object))).collect())
+}

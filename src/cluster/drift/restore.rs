@@ -1,0 +1,118 @@
+//! Looks at one object of a release for what somebody altered, and puts that right, field by field: what others have
+//! added stays, and no revision is made for it.
+
+use addon_core::failure::Failure;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use super::alteration::{Alteration, alterations, remedy};
+use super::{ObjectKey, key_of};
+use crate::cluster::Cluster;
+use crate::cluster::apis::Apis;
+use crate::cluster::error::Attempt;
+
+/// As whom we put right what helm has made: so it is helm's again.
+const MANAGER: &str = "helm";
+/// How often it is tried when somebody else writes at the same time.
+const TRIES: usize = 3;
+
+/// An object where it lives.
+struct Place {
+    api: Api<DynamicObject>,
+    key: ObjectKey,
+    attempt: Attempt,
+}
+
+/// What became of what had been altered in an object.
+#[derive(Debug, Default)]
+pub struct PutRight {
+    /// What was tried.
+    pub tried: Vec<Alteration>,
+    /// What of it is still not as it should be.
+    pub left: Vec<Alteration>,
+}
+
+impl Cluster {
+    /// What somebody altered in the object of a manifest; nothing if it is not there.
+    pub async fn alterations(&self, manifest: &Value, apis: &Apis) -> Result<Vec<Alteration>, Failure> {
+        let Some(place) = self.place_of(manifest, apis) else {
+            return Ok(Vec::new());
+        };
+        let live = self.live(&place).await?;
+        Ok(live.map_or_else(Vec::new, |live| alterations(manifest, &live)))
+    }
+
+    /// Puts right what somebody altered in the object of a manifest, but for what is to be left.
+    pub async fn put_right(
+        &self,
+        manifest: &Value,
+        apis: &Apis,
+        is_left: impl Fn(&Alteration) -> bool,
+    ) -> Result<PutRight, Failure> {
+        let Some(place) = self.place_of(manifest, apis) else {
+            return Ok(PutRight::default());
+        };
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        for tried in 1.. {
+            let Some(live) = self.live(&place).await? else { break };
+            let mut altered = alterations(manifest, &live);
+            altered.retain(|one| !is_left(one));
+            if altered.is_empty() {
+                break;
+            }
+            let patch = Patch::Merge(remedy(&live, &altered));
+            let attempt = Attempt {
+                verb: "patch",
+                ..place.attempt.clone()
+            };
+            match self
+                .ask(attempt, place.api.patch(&place.key.name, &params, &patch))
+                .await
+            {
+                Ok(patched) => {
+                    let mut left = alterations(manifest, &plain(patched));
+                    left.retain(|one| !is_left(one));
+                    return Ok(PutRight { tried: altered, left });
+                }
+                Err(error) if error.is_conflict() && tried < TRIES => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(PutRight::default())
+    }
+
+    /// Nothing for what is no object, and for a kind that is not served: the runs of modules see that it is absent.
+    fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<Place> {
+        let key = key_of(manifest)?;
+        let kind = apis.kind(&key.api_version, &key.kind)?;
+        let namespace = kind
+            .namespaced
+            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+        let api = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        };
+        let attempt = Attempt {
+            verb: "get",
+            resource: kind.resource.plural.clone(),
+            name: key.name.clone(),
+            namespace: namespace.map(str::to_owned),
+            server: self.server.clone(),
+        };
+        Some(Place { api, key, attempt })
+    }
+
+    async fn live(&self, Place { api, key, attempt }: &Place) -> Result<Option<Value>, Failure> {
+        let found = self.ask(attempt.clone(), api.get_opt(&key.name)).await?;
+        Ok(found.map(plain))
+    }
+}
+
+fn plain(object: DynamicObject) -> Value {
+    serde_json::to_value(object).expect("an object from the API server is plain data with text keys")
+}

@@ -1,0 +1,107 @@
+//! Objects of charts that are to be there before their releases.
+//!
+//! What the manifest does not say of an object stays as it is: owners, finalizers, the notes of helm.
+
+use addon_core::failure::{Class, Failure};
+use hyper::Method;
+use serde_json::Value;
+
+use super::address::{Address, Ask};
+use super::change::MERGE_PATCH;
+use super::race::{self, Lost, is_missing, is_taken};
+use crate::cluster::Cluster;
+use crate::cluster::crds::Ensured;
+use crate::cluster::drift;
+
+impl Cluster {
+    /// Makes the object be what the manifest says, and writes nothing if it is that already. One that names no namespace
+    /// goes to that of the releases.
+    pub async fn ensure_object(&self, manifest: &Value) -> Result<Ensured, Failure> {
+        let Some(key) = drift::key_of(manifest) else {
+            let report = "an object of the chart has no kind, no version or no name";
+            return Err(Failure::new(Class::Invalid, report));
+        };
+        let mut apis = self.apis().await?;
+        if apis.kind(&key.api_version, &key.kind).is_none() {
+            // Its CRD may have come a moment ago.
+            self.forget_apis().await;
+            apis = self.apis().await?;
+        }
+        let kind = apis.kind(&key.api_version, &key.kind).ok_or_else(|| {
+            let (kind, version, server) = (&key.kind, &key.api_version, self.server());
+            let report = format!("cannot create {key}: the API server at {server} has no kind {kind} of {version}");
+            Failure::new(Class::Refused, report).hint("is its CRD there? a module can bring it in its folder 'crds'")
+        })?;
+        let namespace = kind
+            .namespaced
+            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+        let address = Address::new(self.clone(), kind.clone(), namespace);
+        Ok(race::run(|| ensure(&address, &key.name, manifest)).await?)
+    }
+}
+
+async fn ensure(address: &Address, name: &str, manifest: &Value) -> Result<Ensured, Lost> {
+    let found = match address.get(name).await {
+        Ok(found) => found,
+        Err(error) if is_missing(&error) => {
+            return match address.create(name, manifest).await {
+                Ok(_) => Ok(Ensured::Created),
+                Err(error) if is_taken(&error) => Err(Lost::Race(error)),
+                Err(error) => Err(error.into()),
+            };
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if is_contained(manifest, &found) {
+        return Ok(Ensured::Unchanged);
+    }
+    let ask = Ask {
+        content_type: MERGE_PATCH,
+        body: Some(manifest),
+        ..Ask::new("patch", Method::PATCH)
+    };
+    let patched = address.ask(name, ask).await.map_err(|error| {
+        if is_missing(&error) {
+            Lost::Race(error)
+        } else {
+            error.into()
+        }
+    })?;
+    // What the API server drops or fills in is no change.
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    Ok(if version(&patched) == version(&found) {
+        Ensured::Unchanged
+    } else {
+        Ensured::Updated
+    })
+}
+
+/// All that is wanted is there. Nothing is as good as null, and as a map without anything in it.
+fn is_contained(wanted: &Value, found: &Value) -> bool {
+    match (wanted, found) {
+        (Value::Object(wanted), found) => wanted
+            .iter()
+            .all(|(key, value)| is_contained(value, found.get(key).unwrap_or(&Value::Null))),
+        (Value::Array(wanted), Value::Array(found)) => {
+            wanted.len() == found.len() && wanted.iter().zip(found).all(|(one, other)| is_contained(one, other))
+        }
+        (wanted, found) => wanted == found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_others_added_is_no_difference_and_what_they_changed_is() {
+        let wanted = json!({"metadata": {"name": "a", "annotations": {}}, "spec": {"list": [{"x": 1}], "gone": null}});
+        let with = |list: Value| json!({"metadata": {"name": "a", "uid": "u"}, "spec": {"list": list, "more": 1}});
+        assert!(is_contained(&wanted, &with(json!([{"x": 1, "default": true}]))));
+        for list in [json!([{"x": 2}]), json!([]), json!([{"x": 1}, {"x": 1}]), json!("text")] {
+            assert!(!is_contained(&wanted, &with(list.clone())), "{list}");
+        }
+    }
+}

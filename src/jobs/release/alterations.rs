@@ -1,0 +1,37 @@
+//! Puts right what somebody altered in the objects of a release that is otherwise what it should be. No helm is started.
+
+use addon_core::failure::Failure;
+use tracing::info;
+
+use super::Sync;
+use crate::cluster::drift::lookout::comparison;
+use crate::jobs::unless;
+
+impl Sync<'_> {
+    /// What the lookout has not seen is left to its next look.
+    pub(super) async fn put_right(&self) -> Result<(), Failure> {
+        let release = self.facts.release.as_str();
+        let Some(lookout) = &self.tools.lookout else {
+            return Ok(());
+        };
+        let altered = lookout.altered(release);
+        if altered.is_empty() {
+            return Ok(());
+        }
+        let cluster = &self.tools.cluster;
+        let manifests = unless(self.cancel, comparison::manifests(cluster, self.deployed()?)).await?;
+        for object in altered {
+            let Some(manifest) = manifests.get(&object) else {
+                continue;
+            };
+            let is_left = |alteration: &_| lookout.leaves(release, &object, alteration);
+            let right = unless(self.cancel, cluster.put_right(manifest, &self.apis, is_left)).await?;
+            for alteration in &right.tried {
+                let (field, by) = (alteration.field(), alteration.by.as_deref());
+                info!(release, %object, field, by, "what somebody altered is put right");
+            }
+            lookout.was_put_right(release, &object, &right);
+        }
+        Ok(())
+    }
+}

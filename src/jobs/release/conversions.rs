@@ -1,0 +1,80 @@
+//! Puts the conversion webhooks of charts into the cluster, ahead of the releases that take them over.
+//!
+//! What else a chart consists of is left to its release, and nothing is rendered for a release that is what it should be.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::Conversions;
+use addon_core::release::{self, Step};
+use addon_core::values::section::Maintenance;
+use addon_core::yaml;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::Sync;
+use super::source::Source;
+use crate::cluster::crds::Ensured;
+use crate::cluster::drift::flat;
+use crate::disk::CONVERSION_WEBHOOK;
+use crate::jobs::{Tools, unless};
+
+/// How it went for each of them. Only an end before the last one is an error of all.
+pub(in crate::jobs) async fn ensure(
+    tools: &Tools,
+    of: &[Conversions],
+    cancel: &CancellationToken,
+) -> Result<BTreeMap<ModuleName, Result<(), Failure>>, Failure> {
+    let mut outcomes = BTreeMap::new();
+    for Conversions { module, values } in of {
+        let outcome = of_module(tools, module, &values.to_value(), cancel).await;
+        if let Err(failure) = &outcome
+            && failure.class == Class::Cancelled
+        {
+            return Err(failure.clone());
+        }
+        let what = format!("cannot ensure the conversion webhooks of module '{module}'");
+        outcomes.insert(module.clone(), outcome.map_err(|failure| failure.within(what)));
+    }
+    Ok(outcomes)
+}
+
+async fn of_module(
+    tools: &Tools,
+    module: &ModuleName,
+    values: &Value,
+    cancel: &CancellationToken,
+) -> Result<(), Failure> {
+    let catalogue = tools.catalogue.borrow().clone();
+    let files = catalogue.module(module)?;
+    let Some(chart) = files.chart else { return Ok(()) };
+    let source = Source::new(chart, &files.dir, values);
+    let mut sync = Sync::begin(tools, module, source, Maintenance::Managed, cancel).await?;
+    unless(cancel, sync.observe()).await?;
+    match release::decide(&sync.facts) {
+        // The inputs are those of the release: what is absent of it comes back with its own run.
+        Step::LookAtObjects | Step::Keep { .. } => return Ok(()),
+        // Nothing is put where the release will not come to be.
+        Step::Refuse(failure) => return Err(failure),
+        Step::Render | Step::Repair { .. } | Step::Upgrade(_) | Step::Record { .. } | Step::LeaveAlone { .. } => {}
+    }
+    let manifest = sync.render().await?;
+    let documents = yaml::documents_v2(&manifest).map_err(|error| {
+        let report = format!("the rendered chart of module '{module}' is no YAML: {error}");
+        Failure::new(Class::Invalid, report)
+    })?;
+    let objects = documents.into_iter().flat_map(flat);
+    for object in objects.filter(|object| object["kind"] == CONVERSION_WEBHOOK) {
+        let ensured = unless(cancel, tools.cluster.ensure_object(&object)).await?;
+        let object = object["metadata"]["name"].as_str().unwrap_or_default();
+        let module = module.as_str();
+        match ensured {
+            Ensured::Created => info!(module, object, "conversion webhook is created"),
+            Ensured::Updated => info!(module, object, "conversion webhook is brought up to date"),
+            Ensured::Unchanged => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What people change in the objects of releases, where that is to be put right, and what has to stay all the same.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+
+use testbed::plane::User;
+use testbed::wait::wait_until;
+
+use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
+
+const ALTERED: &str = "An object of the release was altered by somebody";
+const WEB: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: side, image: side:1}, {name: main, image: main:1, resources: {limits: {cpu: 1000m}}}]}
+";
+
+fn start(stage: &Stage) -> Operator<'_> {
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let look = || {
+        let watched = operator.ask("raw /module/resource-monitor.json");
+        let all = ["ConfigMap/good", "ConfigMap/victim", "Deployment/web"];
+        Ok::<_, String>(all.iter().all(|object| watched.contains(object)).then_some(()))
+    };
+    wait_until(PATIENCE, "all objects to be watched", look).unwrap();
+    operator
+}
+
+fn wait_for(stage: &Stage, question: &str, answer: &str) {
+    let look = || {
+        let found = stage.kubectl(question);
+        if found == answer { Ok(Some(())) } else { Err(found) }
+    };
+    wait_until(PATIENCE, &format!("{question} to give {answer}"), look).unwrap();
+}
+
+fn patch(stage: &Stage, object: &str, patch: &str) {
+    let kubectl = stage.namespace().kubectl_as(User::Admin);
+    kubectl
+        .run(["patch", object, "--type=merge", "--patch", patch])
+        .unwrap();
+}
+
+const SIZE: &str = "get configmap good -o=jsonpath={.data.size}";
+
+#[test]
+fn what_people_change_is_put_right_and_what_controllers_change_stays() {
+    let mut stage = Stage::build("altered");
+    stage.set("ADDON_OPERATOR_DRIFT", "changed");
+    stage.write("modules/020-victim/module.yaml", "drift: off\n");
+    stage.write(
+        "modules/values.yaml",
+        "goodEnabled: true\nvictimEnabled: true\nwebEnabled: true\n",
+    );
+    stage.write("modules/030-web/templates/web.yaml", WEB);
+    let operator = start(&stage);
+    let releases = "get secrets -l owner=helm -o=jsonpath={.items[*].metadata.name}";
+    let before = stage.kubectl(releases);
+
+    // A value is set, one is taken away, and what somebody has added is his.
+    patch(&stage, "configmap/good", r#"{"data": {"size": "theirs", "more": "x"}}"#);
+    wait_for(&stage, SIZE, "small");
+    let told = operator.wait_for(&[ALTERED, "\"module\":\"good\""]);
+    assert_says(&told, &["ConfigMap/good", "data.size"]);
+    patch(&stage, "configmap/good", r#"{"data": {"size": null}}"#);
+    wait_for(&stage, SIZE, "small");
+    assert_eq!(stage.kubectl("get configmap good -o=jsonpath={.data.more}"), "x");
+
+    // Who scales is an autoscaler as far as anybody can tell; who sets an image is not.
+    stage.kubectl("scale deployment web --replicas=3");
+    stage.kubectl("set image deployment/web main=evil:1");
+    let images = "get deployment web -o=jsonpath={.spec.replicas}:{.spec.template.spec.containers[*].image}";
+    wait_for(&stage, images, "3:side:1 main:1");
+    operator.wait_for(&[ALTERED, "\"module\":\"web\"", "spec.template.spec.containers[1].image"]);
+
+    // A module that wants nothing put right is left alone, also where something is gone.
+    stage.kubectl("delete configmap victim");
+    // Who insists is left his way in the end, by name.
+    patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
+    wait_for(&stage, SIZE, "small");
+    operator.wait_for(&["altered again and again", "data.size", "kubectl-patch"]);
+    patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
+    patch(
+        &stage,
+        "deployment/web",
+        r#"{"metadata": {"labels": {"heritage": null}}}"#,
+    );
+    wait_for(
+        &stage,
+        "get deployment web -o=jsonpath={.metadata.labels.heritage}",
+        "addon-operator",
+    );
+    assert_eq!(stage.kubectl(SIZE), "mine");
+    assert_eq!(stage.kubectl("get configmap victim --ignore-not-found"), "");
+
+    let counted = "addon_operator_modules_altered_resources_total{module=\"good\"";
+    operator.wait_for_answer("/metrics", 200, &[counted]);
+    operator.stop();
+    // Helm had something to do for what was absent, and for nothing else.
+    let made = stage.kubectl(releases);
+    assert_eq!(made.replace(" sh.helm.release.v1.web.v2", ""), before, "{made}");
+}
