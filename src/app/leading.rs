@@ -179,6 +179,8 @@ impl Candidate {
     }
 
     fn tell(&self) {
+        let leads = if self.told == Standing::Leads { 1.0 } else { 0.0 };
+        self.concerned.meters.set(&table::cluster::LEADER, [], leads);
         self.concerned.tell(match self.told {
             Standing::Leads => standing::Standing::Leads,
             Standing::Standby | Standing::Deposed => match self.election.leader() {

@@ -29,23 +29,35 @@ pub(super) fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
 
 #[test]
 fn an_api_server_that_cannot_be_reached_at_the_start() {
-    let (stage, mut proxy) = behind_proxy("unreachable");
+    let (stage, proxy) = behind_proxy("unreachable");
+    // Nothing is written, read or run by who may not be alone.
+    let waits = ["waiting: to be elected leader", "waiting: the ConfigMap"];
+    start_without_api_server(&stage, proxy, &[&waits]);
+}
+
+#[test]
+fn an_api_server_that_cannot_be_reached_at_the_start_of_who_is_alone() {
+    let (mut stage, proxy) = behind_proxy("unreachable-alone");
+    stage.set("ADDON_OPERATOR_HA", "false");
+    let waits = ["waiting: the ConfigMap", "waiting: read the state Secret"];
+    // It tries several times meanwhile and says so once.
+    start_without_api_server(&stage, proxy, &[&waits, &["failed 2 times"]]);
+}
+
+/// Starts an operator that comes to wait for all that, one after the other, and lets it through in the end.
+fn start_without_api_server(stage: &Stage, mut proxy: Proxy, waits: &[&[&str]]) {
     let operator = stage.start();
     let address = format!("https://127.0.0.1:{}", proxy.port());
     operator.wait_for_answer("/readyz", 500, &["cannot be reached", &address]);
-    operator.wait_for_answer(
-        "/readyz?verbose",
-        500,
-        &["waiting: the ConfigMap", "waiting: read the state Secret"],
-    );
     let told = operator.wait_for(&["API server cannot be reached", "\"level\":\"warn\""]);
     assert_says(
         &told,
         &[&address, "Connection refused", "\"hint\":\"is the API server at"],
     );
     assert_eq!(operator.get("/healthz").0, 200);
-    // It tries several times meanwhile and says so once.
-    operator.wait_for_answer("/readyz?verbose", 500, &["failed 2 times"]);
+    for waits in waits {
+        operator.wait_for_answer("/readyz?verbose", 500, waits);
+    }
     proxy.open();
     operator.wait_for(&[CONVERGED]);
     operator.wait_for(&["API server answers again"]);

@@ -76,7 +76,7 @@ pub static LEADER: Meter<Gauge, 0> = Meter::new(
     "leader",
     Unit::Count,
     [],
-    "1 while this process leads, which it does where nobody is elected, too; 0 while it is a standby.",
+    "1 while this process leads, 0 while it is a standby; absent where nobody is elected.",
 );
 
 /// Those of this file, by name.
