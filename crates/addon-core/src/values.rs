@@ -26,6 +26,7 @@ use crate::number;
 
 pub use document::{Globals, HookDocument};
 pub use proposal::{Change, Proposal, Stale};
+pub use vetting::NotForHelm;
 
 use merge::{TooDeep, merge};
 use patch::{DoesNotApply, Operations, Patch, PatchFile, Unacceptable};

@@ -11,7 +11,7 @@ use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::Tick;
 use crate::values::section::Entry;
-use crate::values::{Globals, Version};
+use crate::values::{Globals, NotForHelm, Version};
 
 /// One module.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(super) struct Unit {
     pub(super) last_failure: Option<String>,
     /// The version of its values that the release job under way was given.
     pub(super) releasing: Version,
+    /// Whether helm may get its values, as far as that is known: of which version of them.
+    pub(super) fits: Option<(Version, Result<(), NotForHelm>)>,
     /// The global values as the run under way found them: a run sees one state of them from start to end.
     pub(super) globals: Option<Globals>,
     /// What the ConfigMap has to say about its section once the run under way, or its removal, has ended.
@@ -109,6 +111,7 @@ impl Unit {
             release_began: Tick::ZERO,
             last_failure: None,
             releasing: Version::default(),
+            fits: None,
             globals: None,
             deferred: None,
             last_action: None,

@@ -12,7 +12,7 @@ use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
-use crate::values::HookDocument;
+use crate::values::{HookDocument, NotForHelm};
 
 impl Operator {
     /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
@@ -167,7 +167,7 @@ impl Operator {
         }
         let owner = Owner::Module(name.clone());
         let has_chart = self.modules.get(name).is_some_and(|unit| unit.found.has_chart);
-        if has_chart && let Err(unfit) = self.values.vet_for_helm(&owner) {
+        if has_chart && let Err(unfit) = self.fits_helm(name) {
             self.run_failed(lane, name, Failure::of(Class::Invalid, &unfit));
             return true;
         }
@@ -188,6 +188,21 @@ impl Operator {
             },
         );
         true
+    }
+
+    /// Whether helm may get the module's values. Rules may take their time, so that is worked out once for the same values.
+    fn fits_helm(&mut self, name: &ModuleName) -> Result<(), NotForHelm> {
+        let owner = Owner::Module(name.clone());
+        let version = self.values.version(&owner);
+        let known = self.modules.get(name).and_then(|unit| unit.fits.as_ref());
+        if let Some((_, verdict)) = known.filter(|(of, _)| *of == version) {
+            return verdict.clone();
+        }
+        let verdict = self.values.vet_for_helm(&owner);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.fits = Some((version, verdict.clone()));
+        }
+        verdict
     }
 
     /// What the module's release is given.

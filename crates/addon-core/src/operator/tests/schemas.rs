@@ -120,3 +120,20 @@ fn a_module_waits_by_name_for_what_helm_must_have() {
         "asked again, and nothing has changed"
     );
 }
+
+#[test]
+fn what_helm_must_have_may_come_later() {
+    let mut files = Files::default();
+    files.insert("c", "properties: {secret: {type: string}}");
+    files.insert("v", "x-extend: {schema: c}\nx-required-for-helm: secret");
+    let needy = Module {
+        schemas: Schemas::load(&files, Some("c"), Some("v")).unwrap(),
+        ..module(10, "one")
+    };
+    let mut world = World::new(vec![needy]).start();
+    assert_eq!(world.take_log(), [] as [&str; 0]);
+    world.edit(&[("one", Some("secret: s"))]);
+    assert_eq!(world.take_log(), ["one sync"]);
+    world.edit(&[("one", None)]);
+    assert!(world.waits_for("one").contains("one.secret in body is required"));
+}
