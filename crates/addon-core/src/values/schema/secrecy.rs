@@ -20,27 +20,27 @@ pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
 }
 
 /// A place of a document with all that is said about it.
-struct Place<'schema> {
-    nodes: Vec<&'schema Node>,
+struct Place<'a> {
+    nodes: Vec<&'a Node>,
     /// Its key, unless it is the root or an item.
-    key: Option<String>,
+    key: Option<&'a str>,
 }
 
-impl<'schema> Place<'schema> {
-    fn new(nodes: impl IntoIterator<Item = &'schema Node>, key: Option<&str>) -> Self {
+impl<'a> Place<'a> {
+    fn new(nodes: impl IntoIterator<Item = &'a Node>, key: Option<&'a str>) -> Self {
         let mut all = Vec::new();
         for node in nodes {
             gather(node, &mut all);
         }
-        Self {
-            nodes: all,
-            key: key.map(str::to_owned),
-        }
+        Self { nodes: all, key }
     }
 
-    fn at_key(&self, key: &str) -> Self {
+    fn at_key<'b>(&self, key: &'b str) -> Place<'b>
+    where
+        'a: 'b,
+    {
         let nodes = self.nodes.iter().flat_map(|node| below_key(node, key));
-        Self::new(nodes, Some(key))
+        Place::new(nodes, Some(key))
     }
 
     fn at_item(&self, index: usize) -> Self {
@@ -49,7 +49,10 @@ impl<'schema> Place<'schema> {
     }
 
     /// Where a part of a JSON pointer leads, which may be a key or an index.
-    fn at(&self, step: &str) -> Self {
+    fn at<'b>(&self, step: &'b str) -> Place<'b>
+    where
+        'a: 'b,
+    {
         let mut place = self.at_key(step);
         // At the end of a list is whatever all its items are.
         let index = step.parse().ok().or((step == "-").then_some(usize::MAX));
@@ -61,8 +64,7 @@ impl<'schema> Place<'schema> {
 
     /// What the schemas say, if they say anything.
     fn said(&self) -> Option<bool> {
-        let said: BTreeSet<bool> = self.nodes.iter().filter_map(|node| node.secret).collect();
-        said.last().copied()
+        self.nodes.iter().filter_map(|node| node.secret).max()
     }
 
     fn hides(&self, value: &Value) -> bool {
