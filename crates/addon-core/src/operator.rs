@@ -228,6 +228,7 @@ impl Operator {
         self.watch_releases();
         // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
         self.advance_reviews();
+        self.advance_publication();
     }
 
     /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.

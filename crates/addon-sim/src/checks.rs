@@ -141,7 +141,7 @@ impl Checks {
         values::check(step, self.misdeed.take())?;
         self.globals.note(step);
         self.monitored.event(step);
-        self.releases.event(step)?;
+        releases::check(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             if !self.edits.effect(step, effect)? {

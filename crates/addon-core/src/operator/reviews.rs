@@ -106,7 +106,6 @@ impl Operator {
                 self.tell(Notice::ReviewClash { failure });
             }
         }
-        self.advance_publication();
     }
 
     /// Hooks of a module that is switched off, or has not started, review nothing.

@@ -48,23 +48,7 @@ impl Backoffs {
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
-            Notice::HookFailed {
-                hook,
-                labels,
-                retry_in,
-                attempts,
-                ..
-            } => {
-                let owner = owner_name(&hook.owner);
-                // Its config patch counts although the hook does not, and its module may run with it at once.
-                if step.before.values.get(&owner) != step.after.values.get(&owner) {
-                    self.asleep.remove(&format!("main of {owner}"));
-                }
-                let Some(retry_in) = retry_in else { return Ok(()) };
-                let lane = hook_lane(hook, labels);
-                self.attempts(&lane, *attempts)?;
-                self.sleep(step, lane, *retry_in, Some(hook.clone()))
-            }
+            Notice::HookFailed { .. } => self.hook_failed(step, notice),
             // Its hooks have no place in any queue, and stand at the end when they come back.
             Notice::ModuleDeleted { module } => {
                 let gone = |hook: &HookId| hook.owner.module() == Some(module);
@@ -109,6 +93,28 @@ impl Backoffs {
             }
             _ => Ok(()),
         }
+    }
+
+    fn hook_failed(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
+        let Notice::HookFailed {
+            hook,
+            labels,
+            retry_in,
+            attempts,
+            ..
+        } = notice
+        else {
+            return Ok(());
+        };
+        let owner = owner_name(&hook.owner);
+        // Its config patch counts although the hook does not, and its module may run with it at once.
+        if step.before.values.get(&owner) != step.after.values.get(&owner) {
+            self.asleep.remove(&format!("main of {owner}"));
+        }
+        let Some(retry_in) = retry_in else { return Ok(()) };
+        let lane = hook_lane(hook, labels);
+        self.attempts(&lane, *attempts)?;
+        self.sleep(step, lane, *retry_in, Some(hook.clone()))
     }
 
     /// A hook that stands in line by itself counts its failures one by one.

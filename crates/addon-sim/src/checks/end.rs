@@ -51,15 +51,18 @@ fn alone(seen: &Seen) -> Result<(), Violation> {
     })
 }
 
-/// A hook switches modules that may be needed before it ever runs.
+/// A hook switches modules that may be needed before it ever runs, or before it hears of what it goes by.
 fn switches_late(setup: &Setup) -> bool {
-    let late = |hook: &&HookSpec| !hook.stages.contains_key("onStartup") && !hook.stages.contains_key("beforeAll");
-    let switches = |deed: &Deed| matches!(deed, Deed::Flag { .. } | Deed::FlagFrom { .. });
-    setup
-        .global_hooks
-        .iter()
-        .filter(late)
-        .any(|hook| hook.does.iter().any(switches))
+    let early = |hook: &HookSpec, deed: &Deed| match deed {
+        Deed::Flag { .. } => ["onStartup", "beforeAll"]
+            .iter()
+            .any(|stage| hook.stages.contains_key(*stage)),
+        Deed::FlagFrom { .. } => hook.stages.contains_key("beforeAll"),
+        Deed::Set { .. } | Deed::SetConfig { .. } => true,
+    };
+    let hooks = setup.global_hooks.iter();
+    let mut deeds = hooks.flat_map(|hook| hook.does.iter().map(move |deed| (hook, deed)));
+    deeds.any(|(hook, deed)| !early(hook, deed))
 }
 
 fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {

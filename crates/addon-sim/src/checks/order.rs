@@ -9,7 +9,7 @@ use addon_core::operator::event::{Done, Event};
 
 use super::{Step, Violation, ensure};
 use crate::model;
-use crate::setup::{HookSpec, Setup};
+use crate::setup::{HookSpec, ModuleSpec, Setup};
 use crate::world::owner_name;
 
 /// How far modules and hooks have come in this life.
@@ -193,9 +193,6 @@ impl Order {
         let Some((modules, _)) = &step.life.told.modules else {
             return Ok(());
         };
-        let unseen = modules
-            .values()
-            .find(|spec| spec.crds && !spec.broken && enabled(&spec.name) && !self.looked_after.contains(&spec.name));
         let setup = Setup {
             modules: modules.values().cloned().collect(),
             ..Setup::default()
@@ -203,30 +200,13 @@ impl Order {
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
-        let unseen = unseen.filter(|spec| !stuck.contains(&spec.name));
+        let can_run = |name: &String| enabled(name) && !stuck.contains(name);
+        let mut with_crds = modules.values().filter(|spec| spec.crds && !spec.broken);
+        let unseen = with_crds.find(|spec| can_run(&spec.name) && !self.looked_after.contains(&spec.name));
         ensure(unseen.is_none(), "C2", || {
             let name = unseen.map(|spec| &spec.name);
             format!("{module} begins before anybody looked after the CRDs of {name:?}")
         })?;
-        // One whose need failed, be it by way of others, is passed by.
-        let held = |name: &str| {
-            let mut needs = vec![name];
-            let mut seen = BTreeSet::new();
-            while let Some(next) = needs.pop() {
-                if seen.insert(next) {
-                    needs.extend(
-                        modules
-                            .get(next)
-                            .into_iter()
-                            .flat_map(|module| &module.needs)
-                            .map(String::as_str),
-                    );
-                }
-            }
-            seen.remove(name);
-            seen.iter()
-                .any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
-        };
         if step.world.setup.strict {
             let behind = |name: &&String| model::level(&setup, name) < own && !stuck.contains(*name);
             let waited = all.iter().filter(behind).find(|name| !self.ready.contains(*name));
@@ -235,12 +215,27 @@ impl Order {
             })?;
         }
         let early = all.iter().find(|name| {
-            let passed = stuck.contains(*name) || self.tried.contains(*name) || held(name);
+            let passed = stuck.contains(*name) || self.tried.contains(*name) || self.is_held(modules, name);
             !passed && model::level(&setup, name) < own
         });
         ensure(early.is_none(), "O1", || {
             format!("{module} begins before {early:?}, which has a lower number, was tried")
         })
+    }
+
+    /// One whose need failed, be it by way of others, is passed by.
+    fn is_held(&self, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
+        let mut needs = vec![name];
+        let mut seen = BTreeSet::new();
+        while let Some(next) = needs.pop() {
+            if seen.insert(next) {
+                let of_next = modules.get(next).into_iter().flat_map(|module| &module.needs);
+                needs.extend(of_next.map(String::as_str));
+            }
+        }
+        seen.remove(name);
+        let mut seen = seen.iter();
+        seen.any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
     }
 
     /// H4: a failure is let pass where the schedule says so, and nowhere else.

@@ -39,19 +39,6 @@ impl Releases {
         known.or_insert((drift.clone(), clock)).0 = drift.clone();
     }
 
-    pub(super) fn event(&mut self, step: &Step<'_>) -> Result<(), Violation> {
-        let meddled = &step.world.ledger.meddled;
-        ensure(meddled.is_empty(), "N1", || {
-            format!("we wrote to {meddled:?}, which is in people's hands and is to stay there")
-        })?;
-        match (step.event, step.ended) {
-            (Event::JobFinished(_, Err(failure)), Some(Job::SyncRelease { module, .. })) => {
-                quarrel_is_told(step, module.as_str(), failure)
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(_, job @ Job::SyncRelease { .. }) => sync(step, job),
@@ -95,6 +82,20 @@ impl Releases {
             let passed = step.clock - at;
             format!("repair {times} of {module} comes {passed} µs after repair {before}")
         })
+    }
+}
+
+/// What the end of a job tells of releases.
+pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+    let meddled = &step.world.ledger.meddled;
+    ensure(meddled.is_empty(), "N1", || {
+        format!("we wrote to {meddled:?}, which is in people's hands and is to stay there")
+    })?;
+    match (step.event, step.ended) {
+        (Event::JobFinished(_, Err(failure)), Some(Job::SyncRelease { module, .. })) => {
+            quarrel_is_told(step, module.as_str(), failure)
+        }
+        _ => Ok(()),
     }
 }
 

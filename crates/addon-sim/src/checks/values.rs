@@ -195,7 +195,7 @@ impl Globals {
         // before the hook ahead of it in its queue had its way.
         let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
         let before = step.before.values.get(&owner);
-        let just_before = |own: &&Value| {
+        let just_before = |own: &Value| {
             let set = set_ahead_of(step, job);
             beside
                 && is_between(own, before, wanted)
@@ -203,7 +203,7 @@ impl Globals {
                     .iter()
                     .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))
         };
-        let just_before = own.filter(just_before).is_some();
+        let just_before = own.is_some_and(just_before);
         ensure(own.is_some() && (own == wanted || just_before), "V6", || {
             format!(
                 "{} is given {}, but in force is {}",

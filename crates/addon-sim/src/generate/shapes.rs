@@ -47,14 +47,14 @@ fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
         .map(|index| (format!("s{index}"), number(dice)))
         .collect();
     let for_helm = dice.chance(35).then(|| (*dice.pick(&KEYS)).to_owned());
-    module.values.values_mut().for_each(|value| *value = (*value).min(most));
+    lower(&mut module.values, most);
     for Timed { action, .. } in actions {
         if let Action::Alter {
             module: name, values, ..
         } = action
             && *name == module.name
         {
-            values.values_mut().for_each(|value| *value = (*value).min(most));
+            lower(values, most);
         }
     }
     // One that runs seldom might never come to what it does.
@@ -70,4 +70,10 @@ fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
         late_defaults,
         for_helm,
     });
+}
+
+fn lower(values: &mut Flat, most: i64) {
+    for value in values.values_mut() {
+        *value = (*value).min(most);
+    }
 }

@@ -84,7 +84,12 @@ impl Operator {
         self.reviews.routes.conversions().next().is_some() && !self.reviews.publication.attempted
     }
 
-    pub(super) fn advance_publication(&mut self) {
+    /// Tells the API server whom to ask. Called when everything else is decided: who came to answer in a step may have
+    /// ceased to before its end.
+    pub(in crate::operator) fn advance_publication(&mut self) {
+        if !self.startup.begun {
+            return;
+        }
         let (failures, error) = match &self.reviews.publication.state {
             State::Due => (0, None),
             State::Backoff { until, failures, error } if *until <= self.now.tick => (*failures, Some(error.clone())),

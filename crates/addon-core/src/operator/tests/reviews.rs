@@ -266,3 +266,20 @@ fn what_a_module_wants_to_be_asked_is_published_as_soon_as_it_has_started() {
     let log = world.take_log();
     assert_eq!(log.iter().filter(|line| *line == "publish").count(), 1, "{log:?}");
 }
+
+#[test]
+fn nobody_is_told_to_ask_a_module_that_comes_up_and_goes_in_one_step() {
+    let mut module = module(10, "one");
+    module.has_chart = false;
+    let mut world = World::new(vec![module]).hook("one", "h.sh", &format!("{VALIDATING}\nonStartup: 1"));
+    world.open.insert("one/h.sh onStartup".to_owned());
+    let mut world = world.start();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    world
+        .open
+        .insert(words(&Job::PublishWebhooks(std::sync::Arc::default())));
+    world.close("one/h.sh onStartup");
+    assert_eq!(world.state("one"), "Disabled");
+    let published = |(_, job): &(JobId, Job)| matches!(job, Job::PublishWebhooks(_));
+    assert!(!world.pending.iter().any(published), "{:?}", world.pending);
+}
