@@ -30,7 +30,15 @@ const MEMBERS: usize = 100;
 const GLOBAL_HOOK: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
   echo "$REPLICA config" >>"$NOTES/hooks"
-  printf 'configVersion: v1\nonStartup: 1\n'
+  cat <<END
+configVersion: v1
+onStartup: 1
+kubernetes:
+- name: crowd
+  kind: ConfigMap
+  namespace: {nameSelector: {matchNames: [$ADDON_OPERATOR_NAMESPACE]}}
+  executeHookOnEvent: []
+END
   exit 0
 fi
 echo "$REPLICA runs" >>"$NOTES/hooks"

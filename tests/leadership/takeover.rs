@@ -32,8 +32,9 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
     assert_eq!(stage.lease("leaseDurationSeconds"), "35");
     assert_eq!(stage.lease("leaseTransitions"), "0");
 
-    // As warm as it gets: its hooks are known.
+    // As warm as it gets: its hooks are known, and what they want to see is seen.
     standby.wait_for("Loaded config", 1);
+    standby.wait_for_answer("/metrics", 200, "addon_operator_kube_snapshot_objects{");
     assert_eq!(standby.get("/healthz").unwrap().0, 200);
     let metrics = standby.get("/metrics").unwrap().1;
     assert!(metrics.contains("addon_operator_leader 0\n"), "{metrics}");
