@@ -86,6 +86,22 @@ fn a_leader_that_stops_hands_over_at_once() {
 }
 
 #[test]
+fn hooks_alone_share_a_lease_if_that_is_asked_for() {
+    let stage = Stage::build("hooks");
+    let kubeconfig = || stage.namespace().kubeconfig(User::Operator);
+    let leader = stage.start_hooks("a", kubeconfig());
+    leader.wait_for("Hook executed successfully", 2);
+    let standby = stage.start_hooks("b", kubeconfig());
+    standby.wait_for_answer("/metrics", 200, "shell_operator_leader 0\n");
+    standby.wait_for("Loaded config", 1);
+    assert_eq!(stage.lease_of("shell-operator", "holderIdentity"), leader.identity);
+    assert!(!stage.notes("hooks").contains(&"b runs".to_owned()));
+    leader.stop();
+    standby.wait_for("Hook executed successfully", 2);
+    standby.stop();
+}
+
+#[test]
 fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
     let stage = Stage::build("cut");
     let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
