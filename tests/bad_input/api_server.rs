@@ -154,10 +154,33 @@ fn unavailable(request: &str) -> Option<&'static str> {
     is_about_config(request).then_some("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nnope")
 }
 
+fn no_lease(request: &str) -> Option<&'static str> {
+    let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 96\r\n\r\n\
+                   {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"no leases for you\",\"code\":403} ";
+    let is_about_leases = request.lines().next().is_some_and(|line| line.contains("/leases"));
+    is_about_leases.then_some(refusal)
+}
+
 #[test]
-fn a_config_map_that_is_answered_with_garbage_and_halves() {
-    let mut stage = Stage::build("lies");
-    let (_server, address) = plain_server(&stage);
+fn a_lease_that_is_refused() {
+    let (stage, proxy, _server) = behind_liar("no-lease");
+    proxy.lie(Some(no_lease));
+    let operator = stage.start();
+    let told = operator.wait_for(&["The lease cannot be had"]);
+    let hint = "allow the verb 'get' on 'leases.coordination.k8s.io' in namespace";
+    assert_says(&told, &["no leases for you", hint]);
+    operator.wait_for_answer("/readyz", 500, &["no leader is elected", "no leases for you"]);
+    proxy.lie(None);
+    operator.wait_for(&[CONVERGED]);
+    assert_eq!(operator.records(&["The lease cannot be had"]).len(), 1);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// An open proxy that can lie to operators on that stage, and the server behind it.
+fn behind_liar(prefix: &str) -> (Stage, Proxy, Bound) {
+    let mut stage = Stage::build(prefix);
+    let (server, address) = plain_server(&stage);
     let mut proxy = Proxy::closed(address);
     proxy.open();
     let kubeconfig = format!(
@@ -169,6 +192,12 @@ fn a_config_map_that_is_answered_with_garbage_and_halves() {
     stage.write("kubeconfig", &kubeconfig);
     let kubeconfig = stage.path("kubeconfig");
     stage.set("KUBECONFIG", kubeconfig);
+    (stage, proxy, server)
+}
+
+#[test]
+fn a_config_map_that_is_answered_with_garbage_and_halves() {
+    let (stage, mut proxy, _server) = behind_liar("lies");
     stage.write("modules/values.yaml", "goodEnabled: true\n");
     stage.configure(&json!({"victimEnabled": "true", "victim": "size: large"}));
     let operator = stage.start();

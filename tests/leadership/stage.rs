@@ -30,7 +30,15 @@ const MEMBERS: usize = 100;
 const GLOBAL_HOOK: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
   echo "$REPLICA config" >>"$NOTES/hooks"
-  printf 'configVersion: v1\nonStartup: 1\n'
+  cat <<END
+configVersion: v1
+onStartup: 1
+kubernetes:
+- name: crowd
+  kind: ConfigMap
+  namespace: {nameSelector: {matchNames: [$IN]}}
+  executeHookOnEvent: []
+END
   exit 0
 fi
 echo "$REPLICA runs" >>"$NOTES/hooks"
@@ -121,8 +129,12 @@ impl Stage {
     }
 
     pub(crate) fn lease(&self, field: &str) -> String {
+        self.lease_of("addon-operator", field)
+    }
+
+    pub(crate) fn lease_of(&self, program: &str, field: &str) -> String {
         self.kubectl(&format!(
-            "get lease addon-operator-leader-election -o=jsonpath={{.spec.{field}}}"
+            "get lease {program}-leader-election -o=jsonpath={{.spec.{field}}}"
         ))
     }
 
@@ -141,6 +153,15 @@ impl Stage {
 
     /// Starts a replica that talks to the API server as told by the kubeconfig.
     pub(crate) fn start(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
+        self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"])
+    }
+
+    /// The same with hooks alone.
+    pub(crate) fn start_hooks(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
+        self.launch(replica, kubeconfig, "SHELL_OPERATOR", &["hooks", "start"])
+    }
+
+    fn launch(&self, replica: &'static str, kubeconfig: PathBuf, prefix: &str, arguments: &[&str]) -> Replica {
         let place = 2 + replica.bytes().next_back().unwrap() - b'a';
         let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, place), self.port));
         let log = self.path(&format!("{replica}.log"));
@@ -153,27 +174,30 @@ impl Stage {
             .replace("@HELM@", helm.to_str().unwrap());
         self.write(&format!("{replica}/helm"), &script);
         let own = |name: &str| self.path(replica).join(name).into_os_string();
-        let variables: BTreeMap<&str, OsString> = BTreeMap::from([
-            ("PATH", "/usr/bin:/bin".into()),
-            ("HOME", own("home")),
-            ("KUBECONFIG", kubeconfig.into()),
-            ("HELM_BIN", own("helm")),
-            ("REPLICA", replica.into()),
-            ("NOTES", notes.into()),
-            ("ADDON_OPERATOR_HA", "true".into()),
-            ("ADDON_OPERATOR_POD", replica.into()),
-            ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
-            ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
-            ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
-            ("ADDON_OPERATOR_TMP_DIR", own("tmp")),
-            ("ADDON_OPERATOR_LISTEN_ADDRESS", address.ip().to_string().into()),
-            ("ADDON_OPERATOR_LISTEN_PORT", self.port.to_string().into()),
-            ("DEBUG_UNIX_SOCKET", own("debug.socket")),
+        let named = |name: &str| format!("{prefix}_{name}");
+        let variables: BTreeMap<String, OsString> = BTreeMap::from([
+            ("PATH".to_owned(), "/usr/bin:/bin".into()),
+            ("HOME".to_owned(), own("home")),
+            ("KUBECONFIG".to_owned(), kubeconfig.into()),
+            ("HELM_BIN".to_owned(), own("helm")),
+            ("REPLICA".to_owned(), replica.into()),
+            ("NOTES".to_owned(), notes.into()),
+            ("IN".to_owned(), self.namespace.name().into()),
+            (named("HA"), "true".into()),
+            (named("POD"), replica.into()),
+            (named("NAMESPACE"), self.namespace.name().into()),
+            (named("MODULES_DIR"), self.path("modules").into()),
+            (named("GLOBAL_HOOKS_DIR"), self.path("global-hooks").into()),
+            (named("HOOKS_DIR"), self.path("global-hooks").into()),
+            (named("TMP_DIR"), own("tmp")),
+            (named("LISTEN_ADDRESS"), address.ip().to_string().into()),
+            (named("LISTEN_PORT"), self.port.to_string().into()),
+            ("DEBUG_UNIX_SOCKET".to_owned(), own("debug.socket")),
         ]);
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
         command
-            .arg("start")
+            .args(arguments)
             .current_dir(self.folder.path())
             .env_clear()
             .envs(variables);

@@ -32,8 +32,9 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
     assert_eq!(stage.lease("leaseDurationSeconds"), "35");
     assert_eq!(stage.lease("leaseTransitions"), "0");
 
-    // As warm as it gets: its hooks are known.
+    // As warm as it gets: its hooks are known, and what they want to see is seen.
     standby.wait_for("Loaded config", 1);
+    standby.wait_for_answer("/metrics", 200, "addon_operator_kube_snapshot_objects{");
     assert_eq!(standby.get("/healthz").unwrap().0, 200);
     let metrics = standby.get("/metrics").unwrap().1;
     assert!(metrics.contains("addon_operator_leader 0\n"), "{metrics}");
@@ -81,6 +82,22 @@ fn a_leader_that_stops_hands_over_at_once() {
     assert!(took < Duration::from_secs(5), "that is no handing over: {took:?}");
     standby.wait_until_ready();
     assert_eq!(stage.history(), "deployed");
+    standby.stop();
+}
+
+#[test]
+fn hooks_alone_share_a_lease_if_that_is_asked_for() {
+    let stage = Stage::build("hooks");
+    let kubeconfig = || stage.namespace().kubeconfig(User::Operator);
+    let leader = stage.start_hooks("a", kubeconfig());
+    leader.wait_for("Hook executed successfully", 2);
+    let standby = stage.start_hooks("b", kubeconfig());
+    standby.wait_for_answer("/metrics", 200, "shell_operator_leader 0\n");
+    standby.wait_for("Loaded config", 1);
+    assert_eq!(stage.lease_of("shell-operator", "holderIdentity"), leader.identity);
+    assert!(!stage.notes("hooks").contains(&"b runs".to_owned()));
+    leader.stop();
+    standby.wait_for("Hook executed successfully", 2);
     standby.stop();
 }
 

@@ -34,6 +34,7 @@ mod secrets;
 mod standing;
 mod startup;
 mod task;
+mod warmth;
 mod wave;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -59,6 +60,7 @@ use self::schedule::Schedules;
 use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
+use self::warmth::Warmth;
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::name::{HookId, ModuleName};
@@ -82,6 +84,7 @@ pub struct Operator {
     spoken: BTreeSet<HookId>,
     modules: BTreeMap<ModuleName, Unit>,
     monitors: Monitors,
+    warmth: Warmth,
     reviews: Reviews,
     rates: Rates,
     startup: Startup,
@@ -116,6 +119,7 @@ impl Operator {
             spoken: BTreeSet::new(),
             modules: BTreeMap::new(),
             monitors: Monitors::default(),
+            warmth: Warmth::default(),
             reviews: Reviews::default(),
             rates: Rates::default(),
             startup: Startup::default(),
@@ -192,6 +196,7 @@ impl Operator {
             Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
             Purpose::Review(id) => self.review_ran(id, result, took),
             Purpose::Webhooks => self.published(result),
+            Purpose::Warm(hook) => self.warmed(hook, &result),
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script(module) => self.script_finished(&module, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),

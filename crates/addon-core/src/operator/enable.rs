@@ -47,6 +47,9 @@ impl Operator {
     }
 
     fn start_monitors(&mut self, lane: &Lane, hook: &HookId) {
+        if self.takes_warm_monitors(lane, hook) {
+            return;
+        }
         let job = Job::StartMonitors {
             monitors: self.name_monitors(hook),
             hook: hook.clone(),
@@ -102,7 +105,7 @@ impl Operator {
     }
 
     /// The monitors of a hook watch: what it has to run for first is put where it belongs.
-    fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
+    pub(super) fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
         let started = self.monitors_watch(hook);
         let mut runs = FirstRuns::default();
         for id in started {

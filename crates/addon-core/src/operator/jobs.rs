@@ -56,6 +56,7 @@ pub(super) enum Purpose {
     Chore(Chore),
     Lane(Lane),
     Monitors { lane: Lane, hook: HookId },
+    Warm(HookId),
     Script(ModuleName),
     Save(Owner),
     Review(ReviewId),
@@ -142,6 +143,13 @@ impl Jobs {
             },
         );
         id
+    }
+
+    /// From now on the job concerns somebody else.
+    pub(super) fn redirect(&mut self, id: JobId, purpose: Purpose) {
+        if let Some(running) = self.running.get_mut(&id) {
+            running.purpose = purpose;
+        }
     }
 
     /// A job ended: whom it concerns, and when it had begun. `None` for one that is not known.

@@ -149,6 +149,7 @@ impl Operator {
         if self.startup.known && self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
+        self.warm_up();
     }
 
     pub(super) fn advance_startup(&mut self) {
