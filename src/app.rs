@@ -172,8 +172,7 @@ async fn build(
         holds: jobs::release::holds::Holds::default(),
     });
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
-    let charts = rendering::charts(&tools, found.versions, parts.stopping());
-    outside.charts.get_or_init(|| charts);
+    rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
     leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
     let run = move |job, cancel| {
         outside.events.wanted(&job);

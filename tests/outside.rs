@@ -144,7 +144,7 @@ impl World<'_> {
 
     fn lease(&self, holder: &str) {
         let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "addon-operator-leader-election"},
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "shell-operator-leader-election"},
             "spec": {"holderIdentity": holder},
         });
         let kubectl = self.namespace.kubectl_as(User::Admin);

@@ -107,7 +107,8 @@ async fn relayed(
     relay: &mut Relay,
 ) -> Result<u8, OutsideError> {
     let cluster = connect(outside, program, environment).await?;
-    let place = cluster.find_program(program.name(), outside.pod.as_deref()).await?;
+    let (name, lease) = (program.name(), program.lease());
+    let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;
     let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
     Ok(cluster.run_in(&place, command, &mut tell).await?)
 }

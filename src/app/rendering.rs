@@ -1,7 +1,7 @@
 //! What the debug socket shows of charts, with the tools of the jobs.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,12 +11,18 @@ use crate::jobs::release::render::{self, Wanted};
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::render::{Look, Renderer};
 
-pub(super) fn charts(tools: &Arc<Tools>, versions: BTreeMap<String, String>, stopping: &CancellationToken) -> Charts {
-    Charts {
+/// From now on charts can be asked for there.
+pub(super) fn offer(
+    place: &OnceLock<Charts>,
+    tools: &Arc<Tools>,
+    versions: BTreeMap<String, String>,
+    stopping: &CancellationToken,
+) {
+    place.get_or_init(|| Charts {
         renderer: renderer(tools, stopping),
         cluster: tools.cluster.clone(),
         versions,
-    }
+    });
 }
 
 /// Whoever waits for a rendering is told that it ended early when everything stops.

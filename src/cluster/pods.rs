@@ -15,8 +15,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::Cluster;
 use super::error::RequestError;
 
-/// Whoever holds it leads.
-const LEASE: &str = "addon-operator-leader-election";
 /// Either of these labels has the program's name on our pods.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 /// Names the container that is meant if nobody names one.
@@ -70,8 +68,9 @@ pub enum Stream {
 }
 
 impl Cluster {
-    /// Where the program runs: in the pod of that name, or in the one that leads, or in the only one there is.
-    pub async fn find_program(&self, program: &str, pod: Option<&str>) -> Result<Place, PodError> {
+    /// Where the program runs: in the pod of that name, or in the only one there is, or in the one that leads: the holder of
+    /// the lease.
+    pub async fn find_program(&self, program: &str, lease: &str, pod: Option<&str>) -> Result<Place, PodError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         if let Some(name) = pod {
             let pod = self.ask(self.attempt("get", "pods", name), pods.get(name)).await?;
@@ -87,7 +86,7 @@ impl Cluster {
             }),
             [one] => Ok(place(one, program)),
             _ => {
-                let leader = self.leader().await?;
+                let leader = self.holder_of(lease).await?;
                 let leader = ours.iter().find(|pod| leader.as_deref() == Some(&*pod.name_any()));
                 leader.map(|pod| place(pod, program)).ok_or_else(|| PodError::Several {
                     program: program.to_owned(),
@@ -98,11 +97,11 @@ impl Cluster {
         }
     }
 
-    /// The pod that leads, if there is a Lease.
-    async fn leader(&self) -> Result<Option<String>, PodError> {
+    /// The pod that holds a lease, if there is that lease.
+    async fn holder_of(&self, name: &str) -> Result<Option<String>, PodError> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let lease = self
-            .ask(self.attempt("get", "leases", LEASE), leases.get_opt(LEASE))
+            .ask(self.attempt("get", "leases", name), leases.get_opt(name))
             .await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
         Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))

@@ -1,7 +1,8 @@
-//! Where we listen, and what our metrics are called there.
+//! Where we listen, what our metrics are called there, and who is shown secrets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::ShownSecrets;
 use super::words::{Checked, Words};
 
 impl Words<'_> {
@@ -17,6 +18,18 @@ impl Words<'_> {
             address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             port.unwrap_or(self.program.port()),
         ))
+    }
+
+    pub(super) fn shown_secrets(&self) -> Checked<ShownSecrets> {
+        let value = self.args.shared.show_secrets.as_ref();
+        let always = self
+            .said("--show-secrets", value, &["ADDON_OPERATOR_SHOW_SECRETS"])?
+            .flag()?;
+        Ok(if always {
+            ShownSecrets::Always
+        } else {
+            ShownSecrets::AskedFor
+        })
     }
 
     /// Where the debug routes are served over TCP too, if anywhere.

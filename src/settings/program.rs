@@ -50,7 +50,7 @@ impl Program {
     }
 
     /// The lease that replicas share.
-    pub(super) fn lease(self) -> &'static str {
+    pub fn lease(self) -> &'static str {
         match self {
             Self::AddonOperator => "addon-operator-leader-election",
             Self::ShellOperator => "shell-operator-leader-election",

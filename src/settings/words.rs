@@ -12,7 +12,7 @@ use super::said::{self, Setting};
 use super::{
     CRD_FILTERS, ClientLog, ConfigurationError, Environment, Events, HelmSettings, HookOutput, HookSettings,
     KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
-    RateLimit, ShownSecrets, StartArgs, Timestamps, TmpFiles, labels,
+    RateLimit, StartArgs, Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -141,18 +141,6 @@ impl Words<'_> {
             .said("--debug-keep-tmp-files", value, &["DEBUG_KEEP_TMP_FILES"])?
             .flag()?;
         Ok(if kept { TmpFiles::Kept } else { TmpFiles::Removed })
-    }
-
-    pub(super) fn shown_secrets(&self) -> Checked<ShownSecrets> {
-        let value = self.args.shared.show_secrets.as_ref();
-        let always = self
-            .said("--show-secrets", value, &["ADDON_OPERATOR_SHOW_SECRETS"])?
-            .flag()?;
-        Ok(if always {
-            ShownSecrets::Always
-        } else {
-            ShownSecrets::AskedFor
-        })
     }
 
     pub(super) fn namespace(&self) -> Checked<Option<String>> {

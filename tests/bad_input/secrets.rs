@@ -96,7 +96,7 @@ fn stage() -> Stage {
 }
 
 /// Every command that shows something that is known of values, objects and failures.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 30] = [
     "module list -o wide",
     "module get victim",
     "module get victim -o json",
@@ -121,6 +121,12 @@ const COMMANDS: [&str; 24] = [
     "queue list",
     "queue list -o json",
     "queue main",
+    "hook list",
+    "global list",
+    "config list",
+    "raw /module/victim/values.yaml",
+    "raw /module/status.json?releases=true",
+    "raw /graph?format=text",
 ];
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! A module's chart, rendered with the values that its files give it, and what helm says to that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::Linter;
 use crate::app::findings::Finding;
 use crate::disk::{Chart, FoundModule};
+use crate::helm::claims::Object;
+use crate::helm::labels::add_labels_noting;
 use crate::helm::{self, Helm, HelmError, Verbosity};
+use crate::report::Chain;
 
 /// What charts are told of a cluster that nobody has been asked for.
 const KUBE_VERSION: &str = "1.33.0";
@@ -27,7 +30,7 @@ impl Linter<'_> {
             return Vec::new();
         };
         match self.render(module, chart).await {
-            Ok(Ok(_)) => Vec::new(),
+            Ok(Ok(manifest)) => judged(&module.path, &manifest),
             Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
             Ok(Err(error)) => {
                 let failure = Failure::from(error);
@@ -100,6 +103,25 @@ impl Linter<'_> {
     }
 }
 
+/// What is wrong with what the chart renders to, although helm takes it.
+fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
+    let (mut each, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    // Where releases are is not known here, so those that name no namespace are in none.
+    let read = add_labels_noting(manifest, &BTreeMap::new(), &mut |object| {
+        if let Some(known) = Object::of(object, "")
+            && !each.insert(known)
+        {
+            let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            twice.insert(format!("{} '{}'", text("/kind"), text("/metadata/name")));
+        }
+    });
+    let place = module.join("templates");
+    let twice = twice.iter().map(|object| format!("the chart renders {object} twice"));
+    let misshapen = read.err().map(|error| Chain(&error).to_string());
+    let told = twice.chain(misshapen);
+    told.map(|message| Finding::error(&place, message)).collect()
+}
+
 /// What helm said, at the place that it names.
 fn said(module: &Path, message: &str) -> Finding {
     let (path, line) = match place(message) {
@@ -135,6 +157,16 @@ fn place(message: &str) -> Option<(&str, Option<usize>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_rendered_twice_is_told_once() {
+        let one = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let other = one.replace("{name: a}", "{name: a, namespace: elsewhere}");
+        let told = |manifest: &str| judged(Path::new("m"), manifest);
+        assert_eq!(told(&format!("{one}{other}")), []);
+        let twice = Finding::error("m/templates", "the chart renders ConfigMap 'a' twice");
+        assert_eq!(told(&[one, &other, one, one].concat()), [twice]);
+    }
 
     #[test]
     fn helm_names_the_place_in_several_ways() {

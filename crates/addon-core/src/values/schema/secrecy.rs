@@ -69,10 +69,7 @@ impl<'a> Place<'a> {
 
     fn hides(&self, value: &Value) -> bool {
         self.said().unwrap_or_else(|| {
-            let by_name = self
-                .key
-                .as_deref()
-                .is_some_and(|key| secret::is_hidden_under(key, value));
+            let by_name = self.key.is_some_and(|key| secret::is_hidden_under(key, value));
             by_name || value.as_str().is_some_and(secret::is_private_key)
         })
     }
