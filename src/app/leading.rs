@@ -50,9 +50,6 @@ pub(super) struct Concerned {
 
 impl Concerned {
     fn tell(&self, standing: standing::Standing) {
-        let leads = standing == standing::Standing::Leads;
-        self.meters
-            .set(&table::cluster::LEADER, [], if leads { 1.0 } else { 0.0 });
         self.standing.send_if_modified(|told| {
             let differs = *told != standing;
             *told = standing;
