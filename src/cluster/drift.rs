@@ -115,7 +115,8 @@ fn is_passing(object: &Value) -> bool {
     api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()
 }
 
-pub(super) fn key_of(object: &Value) -> Option<ObjectKey> {
+/// Which object that is; nothing if it has no name yet.
+pub fn key_of(object: &Value) -> Option<ObjectKey> {
     let metadata = object.get("metadata")?;
     Some(ObjectKey {
         api_version: object.get("apiVersion")?.as_str()?.to_owned(),

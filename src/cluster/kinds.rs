@@ -83,11 +83,10 @@ impl Kinds {
         })
     }
 
-    /// Asks anew whether a kind is served, and says so if it is not. An answer that does not come says nothing.
-    pub(super) async fn missing(&self, resource: &ApiResource) -> Option<KindError> {
+    /// Asks anew how the objects of a kind are addressed.
+    pub(super) async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
         self.forget().await;
-        let found = self.resolve(Some(&resource.api_version), &resource.kind).await;
-        found.err().filter(|error| matches!(error, KindError::Unknown { .. }))
+        self.resolve(Some(&resource.api_version), &resource.kind).await
     }
 
     /// Drops what was found: something has changed what the API server serves.

@@ -69,6 +69,17 @@ impl Refusal {
         let report = format!("module '{release}' renders {object}, which belongs to module '{owner}'");
         Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
     }
+
+    /// What it is told when the module that came first is gone: its release goes, too, and then nothing is in the way.
+    pub fn until_removed(&self, release: &str) -> Failure {
+        let Self { object, owner } = self;
+        let report = format!(
+            "module '{release}' renders {object}, which belongs to the release '{owner}' until that is removed: its module is gone"
+        );
+        Failure::new(Class::Invalid, report).hint(format!(
+            "nothing has to be done unless that removal is held; then uninstall '{owner}' with helm, or put its module back"
+        ))
+    }
 }
 
 /// What the file holds.

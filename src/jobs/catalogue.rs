@@ -67,6 +67,14 @@ impl Catalogue {
         self.modules.get(name).ok_or_else(|| gone(&format!("module '{name}'")))
     }
 
+    /// The files of a module, if there is one of that name.
+    pub fn module_named(&self, name: &str) -> Option<&ModuleFiles> {
+        let mut modules = self.modules.iter();
+        modules
+            .find(|(module, _)| module.as_str() == name)
+            .map(|(_, files)| files)
+    }
+
     /// The directory of the owner, if it is a module.
     pub fn dir(&self, owner: &Owner) -> Result<Option<&Path>, Failure> {
         let module = owner.module().map(|name| self.module(name)).transpose()?;

@@ -140,7 +140,7 @@ impl<'a> Sync<'a> {
         loop {
             match release::decide(&self.facts) {
                 Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
-                Step::Render => self.facts.rendered = Some(checksum(&self.render().await?)),
+                Step::Render => self.facts.rendered = Some(self.rendering().await?),
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
                     unless(cancel, self.repair(revision, left)).await?;

@@ -25,17 +25,21 @@ impl Gadgets {
 
     /// Makes the kind known, and waits until it is served.
     fn define(&self) {
+        self.define_as("gadgets", "Namespaced");
+    }
+
+    fn define_as(&self, plural: &str, scope: &str) {
         let group = &self.group;
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("gadgets.{group}")},
-            "spec": {"group": group, "scope": "Namespaced",
-                "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "shortNames": ["gad"]},
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": scope,
+                "names": {"kind": "Gadget", "plural": plural, "singular": "gadget", "shortNames": ["gad"]},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
         let kubectl = self.stage.namespace.kubectl_as(User::Admin);
         kubectl.feed(["create", "-f", "-"], &crd.to_string()).unwrap();
         self.stage.kubectl(&format!(
-            "wait crd gadgets.{group} --for=condition=Established --timeout=60s"
+            "wait crd {plural}.{group} --for=condition=Established --timeout=60s"
         ));
     }
 
@@ -45,6 +49,24 @@ impl Gadgets {
         let kubectl = self.stage.namespace.kubectl_as(User::Admin);
         until("the kind is served", || {
             let put = kubectl.feed(["apply", "-f", "-"], &gadget.to_string());
+            put.map(|_| ()).map_err(|error| error.to_string())
+        });
+    }
+
+    /// Kubectl itself remembers for hours under which plural it has seen a kind.
+    fn put_at(&self, plural: &str, scope: &str, name: &str, size: u8) {
+        let (group, namespace) = (&self.group, self.stage.namespace.name());
+        let gadget = json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": {"name": name},
+            "spec": {"size": size}});
+        let within = if scope == "Cluster" {
+            String::new()
+        } else {
+            format!("namespaces/{namespace}/")
+        };
+        let path = format!("/apis/{group}/v1/{within}{plural}");
+        let kubectl = self.stage.namespace.kubectl_as(User::Admin);
+        until("the kind is served", || {
+            let put = kubectl.feed(["create", "--raw", &path, "-f", "-"], &gadget.to_string());
             put.map(|_| ()).map_err(|error| error.to_string())
         });
     }
@@ -91,7 +113,14 @@ async fn a_kind_that_goes_takes_its_objects_along_and_is_watched_again_when_it_c
     let awaited = [("Gadget".to_owned(), format!("{}/v1", gadgets.group))];
     for round in 0..2 {
         let group = &gadgets.group;
-        assert!(gadgets.stage.monitors.awaited_kinds().is_empty());
+        until("nothing is awaited", || {
+            let kinds = gadgets.stage.monitors.awaited_kinds();
+            if kinds.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{kinds:?}"))
+            }
+        });
         gadgets.stage.kubectl(&format!("delete crd gadgets.{group}"));
         assert_eq!(
             gadgets.stage.told(1).await,
@@ -129,4 +158,39 @@ async fn a_kind_that_goes_takes_its_objects_along_and_is_watched_again_when_it_c
     }
     gadgets.put("g", 3);
     assert_eq!(gadgets.stage.told(1).await, "1~g=3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_comes_back_under_another_plural_or_in_no_namespace_is_watched_there() {
+    let mut gadgets = Gadgets::new("crd-moved", Duration::from_secs(90)).await;
+    gadgets.define();
+    gadgets.put("g", 2);
+    let mut binding = gadgets.binding();
+    binding[0].as_object_mut().unwrap().remove("namespace");
+    let everywhere = binding;
+    let ids = loop {
+        match gadgets.stage.start(1, everywhere.clone()).await {
+            Ok(ids) => break ids,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let mut plural = "gadgets";
+    for (next, scope) in [("devices", "Namespaced"), ("machines", "Cluster")] {
+        gadgets.stage.kubectl(&format!("delete crd {plural}.{}", gadgets.group));
+        assert_eq!(gadgets.stage.told(1).await, "1-g=2");
+        until("the kind is awaited by its name", || {
+            let kinds = gadgets.stage.monitors.awaited_kinds();
+            if kinds.len() == 1 {
+                Ok(())
+            } else {
+                Err(format!("{kinds:?}"))
+            }
+        });
+        gadgets.define_as(next, scope);
+        gadgets.put_at(next, scope, "g", 2);
+        assert_eq!(gadgets.stage.told(1).await, "1+g=2");
+        assert_eq!(gadgets.stage.shown(ids[0]), "2");
+        plural = next;
+    }
+    gadgets.stage.kubectl(&format!("delete crd {plural}.{}", gadgets.group));
 }

@@ -320,6 +320,27 @@ async fn a_change_of_helm_keeps_the_way_in_which_objects_are_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_helm_or_another_comment_makes_no_revision() {
+    let mut world = World::with("same-objects", Part::Helm3).await;
+    world.simple_module().await;
+    let more = "apiVersion: v1\nkind: Secret\nmetadata: {name: more}\n---\n# nothing here\n";
+    world.module("one", &[("templates/b.yaml", more)]).await;
+    let values = json!({"one": {"x": "a"}});
+    assert_eq!(world.sync(values.clone()).await, Ok(synced(SyncAction::Upgraded, 1)));
+    for helm in [Part::Helm4, Part::Helm3] {
+        world.change_helm(helm).await;
+        let outcome = world.sync(values.clone()).await;
+        assert_eq!(outcome, Ok(synced(SyncAction::Recorded, 1)), "{helm}");
+        let outcome = world.sync(values.clone()).await;
+        assert_eq!(outcome, Ok(synced(SyncAction::Unchanged, 1)), "{helm}");
+    }
+    let commented = format!("# A comment.\n{more}");
+    world.module("one", &[("templates/b.yaml", &commented)]).await;
+    assert_eq!(world.sync(values).await, Ok(synced(SyncAction::Recorded, 1)));
+    assert_eq!(world.history(), "1:deployed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_release_that_the_api_server_applied_stays_so_whoever_edited_it() {
     let mut world = World::with("server-side", Part::Helm4).await;
     world.simple_module().await;
@@ -446,4 +467,25 @@ async fn a_release_that_is_what_it_should_be_is_not_rendered_for_its_conversion_
         );
         assert_eq!(world.helm_calls(), calls);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_was_renamed_waits_by_name_for_the_removal_of_its_old_release() {
+    let mut world = World::new("renamed").await;
+    world.simple_module().await;
+    let values = json!({"one": {"x": "a"}});
+    world.sync(values.clone()).await.unwrap();
+    fs_err::rename(world.module_dir(), world.module_dir().with_file_name("two")).unwrap();
+    world.restart().await;
+    world.run(Job::ListReleases).await.unwrap();
+    let failure = world.sync_module("two", values.clone()).await.unwrap_err();
+    assert!(
+        failure
+            .report
+            .contains("belongs to the release 'one' until that is removed: its module is gone"),
+        "{failure}"
+    );
+    assert!(failure.hints[0].contains("uninstall 'one' with helm"), "{failure}");
+    world.delete_release("one").await.unwrap();
+    assert!(world.sync_module("two", values).await.is_ok());
 }

@@ -13,13 +13,16 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
+use kube::core::ApiResource;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
+use super::super::kinds::KindError;
 use super::heard::{Heard, advance, is_before, read_line, unusable};
 use super::ledger::Viewer;
 use super::observation::Observation;
+use super::selection::Selection;
 use super::shared::Shared;
 use super::stream::{Lines, Source};
 use super::trouble::{Pause, Trouble, WatchError};
@@ -65,6 +68,13 @@ struct Watch {
     heard: Instant,
     /// It has not shown yet that it works.
     on_trial: bool,
+}
+
+/// Where a kind is whose objects cannot be found.
+enum Whereabouts {
+    Here,
+    Elsewhere(ApiResource),
+    Nowhere(Failure),
 }
 
 /// What ends a wait.
@@ -228,11 +238,12 @@ impl Feed {
 
     async fn wait_after(&mut self, trouble: Trouble) {
         self.shared.observe(&Observation::WatchFailed(trouble.kind));
-        if trouble.finds_nothing()
-            && let Some(missing) = self.missing(&trouble).await
-        {
-            self.await_kind(&missing).await;
-            return;
+        if trouble.finds_nothing() {
+            match self.look_for_kind(&trouble).await {
+                Whereabouts::Here => {}
+                Whereabouts::Elsewhere(resource) => return self.move_to(resource),
+                Whereabouts::Nowhere(missing) => return self.await_kind(&missing).await,
+            }
         }
         self.doubt = true;
         self.unserved = false;
@@ -258,13 +269,36 @@ impl Feed {
         }
     }
 
-    /// Says that the kind is not served any more, if the server says so itself and not only that it found nothing.
-    async fn missing(&mut self, trouble: &Trouble) -> Option<Failure> {
-        if self.unserved {
-            return Some(Failure::new(Class::Refused, trouble.error.to_string()));
+    /// Asks the server where the kind is: that it found nothing may mean something else.
+    async fn look_for_kind(&mut self, trouble: &Trouble) -> Whereabouts {
+        let Selection {
+            resource, namespace, ..
+        } = &self.source.selection;
+        match self.shared.kinds.again(resource).await {
+            Ok(kind) if kind.resource == *resource && self.unserved => {
+                // It is listed a moment before it is served.
+                Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
+            }
+            Ok(kind) if kind.resource == *resource => Whereabouts::Here,
+            Ok(kind) => match namespace.as_ref().filter(|_| !kind.namespaced) {
+                Some(namespace) => Whereabouts::Nowhere(nowhere_in(&kind.resource.kind, namespace)),
+                None => Whereabouts::Elsewhere(kind.resource),
+            },
+            Err(error @ KindError::Unknown { .. }) => Whereabouts::Nowhere(error.into()),
+            // An answer that does not come says nothing.
+            Err(KindError::Ask { .. }) if self.unserved => {
+                Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
+            }
+            Err(KindError::Ask { .. }) => Whereabouts::Here,
         }
-        let missing = self.shared.kinds.missing(&self.source.selection.resource).await;
-        missing.map(Failure::from)
+    }
+
+    /// Somebody has made the kind anew, under another plural: that is another history.
+    fn move_to(&mut self, resource: ApiResource) {
+        info!(watch = %self.source, plural = resource.plural, "the kind has moved, watching it there");
+        self.place = Place::Lost;
+        self.shared.ledger().moved(self.id, &resource);
+        self.source.selection.resource = resource;
     }
 
     /// There is no object of a kind that does not exist, and nothing is withheld from us: its objects were told to be
@@ -296,6 +330,11 @@ impl Feed {
         warn!(watch = %self.source, error = report, hint, "cannot watch, trying until it works; what was seen stays");
         self.told = Some(report.clone());
     }
+}
+
+fn nowhere_in(kind: &str, namespace: &str) -> Failure {
+    let report = format!("objects of kind {kind} live in no namespace by now, and '{namespace}' is watched");
+    Failure::new(Class::Refused, report).hint("leave the namespace out of the binding")
 }
 
 impl Watch {

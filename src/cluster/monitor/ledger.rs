@@ -298,6 +298,13 @@ impl Ledger {
         }
     }
 
+    /// Its objects are addressed otherwise from now on.
+    pub(super) fn moved(&mut self, id: PartId, resource: &ApiResource) {
+        if let Some(feed) = self.feeds.get_mut(&id) {
+            feed.selection.resource = resource.clone();
+        }
+    }
+
     pub(super) fn trouble(&mut self, id: PartId, error: String) {
         if let Some(feed) = self.feeds.get_mut(&id) {
             feed.health.error = Some(error);

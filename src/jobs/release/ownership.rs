@@ -40,7 +40,10 @@ pub(super) async fn explain(tools: &Tools, release: &str, error: HelmError) -> F
         // Left as it is, it is looked at again with the next refusal.
         let _ = settle(tools, &refusal.owner, &BTreeSet::new()).await;
     }
-    refusal.failure(release)
+    match tools.catalogue.borrow().module_named(&refusal.owner) {
+        Some(_) => refusal.failure(release),
+        None => refusal.until_removed(release),
+    }
 }
 
 fn objects(keys: &BTreeSet<ObjectKey>, namespace: &str) -> BTreeSet<Object> {

@@ -63,13 +63,13 @@ enum Stage {
     /// Its objects are being listed.
     Joining(AbortHandle),
     /// They are watched.
-    Standing { namespaced: bool },
+    Standing,
     /// They could not be.
     Waiting(Instant),
 }
 
-/// How the first listing of a kind ended: whether its objects live in namespaces.
-pub(super) type Joined = Result<bool, Failure>;
+/// How the first listing of a kind ended.
+pub(super) type Joined = Result<(), Failure>;
 
 impl Posts {
     /// None yet; `last` is the name that was given last.
@@ -107,7 +107,7 @@ impl Posts {
             let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
                 None => true,
                 Some(Stage::Waiting(until)) => *until <= now,
-                Some(Stage::Joining(_) | Stage::Standing { .. }) => false,
+                Some(Stage::Joining(_) | Stage::Standing) => false,
             };
             if due {
                 self.begin(kind, errands);
@@ -149,8 +149,8 @@ impl Posts {
             return false;
         };
         match joined {
-            Ok(namespaced) => {
-                post.stage = Stage::Standing { namespaced };
+            Ok(()) => {
+                post.stage = Stage::Standing;
                 post.failures = 0;
                 if post.told.take().is_some() {
                     info!(kind = kind.kind, "objects of this kind are watched again");
@@ -169,28 +169,35 @@ impl Posts {
 
     /// Whether an object is there; nothing if nobody watches its kind.
     pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
-        self.ask(kind, object, Target::holds)
+        let names = self.names(kind, object);
+        self.ask(kind, |target| names.iter().any(|name| target.holds(name)))
     }
 
     /// Changes with every write to an object; nothing if that is not looked at.
     pub(super) fn print(&self, kind: &KindName, object: &Named) -> Option<Digest> {
-        let looks = self.look == Look::Writes;
-        looks.then(|| self.ask(kind, object, Target::digest))??
+        if self.look != Look::Writes {
+            return None;
+        }
+        let names = self.names(kind, object);
+        self.ask(kind, |target| names.iter().find_map(|name| target.digest(name)))?
     }
 
-    fn ask<T>(&self, kind: &KindName, object: &Named, answer: fn(&Target, &ObjectName) -> T) -> Option<T> {
-        let post = self.by_kind.get(kind)?;
-        let Stage::Standing { namespaced } = post.stage else {
-            return None;
-        };
+    /// Objects of one kind live in namespaces or not; which of it may change while they are watched.
+    fn names(&self, kind: &KindName, object: &Named) -> [ObjectName; 2] {
         let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
-        let name = ObjectName {
-            namespace: if namespaced { namespace } else { "" }.to_owned(),
+        [namespace, ""].map(|namespace| ObjectName {
+            namespace: namespace.to_owned(),
             name: object.name.clone(),
             kind: kind.kind.clone(),
+        })
+    }
+
+    fn ask<T>(&self, kind: &KindName, question: impl FnOnce(&Target) -> T) -> Option<T> {
+        let post = self.by_kind.get(kind)?;
+        let Stage::Standing = post.stage else {
+            return None;
         };
-        let ledger = self.shared.ledger();
-        Some(answer(ledger.target(Key::Own(post.id))?, &name))
+        self.shared.ledger().target(Key::Own(post.id)).map(question)
     }
 
     /// The kind that a watch is about.
@@ -203,7 +210,7 @@ impl Posts {
     pub(super) fn next(&self) -> Option<Instant> {
         let waiting = self.by_kind.values().filter_map(|post| match post.stage {
             Stage::Waiting(until) => Some(until),
-            Stage::Joining(_) | Stage::Standing { .. } => None,
+            Stage::Joining(_) | Stage::Standing => None,
         });
         waiting.min()
     }
@@ -261,5 +268,5 @@ async fn join(
         metadata_only: true,
     };
     shared.join(key, &selection).await?;
-    Ok(found.namespaced)
+    Ok(())
 }

@@ -133,3 +133,65 @@ fn what_is_in_other_hands_is_never_damaged() {
         }
     }
 }
+
+fn prints(of: &[(&str, &str)]) -> impl Fn(&KindName, &Named) -> Option<Digest> {
+    let of: BTreeMap<String, Digest> = of
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), Digest::of_bytes(text.as_bytes())))
+        .collect();
+    move |_, object| of.get(&object.name).copied()
+}
+
+fn suspects(release: &Release, of: &[(&str, &str)]) -> Vec<String> {
+    let suspects = release.suspects(prints(of)).map(|(_, suspects)| suspects);
+    let suspects = suspects.unwrap_or_default();
+    suspects.keys().map(|(_, object)| object.name.clone()).collect()
+}
+
+/// What was found in the object of this name.
+fn compare(release: &mut Release, number: u32, name: &str, print: &str, field: Option<&str>) {
+    let (_, all) = release
+        .suspects(|_, _| Some(Digest::of_bytes(b"new")))
+        .expect("something to compare");
+    let object = all.into_keys().find(|(_, object)| object.name == name).unwrap();
+    let print = Digest::of_bytes(print.as_bytes());
+    release.compare(number, object, print, field.map(str::to_owned));
+}
+
+#[test]
+fn what_somebody_wrote_to_is_compared_once_and_told_unless_something_is_absent() {
+    let mut release = deployed();
+    assert_eq!(suspects(&release, &[("a", "1"), ("b", "1")]), ["a", "b"]);
+    compare(&mut release, 1, "a", "1", Some("data.x"));
+    compare(&mut release, 1, "b", "1", None);
+    assert_eq!(suspects(&release, &[("a", "1"), ("b", "1")]), [""; 0]);
+    assert_eq!(suspects(&release, &[("a", "1"), ("b", "2")]), ["b"]);
+    // Of a kind that nobody watches nothing is known.
+    assert_eq!(suspects(&release, &[("b", "1")]), [""; 0]);
+
+    let altered = Judgement::Drifted(Drift::Altered {
+        object: "own/ConfigMap/a".to_owned(),
+        field: "data.x".to_owned(),
+    });
+    assert_eq!(judge(&release, |_, _| Some(true)), altered);
+    assert_eq!(judge(&release, without("b")), absent("n/Secret/b"));
+    let keys: Vec<_> = release.altered().iter().map(ToString::to_string).collect();
+    assert_eq!(keys, ["ConfigMap/a"]);
+    compare(&mut release, 1, "a", "2", None);
+    assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+}
+
+#[test]
+fn another_revision_is_compared_anew_and_what_was_found_in_the_last_one_is_void() {
+    let mut release = deployed();
+    compare(&mut release, 1, "a", "1", Some("data.x"));
+    see(&mut release, &secret(2, "deployed", Some(OBJECTS_OF_ONE)));
+    assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+    assert_eq!(suspects(&release, &[("a", "1")]), ["a"]);
+    compare(&mut release, 1, "a", "1", Some("data.x"));
+    assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+    // The same marks, written again, change nothing.
+    compare(&mut release, 2, "a", "1", Some("data.x"));
+    see(&mut release, &secret(2, "deployed", Some(OBJECTS_OF_ONE)));
+    assert_ne!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+}
