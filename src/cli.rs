@@ -132,7 +132,7 @@ struct Target {
     /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
-    /// Show secrets in values, snapshots and charts instead of <masked>
+    /// Show secrets in values, snapshots and charts, which are masked otherwise
     #[arg(long, global = true)]
     show_secrets: bool,
     /// Namespace of the operator. With it, or one of the following, questions are answered in its pod, through the API
