@@ -186,18 +186,18 @@ impl Operator {
             );
         }
         let config_values = self.values.config_values(&owner);
-        let asked = Asked {
-            since: self.now.tick,
-            inputs: self.assessment.inputs,
-            is_late: false,
-        };
-        self.assessment.running.insert(module.clone(), asked);
         let job = Job::RunEnabledScript {
             module: module.clone(),
             values: Arc::new(values),
             config_values,
         };
-        self.start_job(job, Purpose::Script(module));
+        let asked = Asked {
+            job: self.start_job(job, Purpose::Script(module.clone())),
+            since: self.now.tick,
+            inputs: self.assessment.inputs,
+            is_late: false,
+        };
+        self.assessment.running.insert(module, asked);
     }
 
     /// The modules before this one that were found enabled in this round.

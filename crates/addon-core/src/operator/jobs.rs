@@ -164,6 +164,19 @@ impl Jobs {
         Some((purpose, started))
     }
 
+    /// The job goes on, and what it occupies is free for others: nobody knows when it ends.
+    pub(super) fn vacate(&mut self, id: JobId) {
+        let Some(running) = self.running.get_mut(&id) else {
+            return;
+        };
+        match std::mem::replace(&mut running.slot, Slot::None) {
+            Slot::Hook => self.hooks -= 1,
+            Slot::Review => self.reviews -= 1,
+            Slot::Helm => self.helms -= 1,
+            Slot::None => {}
+        }
+    }
+
     pub(super) fn ids(&self) -> Vec<JobId> {
         self.running.keys().copied().collect()
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::super::Operator;
-use super::super::effect::Notice;
+use super::super::effect::{JobId, Notice};
 use super::super::event::ScriptAnswer;
 use super::Stage;
 use crate::name::ModuleName;
@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A script that runs.
 #[derive(Debug)]
 pub(super) struct Asked {
+    pub(super) job: JobId,
     pub(super) since: Tick,
     /// What it was asked about.
     pub(super) inputs: u64,
@@ -54,6 +55,8 @@ impl Operator {
         let asked = self.assessment.running.get_mut(module);
         if let Some(asked) = asked.filter(|asked| !asked.is_late) {
             asked.is_late = true;
+            // Scripts that hang must not keep hooks from running, however many there are of them.
+            self.jobs.vacate(asked.job);
             self.tell(Notice::ScriptLate {
                 module: module.clone(),
                 waited: PATIENCE,

@@ -131,3 +131,23 @@ fn in_strict_order_a_script_is_waited_for_to_its_end() {
     answer(&mut world, true);
     assert_eq!(world.take_log(), ["slow sync", "other sync"]);
 }
+
+#[test]
+fn a_script_that_was_left_behind_takes_no_place_from_hooks() {
+    let slow = Module {
+        has_enabled_script: true,
+        ..module(10, "slow")
+    };
+    let mut world = World::new(vec![slow, module(20, "other")]).hook("other", "h.sh", "beforeHelm: 1");
+    let policy = Policy {
+        hook_slots: 1,
+        ..Policy::default()
+    };
+    world.operator = Operator::new(1, policy);
+    world.open.insert(ASKED.to_owned());
+    let mut world = world.start();
+    world.sleep();
+    assert_eq!(world.take_log(), ["other/h.sh beforeHelm", "other sync"]);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["slow sync", "other/h.sh beforeHelm", "other sync"]);
+}
