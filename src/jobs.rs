@@ -102,10 +102,8 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(Done::ConversionsEnsured),
         Job::PublishWebhooks(routes) => {
-            let published = tools.webhooks.ensure(&routes, Timestamp::now());
-            unless(&cancel, Box::pin(published))
-                .await
-                .map(|_| Done::WebhooksPublished)
+            let published = Box::pin(tools.webhooks.ensure(&routes, Timestamp::now()));
+            unless(&cancel, published).await.map(|_| Done::WebhooksPublished)
         }
         // Once begun it cannot be stopped, and ends by itself.
         Job::JudgeEdit(edit) => Ok(Done::EditJudged(aside(move || edit.judge()).await)),

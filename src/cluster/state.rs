@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -52,11 +52,29 @@ impl Cluster {
         self.patch_state(&intent_key(release), &json!(intent)).await
     }
 
-    /// Forgets it: the child has ended and told us how. The Secret stays: the next child needs it again.
+    /// Forgets it: the child has ended and told us how. When nothing else is remembered, the Secret goes too.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
         match self.merge_state(&intent_key(release), Value::Null).await {
-            Err(error) if !error.is_not_found() => Err(error),
-            Ok(()) | Err(_) => Ok(()),
+            Ok(secret) if remembers_nothing(&secret) => self.drop_state(secret.metadata).await,
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays.
+    async fn drop_state(&self, seen: ObjectMeta) -> Result<(), RequestError> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            resource_version: seen.resource_version,
+            uid: seen.uid,
+        });
+        let secrets = self.secrets();
+        let deleted = self
+            .ask(self.attempt("delete", "secrets", NAME), secrets.delete(NAME, &params))
+            .await;
+        match deleted {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -73,7 +91,8 @@ impl Cluster {
         for _ in 0..2 {
             match self.merge_state(key, json!(STANDARD.encode(&text))).await {
                 Err(error) if error.is_not_found() => {}
-                patched => return patched,
+                Err(error) => return Err(error),
+                Ok(_) => return Ok(()),
             }
             match self.create_state(key, &text).await {
                 Err(error) if error.is_conflict() => {}
@@ -86,15 +105,14 @@ impl Cluster {
         })
     }
 
-    async fn merge_state(&self, key: &str, value: Value) -> Result<(), RequestError> {
+    async fn merge_state(&self, key: &str, value: Value) -> Result<Secret, RequestError> {
         let patch = Patch::Merge(json!({"data": {key: value}}));
         let (secrets, params) = (self.secrets(), PatchParams::default());
         self.ask(
             self.attempt("patch", "secrets", NAME),
-            secrets.patch_metadata(NAME, &params, &patch),
+            secrets.patch(NAME, &params, &patch),
         )
-        .await?;
-        Ok(())
+        .await
     }
 
     async fn create_state(&self, key: &str, text: &str) -> Result<(), RequestError> {
@@ -115,6 +133,12 @@ impl Cluster {
         .await?;
         Ok(())
     }
+}
+
+/// Nothing but our own version stands in it: what a newer version wrote is never dropped.
+fn remembers_nothing(secret: &Secret) -> bool {
+    let mut data = secret.data.iter().flatten();
+    data.all(|(key, value)| key == VERSION_KEY && value.0 == VERSION.as_bytes())
 }
 
 fn intent_key(release: &str) -> String {

@@ -138,14 +138,7 @@ impl World {
                 values,
                 enabled,
                 broken,
-            } => {
-                self.disturbed = true;
-                if let Some(spec) = self.setup.modules.iter_mut().find(|spec| spec.name == *module) {
-                    spec.values.clone_from(values);
-                    spec.enabled = *enabled;
-                    spec.broken = *broken;
-                }
-            }
+            } => self.alter(module, values, *enabled, *broken),
             Action::Misread(how) => self.misread = Some(how.clone()),
             Action::Foreign(name) => {
                 self.releases.entry(name.clone()).or_insert_with(Release::foreign);
@@ -177,6 +170,15 @@ impl World {
             | Action::Reread(_)
             | Action::Kill
             | Action::Shutdown => {}
+        }
+    }
+
+    fn alter(&mut self, module: &str, values: &Flat, enabled: Option<bool>, broken: bool) {
+        self.disturbed = true;
+        if let Some(spec) = self.setup.modules.iter_mut().find(|spec| spec.name == module) {
+            spec.values.clone_from(values);
+            spec.enabled = enabled;
+            spec.broken = broken;
         }
     }
 

@@ -80,17 +80,8 @@ impl World {
     /// Does the job and says how it went.
     pub fn finish(&mut self, job: &Job) -> Result<Done, Failure> {
         match job {
-            Job::LoadState => {
-                self.fault("load-state", Class::Unavailable)?;
-                Ok(Done::StateLoaded(self.secret.clone().unwrap_or_default()))
-            }
-            Job::SaveState { last_good } => {
-                self.fault("save-state", Class::Refused)?;
-                self.secret = Some(SavedState {
-                    last_good: last_good.clone(),
-                });
-                Ok(Done::StateSaved)
-            }
+            Job::LoadState => self.load_state(),
+            Job::SaveState { last_good } => self.save_state(last_good),
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
@@ -140,6 +131,19 @@ impl World {
                 }))
             }
         }
+    }
+
+    fn load_state(&mut self) -> Result<Done, Failure> {
+        self.fault("load-state", Class::Unavailable)?;
+        Ok(Done::StateLoaded(self.secret.clone().unwrap_or_default()))
+    }
+
+    fn save_state(&mut self, last_good: &BTreeMap<String, String>) -> Result<Done, Failure> {
+        self.fault("save-state", Class::Refused)?;
+        self.secret = Some(SavedState {
+            last_good: last_good.clone(),
+        });
+        Ok(Done::StateSaved)
     }
 
     /// Each module has its own chance.
