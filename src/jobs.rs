@@ -20,6 +20,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::Done;
+use addon_core::review::routes::Routes;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -101,10 +102,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::EnsureConversions(of) => Box::pin(release::ensure_conversions(tools, &of, &cancel))
             .await
             .map(Done::ConversionsEnsured),
-        Job::PublishWebhooks(routes) => {
-            let published = Box::pin(tools.webhooks.ensure(&routes, Timestamp::now()));
-            unless(&cancel, published).await.map(|_| Done::WebhooksPublished)
-        }
+        Job::PublishWebhooks(routes) => publish(tools, &routes, &cancel).await,
         // Once begun it cannot be stopped, and ends by itself.
         Job::JudgeEdit(edit) => Ok(Done::EditJudged(aside(move || edit.judge()).await)),
         Job::StartMonitors { hook, monitors } => {
@@ -147,6 +145,11 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             unless(&cancel, saved).await.map(Done::ConfigSaved)
         }
     }
+}
+
+async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<Done, Failure> {
+    let published = Box::pin(tools.webhooks.ensure(routes, Timestamp::now()));
+    unless(cancel, published).await.map(|_| Done::WebhooksPublished)
 }
 
 /// Does the work unless it is cancelled first.

@@ -144,9 +144,7 @@ impl World {
                 self.releases.entry(name.clone()).or_insert_with(Release::foreign);
             }
             Action::RemoveForeign(name) => {
-                if self.releases.get(name).is_some_and(|release| !release.ours) {
-                    self.releases.remove(name);
-                }
+                self.releases.retain(|known, release| known != name || release.ours);
             }
             Action::Damage { release, harm } => self.harm(release, *harm),
             Action::Object { kind, name, gone } => {

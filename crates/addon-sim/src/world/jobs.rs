@@ -122,14 +122,7 @@ impl World {
                 text,
                 base,
                 create,
-            } => {
-                self.fault("save-config", Class::Refused)?;
-                let written = self.config.write(key, text, base.as_ref(), *create);
-                Ok(Done::ConfigSaved(match written {
-                    Some(version) => Saved::Written { version },
-                    None => Saved::Conflict(self.config.read()),
-                }))
-            }
+            } => self.save_config(key, text, base.as_ref(), *create),
         }
     }
 
@@ -144,6 +137,14 @@ impl World {
             last_good: last_good.clone(),
         });
         Ok(Done::StateSaved)
+    }
+
+    fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {
+        self.fault("save-config", Class::Refused)?;
+        Ok(Done::ConfigSaved(match self.config.write(key, text, base, create) {
+            Some(version) => Saved::Written { version },
+            None => Saved::Conflict(self.config.read()),
+        }))
     }
 
     /// Each module has its own chance.
