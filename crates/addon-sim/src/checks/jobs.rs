@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::name::Owner;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
+use addon_core::operator::event::Event;
 
 use super::{Step, Violation, ensure};
 use crate::world::{asked_of, job_name, owner_name};
@@ -76,6 +77,7 @@ impl Jobs {
                 format!("{} starts after a shutdown was asked for", job_name(starts[0]))
             })?;
         }
+        gives_up(step)?;
         if starts.is_empty() {
             return Ok(());
         }
@@ -129,6 +131,17 @@ impl Jobs {
             Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Tell(_) => Ok(()),
         }
     }
+}
+
+/// Hooks alone that cannot say what they want are nothing to go on with.
+fn gives_up(step: &Step<'_>) -> Result<(), Violation> {
+    let refused = matches!(step.event, Event::JobFinished(_, Err(_)))
+        && matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
+    let may_go_on = !step.world.setup.alone || step.life.stopping.is_some();
+    let given_up = step.effects.iter().any(|effect| matches!(effect, Effect::GiveUp(_)));
+    ensure(!refused || may_go_on || given_up, "M7", || {
+        "it goes on although its hooks cannot say what they want".to_owned()
+    })
 }
 
 fn at_most_one(jobs: &[&Job], invariant: &'static str, key: fn(&Job) -> Option<String>) -> Result<(), Violation> {

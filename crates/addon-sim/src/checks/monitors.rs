@@ -102,6 +102,7 @@ impl Monitored {
             Effect::StartJob(_, Job::StartMonitors { hook, monitors }) => self.start(step, hook, monitors),
             Effect::StartJob(_, job @ Job::RunHook(run)) => {
                 if let (Some(lane), found) = (lane(job), self.run(run)?) {
+                    self.skips(step, run, &found)?;
                     self.runs.insert(lane, found);
                 }
                 self.order(step, run)
@@ -202,6 +203,16 @@ impl Monitored {
             format!("{} wants {lacking:?}, which nobody watches", run.hook)
         })?;
         Ok(found)
+    }
+
+    /// A run for nothing but what is there at first is for no binding that does not want that.
+    fn skips(&self, step: &Step<'_>, run: &HookRun, found: &Run) -> Result<(), Violation> {
+        let is_first = found.firsts.len() == run.contexts.len() && found.groups.is_empty();
+        let mut firsts = found.firsts.iter().filter_map(|id| self.known.get(id));
+        let skipping = firsts.find(|known| known.watch.skips && is_first && !step.world.setup.alone);
+        ensure(skipping.is_none(), "M5", || {
+            format!("{} runs for all of {skipping:?}", run.hook)
+        })
     }
 
     fn tells(
