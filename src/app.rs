@@ -136,8 +136,7 @@ async fn build(
     let outside = Outside::new(&doors, &meters, told_trouble, log.secrets);
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
-    let found = inventory::read(settings).await?;
-    let tmp = start::tmp_dir(settings)?;
+    let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
     let cluster = start::connect(settings, environment, &tmp, &meters).await?;
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {

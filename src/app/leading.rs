@@ -197,7 +197,10 @@ impl Candidate {
             return;
         }
         let (leader, error) = (self.election.leader(), self.trouble.as_deref());
-        warn!(leader, error, "Restarting because the leadership was handed over");
+        let hint = (leader.is_none() && error.is_none()).then_some(
+            "another process holds the lease under our own name: is it ADDON_OPERATOR_POD of more than one pod?",
+        );
+        warn!(leader, error, hint, "Restarting because the leadership was handed over");
         let _ = self.concerned.doors.post(Event::Deposed);
         self.deposed.cancel();
         self.shutdown.cancel();
