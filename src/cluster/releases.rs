@@ -16,7 +16,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::Cluster;
 use super::error::RequestError;
@@ -101,10 +102,7 @@ impl Cluster {
     /// Whether the original made it before it wrote labels. What cannot be read is somebody else's.
     async fn has_old_checksum(&self, revision: &Revision) -> Result<bool, RequestError> {
         match self.content(revision).await {
-            Ok((_, content)) => Ok(content
-                .get("config")
-                .and_then(|values| values.get(OLD_CHECKSUM))
-                .is_some()),
+            Ok((_, content)) => Ok(fields(&content, "config").contains_key(OLD_CHECKSUM)),
             Err(RequestError::Unusable { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -141,18 +139,13 @@ impl Cluster {
     /// The manifest of a revision, without helm hooks.
     pub async fn manifest(&self, revision: &Revision) -> Result<String, RequestError> {
         let (_, content) = self.content(revision).await?;
-        Ok(content
-            .get("manifest")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned())
+        Ok(text(&content, "manifest"))
     }
 
     /// How the objects of a revision were applied.
     pub async fn apply_method(&self, revision: &Revision) -> Result<ApplyMethod, RequestError> {
         let (_, content) = self.content(revision).await?;
-        let word = content.get("apply_method").and_then(Value::as_str);
-        Ok(ApplyMethod::parse(word.unwrap_or_default()))
+        Ok(ApplyMethod::parse(&text(&content, "apply_method")))
     }
 
     /// Writes our marks on a deployed revision; helm makes no new one for that.
@@ -177,15 +170,9 @@ impl Cluster {
     /// Tells helm that an unfinished revision failed: it then upgrades over it, and nothing is uninstalled.
     pub async fn fail_revision(&self, revision: &Revision) -> Result<(), RequestError> {
         let (mut secret, mut content) = self.content(revision).await?;
-        if let Some(info) = content.get_mut("info").and_then(Value::as_object_mut) {
-            let left = revision.newest.status;
-            info.insert("status".to_owned(), json!(Status::Failed.word()));
-            info.insert(
-                "description".to_owned(),
-                json!(format!("helm was ended while this was {left}")),
-            );
-        }
-        let encoded = encode(&content).map_err(|error| self.unusable(revision, &error.to_string()))?;
+        let left = revision.newest.status;
+        let failed = note_failure(&mut content, left).and_then(|()| encode(&content));
+        let encoded = failed.map_err(|error| self.unusable(revision, &error.to_string()))?;
         secret
             .data
             .get_or_insert_default()
@@ -199,7 +186,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn content(&self, revision: &Revision) -> Result<(Secret, Value), RequestError> {
+    async fn content(&self, revision: &Revision) -> Result<(Secret, Content), RequestError> {
         let api = self.secrets();
         let secret = self
             .ask(
@@ -273,8 +260,33 @@ fn newest(revisions: Vec<Revision>) -> Option<Revision> {
     Some(newest)
 }
 
+/// The fields of a release, each as it was written: values may be nested deeper than a document of ours.
+type Content = BTreeMap<String, Box<RawValue>>;
+
+/// A text among the fields; empty if there is none.
+fn text(content: &Content, field: &str) -> String {
+    let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
+    raw.and_then(Result::ok).unwrap_or_default()
+}
+
+/// The fields of a map among the fields; none if there is no map.
+fn fields(content: &Content, field: &str) -> Content {
+    let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
+    raw.and_then(Result::ok).unwrap_or_default()
+}
+
+fn note_failure(content: &mut Content, left: Status) -> io::Result<()> {
+    let mut info = fields(content, "info");
+    let description = format!("helm was ended while this was {left}");
+    for (field, text) in [("status", Status::Failed.word()), ("description", &description)] {
+        info.insert(field.to_owned(), to_raw_value(text)?);
+    }
+    content.insert("info".to_owned(), to_raw_value(&info)?);
+    Ok(())
+}
+
 /// Reads what helm wrote: base64 of gzip of JSON.
-fn decode(bytes: &[u8]) -> io::Result<Value> {
+fn decode(bytes: &[u8]) -> io::Result<Content> {
     let packed = STANDARD.decode(bytes).map_err(io::Error::other)?;
     let mut text = Vec::new();
     if packed.starts_with(&[0x1f, 0x8b]) {
@@ -287,7 +299,7 @@ fn decode(bytes: &[u8]) -> io::Result<Value> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn encode(content: &Value) -> io::Result<Vec<u8>> {
+fn encode(content: &Content) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&serde_json::to_vec(content)?)?;
     Ok(STANDARD.encode(gzip.finish()?).into_bytes())
@@ -369,8 +381,15 @@ mod tests {
 
     #[test]
     fn a_release_survives_being_packed() {
-        let release = json!({"name": "one", "info": {"status": "pending-upgrade"}, "manifest": "---\na: ü\n"});
-        assert_eq!(decode(&encode(&release).unwrap()).unwrap(), release);
+        let deep = "[".repeat(400) + &"]".repeat(400);
+        let release =
+            format!(r#"{{"config":{{"a":{deep}}},"info":{{"status":"pending-upgrade"}},"manifest":"a: ü\n"}}"#);
+        let mut content: Content = serde_json::from_str(&release).unwrap();
+        note_failure(&mut content, Status::PendingUpgrade).unwrap();
+        let content = decode(&encode(&content).unwrap()).unwrap();
+        assert_eq!(text(&content, "manifest"), "a: ü\n");
+        assert_eq!(text(&fields(&content, "info"), "status"), "failed");
+        assert!(content["config"].get().contains(&deep));
         assert!(decode(b"no base64!").is_err());
         assert!(decode(STANDARD.encode("no json").as_bytes()).is_err());
         assert!(decode(b"").is_err());

@@ -264,6 +264,11 @@ impl HookSpec {
         self.follows() || self.stages.contains_key("onStartup") || self.watches.iter().any(|watch| !watch.skips)
     }
 
+    /// It writes into the `ConfigMap`.
+    pub fn saves(&self) -> bool {
+        self.does.iter().any(|deed| matches!(deed, Deed::SetConfig { .. }))
+    }
+
     /// What it prints for `--config`.
     pub fn config_text(&self) -> String {
         let mut config = json!({"configVersion": "v1"});

@@ -168,7 +168,9 @@ impl Operator {
                 self.config.present = false;
                 self.config.raw.clear();
                 if first {
-                    let good = self.config.good.clone();
+                    // The schemas may be others than in the life that found it good.
+                    let kept = self.config.good.clone();
+                    let good = self.sift(&kept);
                     self.put_in_force(good);
                 }
             }

@@ -26,6 +26,8 @@ pub(super) struct Doing {
     began: Tick,
     /// The monitors whose first run it is.
     first_runs: Vec<MonitorId>,
+    /// Its module was removed meanwhile: nothing waits for it any more, also if the module has come back.
+    forsaken: bool,
     /// Up to which change it read each snapshot.
     pub(super) read: BTreeMap<MonitorId, u64>,
 }
@@ -193,6 +195,7 @@ impl Operator {
             allow_failure,
             began: self.now.tick,
             first_runs,
+            forsaken: false,
             read: BTreeMap::new(),
         };
         self.doing.insert(lane.clone(), doing);
@@ -318,13 +321,13 @@ impl Operator {
             return;
         };
         let took = self.now.tick - doing.began;
-        if failure.class != Class::Defect && doing.allow_failure {
+        if failure.class != Class::Defect && doing.allow_failure || doing.forsaken {
             self.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),
                 labels: doing.labels.clone(),
                 failure,
                 took,
-                allowed: true,
+                allowed: doing.allow_failure,
                 attempts: 1,
                 retry_in: None,
             });
@@ -354,6 +357,13 @@ impl Operator {
             self.lane_failed(lane, failure);
         } else if let Owner::Module(name) = &doing.hook.owner {
             self.first_run_holds_up(name, &doing.first_runs, failure.report);
+        }
+    }
+
+    /// What hooks of the module do in other queues is nobody's business any more.
+    pub(super) fn forsake_hooks(&mut self, owner: &Owner) {
+        for doing in self.doing.values_mut().filter(|doing| doing.hook.owner == *owner) {
+            doing.forsaken = true;
         }
     }
 

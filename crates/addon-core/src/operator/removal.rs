@@ -103,6 +103,9 @@ impl Operator {
         let owner = Owner::Module(name.clone());
         self.apply_deferred(name);
         self.stop_monitors(&owner);
+        self.forsake_hooks(&owner);
+        let of_module = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == owner);
+        self.drop_tasks("their module was removed", of_module);
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.values.forget_empty_config(&owner);

@@ -106,13 +106,25 @@ fn is_between(own: &Value, before: Option<&Value>, after: Option<&Value>) -> boo
             .all(|key| own.contains_key(key))
 }
 
+fn without(values: &Value, keys: &[String]) -> BTreeMap<String, Value> {
+    let all = values.as_object().into_iter().flatten();
+    let kept = all.filter(|(key, _)| !keys.contains(key));
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
 fn set_ahead_of(step: &Step<'_>, job: &Job) -> Vec<String> {
+    let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(ended) == lane(job)));
+    owner.map(|owner| set_by(step, &owner)).unwrap_or_default()
+}
+
+/// The keys that a hook of this owner set that succeeded in this step.
+fn set_by(step: &Step<'_>, owner: &str) -> Vec<String> {
     let (Event::JobFinished(_, Ok(Done::HookRan { output, .. })), Some(ended)) = (step.event, step.ended) else {
         return Vec::new();
     };
     let succeeded = |effect: &Effect| matches!(effect, Effect::Tell(Notice::HookSucceeded { .. }));
-    if lane(ended) != lane(job) || owner_of(ended) != owner_of(job) || !step.effects.iter().any(succeeded) {
+    if owner_of(ended).as_deref() != Some(owner) || !step.effects.iter().any(succeeded) {
         return Vec::new();
     }
     let patches = [&output.values, &output.config].map(|patch| json!(patch));
@@ -204,13 +216,20 @@ impl Globals {
                     .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))
         };
         let just_before = own.is_some_and(just_before);
-        ensure(own.is_some() && (own == wanted || just_before), "V6", || {
-            format!(
-                "{} is given {}, but in force is {}",
-                job_name(job),
-                shown(own),
-                shown(wanted)
-            )
-        })
+        // And what the hook set whose end let the removal go on, the job was given, too.
+        let set = if removed { set_by(step, &owner) } else { Vec::new() };
+        let just_set = own.is_some_and(|own| without(own, &set) == without(wanted.unwrap_or(&Value::Null), &set));
+        ensure(
+            own.is_some() && (own == wanted || just_before || just_set),
+            "V6",
+            || {
+                format!(
+                    "{} is given {}, but in force is {}",
+                    job_name(job),
+                    shown(own),
+                    shown(wanted)
+                )
+            },
+        )
     }
 }

@@ -232,7 +232,10 @@ impl Run<'_> {
             {
                 let values = document(&run.values);
                 let specs = self.world.hooks("global");
-                if let Some(spec) = specs.iter().find(|spec| spec.name == run.hook.name.as_str()) {
+                // What it says counts only if its config patch can be saved.
+                let fails = |spec: &HookSpec| told.broken.contains("global") && spec.saves();
+                let named = specs.iter().find(|spec| spec.name == run.hook.name.as_str());
+                if let Some(spec) = named.filter(|spec| !fails(spec)) {
                     told.flags.extend(flags(spec, &values));
                 }
             }

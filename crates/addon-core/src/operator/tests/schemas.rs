@@ -87,6 +87,18 @@ fn what_was_good_in_an_earlier_life_is_held_against_the_schema_of_this_one() {
 }
 
 #[test]
+fn without_a_config_map_what_was_good_in_an_earlier_life_is_held_against_the_schema_too() {
+    let mut world = world();
+    world.last_good.insert("one".to_owned(), "size: 70".to_owned());
+    world.last_good.insert("two".to_owned(), "a: 1".to_owned());
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert_eq!(values(&world, "one"), json!({"size": 1, "secret": "s"}));
+    assert_eq!(values(&world, "two"), json!({"a": 1}));
+    assert_eq!(rejections(&world).len(), 1);
+}
+
+#[test]
 fn a_patch_that_breaks_a_schema_fails_its_hook() {
     let wish = json!([{"op": "add", "path": "/one/size", "value": "big"}]);
     let mut world = World::new(vec![described()])
