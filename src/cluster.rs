@@ -5,7 +5,6 @@
 //! when somebody else was faster. Never deletes an object, unless a hook asks for it.
 
 pub mod apis;
-mod client;
 pub mod config_map;
 pub mod crds;
 pub mod difference;
@@ -30,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::client::ClientBuilder;
 use kube::{Api, Client};
 use tokio::sync::Mutex;
 
@@ -88,7 +88,7 @@ impl Cluster {
         namespace.clone_into(&mut config.default_namespace);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let kubeconfig = dir.map(|dir| private.write(dir)).transpose()?;
-        let builder = client::builder(config).map_err(|source| ConnectError::Client {
+        let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Client {
             server: server.clone(),
             source: Box::new(source),
         })?;
