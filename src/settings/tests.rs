@@ -5,6 +5,9 @@ use clap::{Args, Command, FromArgMatches};
 use super::leadership::Name;
 use super::*;
 
+mod election;
+mod reviews;
+
 type Flags<'a> = &'a [&'a str];
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
@@ -90,43 +93,6 @@ fn webhooks_of(program: &str, configuration: &str) -> WebhookSettings {
         admission: side("validating", 9680),
         conversion: side("conversion", 9681),
     }
-}
-
-#[test]
-fn webhooks_are_named_as_in_the_original() {
-    let settings = check_hooks(&[], &[]).unwrap();
-    assert_eq!(
-        settings.webhooks,
-        webhooks_of("shell-operator", "shell-operator-hooks-hooks")
-    );
-    let variables = [
-        ("VALIDATING_WEBHOOK_CLIENT_CA", "/a,/b"),
-        ("CONVERSION_WEBHOOK_CLIENT_CA", "/a, /b"),
-        ("CONVERSION_WEBHOOK_CA", "/ca"),
-    ];
-    let flags = [
-        "--validating-webhook-client-ca=/c",
-        "--conversion-webhook-listen-port=1",
-    ];
-    let WebhookSettings {
-        admission, conversion, ..
-    } = check_hooks(&flags, &variables).unwrap().webhooks;
-    assert_eq!((admission.client_ca, admission.is_named), (vec!["/c".into()], false));
-    assert_eq!((admission.is_set_up, conversion.is_set_up), (false, true));
-    assert_eq!(conversion.client_ca, [PathBuf::from("/a"), "/b".into()]);
-    assert_eq!(
-        (conversion.listen.port(), conversion.ca, conversion.is_named),
-        (1, "/ca".into(), true)
-    );
-}
-
-#[test]
-fn whoever_says_how_webhooks_are_reached_has_set_them_up() {
-    let set_up = |name, value| check(&[], &[(name, value)]).unwrap().webhooks.admission.is_set_up;
-    assert!(set_up("VALIDATING_WEBHOOK_SERVICE_NAME", "svc"));
-    assert!(set_up("VALIDATING_WEBHOOK_LISTEN_ADDRESS", "127.0.0.1"));
-    assert!(set_up("VALIDATING_WEBHOOK_LISTEN_PORT", "443"));
-    assert!(!set_up("VALIDATING_WEBHOOK_CA", "/ca"));
 }
 
 #[test]
@@ -460,87 +426,6 @@ fn in_a_pod_namespace_and_name_are_known() {
     let settings = check_on(&pod, &["--namespace=there"], &[("HOSTNAME", "operator-0")]).unwrap();
     assert_eq!(settings.namespace.as_deref(), Some("there"));
     assert_eq!(check(&[], &[("HOSTNAME", "laptop")]).unwrap().pod_name, None);
-}
-
-#[test]
-fn who_asks_for_replicas_says_who_we_are() {
-    let all = [
-        ("ADDON_OPERATOR_HA", "true"),
-        ("ADDON_OPERATOR_POD", "operator-0"),
-        ("ADDON_OPERATOR_LISTEN_ADDRESS", "10.0.0.7"),
-        ("ADDON_OPERATOR_NAMESPACE", "ns"),
-    ];
-    let elected = |name| Leadership::Elected {
-        lease: "addon-operator-leader-election",
-        name,
-    };
-    let pod = Name::Pod("operator-0.10-0-0-7.ns.pod".to_owned());
-    assert_eq!(check(&[], &all).unwrap().leadership, elected(pod.clone()));
-    assert_eq!(
-        check(&[], &all[1..]).unwrap().leadership,
-        elected(pod),
-        "also without asking"
-    );
-    for missing in 1..all.len() {
-        let some: Vec<_> = all
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| *at != missing)
-            .map(|(_, pair)| *pair)
-            .collect();
-        let error = format!(
-            "configuration error: ADDON_OPERATOR_HA needs {}, which is not set",
-            all[missing].0
-        );
-        assert_eq!(check(&[], &some).unwrap_err(), error);
-    }
-}
-
-#[test]
-fn with_modules_there_is_a_lease_unless_it_is_refused() {
-    let leadership = |variables: &[(&str, &str)]| check(&[], variables).unwrap().leadership;
-    let process = |pod: Option<&str>| Leadership::Elected {
-        lease: "addon-operator-leader-election",
-        name: Name::Process {
-            pod: pod.map(str::to_owned),
-        },
-    };
-    assert_eq!(leadership(&[]), process(None));
-    assert_eq!(leadership(&[("ADDON_OPERATOR_POD", "p")]), process(Some("p")));
-    assert_eq!(leadership(&[("HOSTNAME", "laptop")]), process(None));
-    assert_eq!(leadership(&[("ADDON_OPERATOR_HA", "false")]), Leadership::Alone);
-    let unknown = check(&[], &[("ADDON_OPERATOR_HA", "1")]).unwrap();
-    assert_eq!(unknown.leadership, process(None));
-    assert_eq!(
-        unknown.remarks,
-        ["ADDON_OPERATOR_HA is '1', but only 'true' and 'false' count"]
-    );
-}
-
-#[test]
-fn hooks_alone_have_a_lease_if_it_is_asked_for() {
-    assert_eq!(check_hooks(&[], &[]).unwrap().leadership, Leadership::Alone);
-    assert_eq!(
-        check_hooks(&[], &[("ADDON_OPERATOR_HA", "true")]).unwrap().leadership,
-        Leadership::Alone
-    );
-    let variables = [
-        ("SHELL_OPERATOR_HA", "true"),
-        ("SHELL_OPERATOR_POD", "hooks-0"),
-        ("SHELL_OPERATOR_NAMESPACE", "ns"),
-    ];
-    let refused = check_hooks(&[], &variables).unwrap_err();
-    assert!(
-        refused.ends_with("needs SHELL_OPERATOR_LISTEN_ADDRESS, which is not set"),
-        "{refused}"
-    );
-    assert_eq!(
-        check_hooks(&["--listen-address=::1"], &variables).unwrap().leadership,
-        Leadership::Elected {
-            lease: "shell-operator-leader-election",
-            name: Name::Pod("hooks-0.--1.ns.pod".to_owned()),
-        }
-    );
 }
 
 #[test]

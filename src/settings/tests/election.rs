@@ -1,0 +1,84 @@
+//! Who is told apart by what, and when there is a lease.
+
+use super::*;
+
+#[test]
+fn who_asks_for_replicas_says_who_we_are() {
+    let all = [
+        ("ADDON_OPERATOR_HA", "true"),
+        ("ADDON_OPERATOR_POD", "operator-0"),
+        ("ADDON_OPERATOR_LISTEN_ADDRESS", "10.0.0.7"),
+        ("ADDON_OPERATOR_NAMESPACE", "ns"),
+    ];
+    let elected = |name| Leadership::Elected {
+        lease: "addon-operator-leader-election",
+        name,
+    };
+    let pod = Name::Pod("operator-0.10-0-0-7.ns.pod".to_owned());
+    assert_eq!(check(&[], &all).unwrap().leadership, elected(pod.clone()));
+    assert_eq!(
+        check(&[], &all[1..]).unwrap().leadership,
+        elected(pod),
+        "also without asking"
+    );
+    for missing in 1..all.len() {
+        let some: Vec<_> = all
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != missing)
+            .map(|(_, pair)| *pair)
+            .collect();
+        let error = format!(
+            "configuration error: ADDON_OPERATOR_HA needs {}, which is not set",
+            all[missing].0
+        );
+        assert_eq!(check(&[], &some).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn with_modules_there_is_a_lease_unless_it_is_refused() {
+    let leadership = |variables: &[(&str, &str)]| check(&[], variables).unwrap().leadership;
+    let process = |pod: Option<&str>| Leadership::Elected {
+        lease: "addon-operator-leader-election",
+        name: Name::Process {
+            pod: pod.map(str::to_owned),
+        },
+    };
+    assert_eq!(leadership(&[]), process(None));
+    assert_eq!(leadership(&[("ADDON_OPERATOR_POD", "p")]), process(Some("p")));
+    assert_eq!(leadership(&[("HOSTNAME", "laptop")]), process(None));
+    assert_eq!(leadership(&[("ADDON_OPERATOR_HA", "false")]), Leadership::Alone);
+    let unknown = check(&[], &[("ADDON_OPERATOR_HA", "1")]).unwrap();
+    assert_eq!(unknown.leadership, process(None));
+    assert_eq!(
+        unknown.remarks,
+        ["ADDON_OPERATOR_HA is '1', but only 'true' and 'false' count"]
+    );
+}
+
+#[test]
+fn hooks_alone_have_a_lease_if_it_is_asked_for() {
+    assert_eq!(check_hooks(&[], &[]).unwrap().leadership, Leadership::Alone);
+    assert_eq!(
+        check_hooks(&[], &[("ADDON_OPERATOR_HA", "true")]).unwrap().leadership,
+        Leadership::Alone
+    );
+    let variables = [
+        ("SHELL_OPERATOR_HA", "true"),
+        ("SHELL_OPERATOR_POD", "hooks-0"),
+        ("SHELL_OPERATOR_NAMESPACE", "ns"),
+    ];
+    let refused = check_hooks(&[], &variables).unwrap_err();
+    assert!(
+        refused.ends_with("needs SHELL_OPERATOR_LISTEN_ADDRESS, which is not set"),
+        "{refused}"
+    );
+    assert_eq!(
+        check_hooks(&["--listen-address=::1"], &variables).unwrap().leadership,
+        Leadership::Elected {
+            lease: "shell-operator-leader-election",
+            name: Name::Pod("hooks-0.--1.ns.pod".to_owned()),
+        }
+    );
+}
