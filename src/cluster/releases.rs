@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -78,7 +79,9 @@ impl Cluster {
     /// All releases of the namespace, by name: the newest revision of each, with the objects that the newest marked one
     /// consists of.
     pub async fn list_releases(&self) -> Result<Vec<Revision>, RequestError> {
-        let mut revisions = self.revisions("owner=helm").await?;
+        let mut revisions = self
+            .revisions(ListParams::default().labels("owner=helm").limit(PAGE))
+            .await?;
         revisions.sort_by_key(|revision| revision.newest.revision);
         let mut newest: BTreeMap<String, Revision> = BTreeMap::new();
         for mut revision in revisions {
@@ -91,12 +94,46 @@ impl Cluster {
 
     /// The newest revision of one release.
     pub async fn newest_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
-        let revisions = self.revisions(&format!("owner=helm,name={release}")).await?;
+        let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
+        // Without pages: of those the cache knows nothing, and there are ten at most.
+        let cached = self.revisions(history.clone().match_any()).await?;
+        let revisions = match self.confirm(release, cached).await? {
+            Some(revisions) => revisions,
+            None => self.revisions(history.limit(PAGE)).await?,
+        };
         let mut newest = newest(revisions);
         if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours) {
             revision.newest.ours = self.has_old_checksum(revision).await?;
         }
         Ok(newest)
+    }
+
+    /// A history as the API server's cache shows it, with its newest revision as it is now; `None` if the cache is behind. A
+    /// list that is surely not old waits until the cache has seen whatever else was written to the cluster, which takes
+    /// longer than everything else that we ask for a release; the newest revision and the one that would follow it are read
+    /// from the store at once.
+    async fn confirm(&self, release: &str, mut cached: Vec<Revision>) -> Result<Option<Vec<Revision>>, RequestError> {
+        cached.sort_by_key(|revision| revision.newest.revision);
+        let last = cached.pop().map_or(0, |revision| revision.newest.revision);
+        let following = self.revision(release, last.saturating_add(1));
+        if last == 0 {
+            return Ok(following.await?.is_none().then_some(cached));
+        }
+        match try_join(self.revision(release, last), following).await? {
+            (Some(newest), None) => {
+                cached.push(newest);
+                Ok(Some(cached))
+            }
+            (None, _) | (_, Some(_)) => Ok(None),
+        }
+    }
+
+    async fn revision(&self, release: &str, number: u32) -> Result<Option<Revision>, RequestError> {
+        let (name, api) = (secret_name(release, number), self.secrets());
+        let secret = self
+            .ask(self.attempt("get", "secrets", &name), api.get_metadata_opt(&name))
+            .await?;
+        Ok(secret.as_ref().and_then(Revision::read))
     }
 
     /// Whether the original made it before it wrote labels. What cannot be read is somebody else's.
@@ -110,19 +147,17 @@ impl Cluster {
 
     /// Of every deployed release: its revision, and when helm wrote it, in seconds since 1970.
     pub async fn deployed_releases(&self) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
-        let revisions = self.revisions("owner=helm,status=deployed").await?;
+        let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
+        let revisions = self.revisions(deployed).await?;
         Ok(revisions
             .into_iter()
             .map(|Revision { release, newest, .. }| (release, (newest.revision, newest.written)))
             .collect())
     }
 
-    async fn revisions(&self, selector: &str) -> Result<Vec<Revision>, RequestError> {
+    async fn revisions(&self, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
         let api = self.secrets();
-        let mut params = ListParams::default()
-            .labels(selector)
-            .fields(&format!("type={SECRET_TYPE}"))
-            .limit(PAGE);
+        let mut params = wanted.fields(&format!("type={SECRET_TYPE}"));
         let mut revisions = Vec::new();
         loop {
             let page = self
@@ -160,7 +195,7 @@ impl Cluster {
         let patch = Patch::Merge(
             json!({"metadata": {"labels": labels(Some(checksum), *unmanaged), "annotations": annotations}}),
         );
-        let (name, api) = (format!("sh.helm.release.v1.{release}.v{revision}"), self.secrets());
+        let (name, api) = (secret_name(release, revision), self.secrets());
         let attempt = self.attempt("patch", "secrets", &name);
         self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
             .await?;
@@ -246,6 +281,11 @@ impl Revision {
             secret: metadata.name.clone()?,
         })
     }
+}
+
+/// Where helm keeps a revision.
+fn secret_name(release: &str, revision: u32) -> String {
+    format!("sh.helm.release.v1.{release}.v{revision}")
 }
 
 /// The newest of all revisions of a release. Where others are marked and it is not, somebody made it by hand, and the

@@ -28,6 +28,10 @@ const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
 const INTENT_PREFIX: &str = "intent.";
 
+/// That an intent stands in the Secret; if nothing else does, the Secret as it was then.
+#[derive(Debug)]
+pub struct Recorded(Option<ObjectMeta>);
+
 impl Cluster {
     /// What was last saved; empty if nothing was, or nothing that can be read.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
@@ -39,7 +43,7 @@ impl Cluster {
 
     /// Makes these the last good entries.
     pub async fn save_last_good(&self, last_good: &BTreeMap<String, String>) -> Result<(), RequestError> {
-        self.patch_state(LAST_GOOD_KEY, &json!(last_good)).await
+        self.patch_state(LAST_GOOD_KEY, &json!(last_good)).await.map(|_| ())
     }
 
     /// The helm child of ours on this release that was not seen to end.
@@ -48,22 +52,36 @@ impl Cluster {
     }
 
     /// Remembers that a helm child is about to work on the release.
-    pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<(), RequestError> {
-        self.patch_state(&intent_key(release), &json!(intent)).await
+    pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
+        let key = intent_key(release);
+        let secret = self.patch_state(&key, &json!(intent)).await?;
+        let alone = remembers_nothing_but(&key, &secret).then_some(secret.metadata);
+        Ok(Recorded(alone))
     }
 
-    /// Forgets it: the child has ended and told us how. When nothing else is remembered, the Secret goes too.
+    /// Forgets what was recorded: the child has ended and told us how.
+    pub async fn clear_recorded(&self, release: &str, recorded: Recorded) -> Result<(), RequestError> {
+        if let Some(seen) = recorded.0
+            && self.drop_state(seen).await?
+        {
+            return Ok(());
+        }
+        self.clear_intent(release).await
+    }
+
+    /// Forgets what we meant to do with the release. When nothing else is remembered, the Secret goes too.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
-        match self.merge_state(&intent_key(release), Value::Null).await {
-            Ok(secret) if remembers_nothing(&secret) => self.drop_state(secret.metadata).await,
+        let key = intent_key(release);
+        match self.merge_state(&key, Value::Null).await {
+            Ok(secret) if remembers_nothing_but(&key, &secret) => self.drop_state(secret.metadata).await.map(|_| ()),
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays.
-    async fn drop_state(&self, seen: ObjectMeta) -> Result<(), RequestError> {
+    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays, and the answer is no.
+    async fn drop_state(&self, seen: ObjectMeta) -> Result<bool, RequestError> {
         let params = DeleteParams::default().preconditions(Preconditions {
             resource_version: seen.resource_version,
             uid: seen.uid,
@@ -73,8 +91,10 @@ impl Cluster {
             .ask(self.attempt("delete", "secrets", NAME), secrets.delete(NAME, &params))
             .await;
         match deleted {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -85,14 +105,13 @@ impl Cluster {
         Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
     }
 
-    async fn patch_state(&self, key: &str, value: &Value) -> Result<(), RequestError> {
+    async fn patch_state(&self, key: &str, value: &Value) -> Result<Secret, RequestError> {
         let text = value.to_string();
         // The second round is for a Secret that somebody else created or deleted between two requests.
         for _ in 0..2 {
             match self.merge_state(key, json!(STANDARD.encode(&text))).await {
                 Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
-                Ok(_) => return Ok(()),
+                patched => return patched,
             }
             match self.create_state(key, &text).await {
                 Err(error) if error.is_conflict() => {}
@@ -115,7 +134,7 @@ impl Cluster {
         .await
     }
 
-    async fn create_state(&self, key: &str, text: &str) -> Result<(), RequestError> {
+    async fn create_state(&self, key: &str, text: &str) -> Result<Secret, RequestError> {
         let data = [(VERSION_KEY, VERSION), (key, text)];
         let secret = Secret {
             metadata: ObjectMeta {
@@ -130,15 +149,14 @@ impl Cluster {
             self.attempt("create", "secrets", NAME),
             created.create(&PostParams::default(), &secret),
         )
-        .await?;
-        Ok(())
+        .await
     }
 }
 
-/// Nothing but our own version stands in it: what a newer version wrote is never dropped.
-fn remembers_nothing(secret: &Secret) -> bool {
+/// Nothing stands in it but this key and our own version: what a newer version wrote is never dropped.
+fn remembers_nothing_but(key: &str, secret: &Secret) -> bool {
     let mut data = secret.data.iter().flatten();
-    data.all(|(key, value)| key == VERSION_KEY && value.0 == VERSION.as_bytes())
+    data.all(|(own, value)| own == key || own == VERSION_KEY && value.0 == VERSION.as_bytes())
 }
 
 fn intent_key(release: &str) -> String {

@@ -31,6 +31,7 @@ use super::{Tools, unless};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::{self, Marks, Revision};
+use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
 use crate::report::Chain;
 use marks::{annotation, checksum, keys_of};
@@ -294,7 +295,7 @@ impl<'a> Sync<'a> {
         };
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
-        tools.cluster.record_intent(release, &intent).await?;
+        let recorded = tools.cluster.record_intent(release, &intent).await?;
         let upgraded = tools.helm()?.upgrade(chart, &labels, method, self.cancel).await;
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
@@ -303,7 +304,7 @@ impl<'a> Sync<'a> {
                 return Err(ownership::explain(tools, release, error).await);
             }
         };
-        self.mark_upgraded(&upgraded).await;
+        self.mark_upgraded(&upgraded, recorded).await;
         Ok(Synced {
             action: SyncAction::Upgraded,
             revision: upgraded.revision,
@@ -311,7 +312,7 @@ impl<'a> Sync<'a> {
     }
 
     /// The release is deployed; what fails here costs the next sync some work and nothing else.
-    async fn mark_upgraded(&self, upgraded: &helm::Upgraded) {
+    async fn mark_upgraded(&self, upgraded: &helm::Upgraded, recorded: Recorded) {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
         let marked = async {
             let keys = keys_of(release, &upgraded.manifest)?;
@@ -335,7 +336,10 @@ impl<'a> Sync<'a> {
                 .await
                 .map_err(Failure::from)
         };
-        let cleared = async { cluster.clear_intent(release).await.map_err(Failure::from) };
+        let cleared = async {
+            let cleared = cluster.clear_recorded(release, recorded).await;
+            cleared.map_err(Failure::from)
+        };
         let (marked, cleared) = tokio::join!(marked, cleared);
         for error in [marked, cleared].into_iter().filter_map(Result::err) {
             warn!(release, %error, "the release is deployed, but a note about it could not be written");

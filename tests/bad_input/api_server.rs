@@ -219,3 +219,28 @@ fn a_config_map_that_is_answered_with_garbage_and_halves() {
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
 }
+
+/// The API server's cache has not seen any release yet.
+fn old_cache(request: &str) -> Option<&'static str> {
+    let line = request.lines().next()?;
+    let asks_the_cache = line.contains("/secrets?") && line.contains("name%3D") && line.contains("resourceVersion=0");
+    asks_the_cache.then_some(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 91\r\n\r\n\
+         {\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{},\"items\":[]}",
+    )
+}
+
+#[test]
+fn a_cache_that_has_not_seen_the_releases_yet() {
+    let (stage, proxy, _server) = behind_liar("old-cache");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    proxy.lie(Some(old_cache));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    assert!(operator.records(&["upgrading the release"]).is_empty());
+    operator.stop();
+    let revisions = stage.kubectl("get secrets -l owner=helm -o name");
+    assert_eq!(revisions.lines().count(), 2, "{revisions}");
+}

@@ -39,7 +39,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
     };
     tools.helm()?.version().await?;
     info!(release, "uninstalling the release");
-    tools.cluster.record_intent(release, &intent).await?;
+    let recorded = tools.cluster.record_intent(release, &intent).await?;
     let uninstalled = tools.helm()?.uninstall(release, cancel).await;
     tools.cluster.forget_apis().await;
     if let Err(error) = uninstalled {
@@ -47,7 +47,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         return Err(error.into());
     }
     ownership::settle(tools, release, &BTreeSet::new()).await?;
-    if let Err(error) = tools.cluster.clear_intent(release).await {
+    if let Err(error) = tools.cluster.clear_recorded(release, recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
     }
     Ok(())
