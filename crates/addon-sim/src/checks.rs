@@ -179,7 +179,7 @@ impl Checks {
 
     /// Everything that must hold once nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
-        self.monitored.at_rest(life, stuck)?;
+        self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)
     }
 

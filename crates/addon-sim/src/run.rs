@@ -9,7 +9,7 @@ mod settle;
 use std::collections::{BTreeMap, VecDeque};
 
 use addon_core::name::MonitorId;
-use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::effect::{Effect, Job, JobId, Notice};
 use addon_core::operator::event::Event;
 use serde::{Deserialize, Serialize};
 
@@ -288,6 +288,11 @@ impl<'a> Run<'a> {
                 return Err(violation);
             }
         };
+        for effect in &effects {
+            if let Effect::Tell(Notice::HookSucceeded { hook, labels, .. }) = effect {
+                self.life.told.hook_counts(hook, labels);
+            }
+        }
         let after = self.life.look();
         let before = std::mem::replace(&mut self.seen, after);
         self.record(event, ended, &effects);

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::operator::effect::JobId;
+use addon_core::name::HookId;
+use addon_core::operator::effect::{HookLabels, JobId};
 use addon_core::operator::event::ConfigRead;
 
 use crate::flat;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
+
+/// What a run of a global hook says of modules.
+pub type Flags = Vec<(String, Option<bool>)>;
 
 /// What a life of the operator was told.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +34,8 @@ pub struct Told {
     state_known: bool,
     /// What global hooks said of flags.
     pub flags: BTreeMap<String, Option<bool>>,
+    /// What such a hook said in a run that has ended, and that may yet fail: a config patch has to be saved first.
+    said: Vec<(HookId, HookLabels, Flags)>,
     /// What enabled scripts answered, each when it was asked last.
     scripts: BTreeMap<String, (JobId, bool)>,
 }
@@ -64,6 +70,9 @@ impl Told {
         let ConfigRead::Present { version, data } = read else {
             self.silence_speaks = false;
             self.raw = None;
+            if self.version == 0 {
+                self.doubt_what_was_kept();
+            }
             return;
         };
         if self.is_stale(read) {
@@ -86,6 +95,16 @@ impl Told {
                 self.config.remove(key);
             }
         }
+    }
+
+    /// What was good in an earlier life, before the ConfigMap was gone, may break a schema by now.
+    fn doubt_what_was_kept(&mut self) {
+        let (sound, unsound) = std::mem::take(&mut self.config)
+            .into_iter()
+            .partition(|(key, text)| self.is_sound(key, text));
+        self.config = sound;
+        let unsound: BTreeMap<String, String> = unsound;
+        self.broken = unsound.into_keys().collect();
     }
 
     fn is_sound(&self, key: &str, text: &str) -> bool {
@@ -135,6 +154,21 @@ impl Told {
             return false;
         };
         *version < self.version || *version == self.version && self.raw.is_some()
+    }
+
+    /// A run of a global hook ended, and said this.
+    pub fn hook_said(&mut self, hook: &HookId, labels: &HookLabels, flags: Flags) {
+        self.said.retain(|(said, of, _)| said != hook || of != labels);
+        self.said.push((hook.clone(), labels.clone(), flags));
+    }
+
+    /// Such a run counts as a success, and so does what it said.
+    pub fn hook_counts(&mut self, hook: &HookId, labels: &HookLabels) {
+        let said = self.said.iter().position(|(said, of, _)| said == hook && of == labels);
+        if let Some(index) = said {
+            let (_, _, flags) = self.said.remove(index);
+            self.flags.extend(flags);
+        }
     }
 
     /// The module was seen on disk.

@@ -203,7 +203,8 @@ impl Operator {
         let ours = |(key, text): (&String, &String)| {
             self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
         };
-        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours)
+        let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
+        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours) && nothing_taken
     }
 
     fn put_in_force(&mut self, good: BTreeMap<String, String>) {

@@ -10,7 +10,7 @@ use addon_core::operator::event::{Done, Event};
 
 use super::jobs::{lane, lane_of};
 use super::{Step, Violation, ensure};
-use crate::life::Life;
+use crate::life::{Life, Seen};
 use crate::monitors::told;
 use crate::setup::{HookSpec, Watch};
 use crate::world::owner_name;
@@ -337,9 +337,9 @@ impl Monitored {
         }
     }
 
-    /// At rest every hook knows of everything that changed. One whose module was stopped short, as a module that it needs was
-    /// switched off, may have a first run before it until its module goes on.
-    pub(super) fn at_rest(&self, life: &Life, stuck: &BTreeSet<String>) -> Result<(), Violation> {
+    /// At rest every hook knows of everything that changed. Only a module that was stopped before its release, as one that it
+    /// needs was switched off, may have first runs before it, and of these only those that are steps of its own run.
+    pub(super) fn at_rest(&self, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         let named = life.named_monitors();
         let watching: BTreeSet<MonitorId> = life.monitors.known.keys().copied().collect();
         ensure(named == watching, "W1", || {
@@ -347,7 +347,11 @@ impl Monitored {
         })?;
         for (id, monitor) in &life.monitors.known {
             let known = self.known.get(id).filter(|known| !known.idle);
-            let may_wait = |known: &Known| stuck.contains(&owner_name(&known.hook.owner));
+            let is_stopped = |name: &str| {
+                let state = seen.modules.get(name).map(|module| module.state.as_str());
+                stuck.contains(name) && matches!(state, Some("Watching" | "Synchronizing"))
+            };
+            let may_wait = |known: &Known| known.watch.queue.is_none() && is_stopped(&owner_name(&known.hook.owner));
             let behind = |known: &Known| known.upto.is_some_and(|upto| upto < monitor.seq);
             let missed = known.filter(|known| if known.open { behind(known) } else { !may_wait(known) });
             ensure(missed.is_none(), "M5", || {

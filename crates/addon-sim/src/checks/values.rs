@@ -106,20 +106,31 @@ fn is_between(own: &Value, before: Option<&Value>, after: Option<&Value>) -> boo
             .all(|key| own.contains_key(key))
 }
 
-fn without(values: &Value, keys: &[String]) -> BTreeMap<String, Value> {
-    let all = values.as_object().into_iter().flatten();
-    let kept = all.filter(|(key, _)| !keys.contains(key));
-    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
 /// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
 fn set_ahead_of(step: &Step<'_>, job: &Job) -> Vec<String> {
     let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(ended) == lane(job)));
-    owner.map(|owner| set_by(step, &owner)).unwrap_or_default()
+    let set = owner.map(|owner| set_by(step, &owner)).unwrap_or_default();
+    set.into_iter().map(|(key, _)| key).collect()
 }
 
-/// The keys that a hook of this owner set that succeeded in this step.
-fn set_by(step: &Step<'_>, owner: &str) -> Vec<String> {
+/// What was in force between the end of a hook and the end of its module's removal, if both came in this step: what had
+/// been, and upon it what the hook set.
+fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
+    let mut values = step.before.values.get(module).cloned()?;
+    let report = step.before.modules.get(module);
+    // One that stood in line by itself when its module was off already has no say any more.
+    let of_run = |run: &HookRun| !matches!(run.labels.binding, "schedule" | "kubernetes");
+    let in_run = matches!(step.ended, Some(Job::RunHook(run)) if of_run(run));
+    if in_run || report.is_some_and(|report| report.enabled && !is_over(report)) {
+        for (key, value) in set_by(step, module) {
+            values[key] = value;
+        }
+    }
+    Some(values)
+}
+
+/// What a hook of this owner set that succeeded in this step, by keys.
+fn set_by(step: &Step<'_>, owner: &str) -> Vec<(String, Value)> {
     let (Event::JobFinished(_, Ok(Done::HookRan { output, .. })), Some(ended)) = (step.event, step.ended) else {
         return Vec::new();
     };
@@ -129,11 +140,11 @@ fn set_by(step: &Step<'_>, owner: &str) -> Vec<String> {
     }
     let patches = [&output.values, &output.config].map(|patch| json!(patch));
     let operations = patches.iter().filter_map(Value::as_array).flatten();
-    let paths = operations.filter_map(|operation| operation["path"].as_str());
-    paths
-        .filter_map(|path| path.split('/').nth(2))
-        .map(str::to_owned)
-        .collect()
+    let set = |operation: &Value| {
+        let key = operation["path"].as_str()?.split('/').nth(2)?;
+        Some((key.to_owned(), operation["value"].clone()))
+    };
+    operations.filter_map(set).collect()
 }
 
 fn owner_of(job: &Job) -> Option<String> {
@@ -201,8 +212,9 @@ impl Globals {
         }
         // A removal that ends within the step forgets what hooks had set, but not before the job was given it.
         let removed = later.iter().any(|effect| is_removal_of(&owner, effect));
-        let seen = if removed { step.before } else { step.after };
-        let (own, wanted) = (given.get(key_of(&owner)), seen.values.get(&owner));
+        let at_removal = removed.then(|| before_removal(step, &owner)).flatten();
+        let wanted = at_removal.as_ref().or(step.after.values.get(&owner));
+        let own = given.get(key_of(&owner));
         // In another queue a hook may have begun a moment before a section that had waited came into force, but not
         // before the hook ahead of it in its queue had its way.
         let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
@@ -216,20 +228,13 @@ impl Globals {
                     .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))
         };
         let just_before = own.is_some_and(just_before);
-        // And what the hook set whose end let the removal go on, the job was given, too.
-        let set = if removed { set_by(step, &owner) } else { Vec::new() };
-        let just_set = own.is_some_and(|own| without(own, &set) == without(wanted.unwrap_or(&Value::Null), &set));
-        ensure(
-            own.is_some() && (own == wanted || just_before || just_set),
-            "V6",
-            || {
-                format!(
-                    "{} is given {}, but in force is {}",
-                    job_name(job),
-                    shown(own),
-                    shown(wanted)
-                )
-            },
-        )
+        ensure(own.is_some() && (own == wanted || just_before), "V6", || {
+            format!(
+                "{} is given {}, but in force is {}",
+                job_name(job),
+                shown(own),
+                shown(wanted)
+            )
+        })
     }
 }

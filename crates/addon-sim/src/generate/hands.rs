@@ -6,7 +6,7 @@ use super::{KEYS, Setup, number, twins, values};
 use crate::action::{Action, Harm, Timed};
 use crate::dice::Dice;
 use crate::flat;
-use crate::setup::{Deed, HookSpec, ModuleSpec};
+use crate::setup::{HookSpec, ModuleSpec};
 
 pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone {
@@ -68,12 +68,12 @@ fn damage(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
 }
 
 fn meddle(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
-    let saves = |hook: &HookSpec| hook.does.iter().any(|deed| matches!(deed, Deed::SetConfig { .. }));
-    if !setup.modules.iter().any(|module| module.hooks.iter().any(saves)) {
+    let saves = |module: &&ModuleSpec| module.hooks.iter().any(HookSpec::saves);
+    if !setup.modules.iter().any(|module| saves(&module)) {
         let index = dice.count(0, setup.modules.len() as u64 - 1);
         twins(dice, &mut setup.modules[index].hooks);
     }
-    let savers = setup.modules.iter().filter(|module| module.hooks.iter().any(saves));
+    let savers = setup.modules.iter().filter(saves);
     let savers: Vec<String> = savers.map(ModuleSpec::key).collect();
     for _ in 0..dice.count(1, 5) {
         let key = dice.pick(&savers).clone();

@@ -10,6 +10,7 @@ use super::{Due, Run};
 use crate::action::{Action, Misreading};
 use crate::checks::{Violation, check_edits_kept};
 use crate::setup::{Deed, HookSpec};
+use crate::told::Flags;
 use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
 
 impl Run<'_> {
@@ -231,12 +232,9 @@ impl Run<'_> {
                 if !misdeed && run.hook.owner.module().is_none() && asked_of(run).is_none() =>
             {
                 let values = document(&run.values);
-                let specs = self.world.hooks("global");
-                // What it says counts only if its config patch can be saved.
-                let fails = |spec: &HookSpec| told.broken.contains("global") && spec.saves();
-                let named = specs.iter().find(|spec| spec.name == run.hook.name.as_str());
-                if let Some(spec) = named.filter(|spec| !fails(spec)) {
-                    told.flags.extend(flags(spec, &values));
+                let mut specs = self.world.hooks("global").iter();
+                if let Some(spec) = specs.find(|spec| spec.name == run.hook.name.as_str()) {
+                    told.hook_said(&run.hook, &run.labels, flags(spec, &values));
                 }
             }
             _ => {}
@@ -244,7 +242,7 @@ impl Run<'_> {
     }
 }
 
-fn flags(spec: &HookSpec, values: &serde_json::Value) -> Vec<(String, Option<bool>)> {
+fn flags(spec: &HookSpec, values: &serde_json::Value) -> Flags {
     let even = |key: &str| values["global"][key].as_i64().unwrap_or_default() % 2 == 0;
     let flag = |deed: &Deed| match deed {
         Deed::Flag { module, on } => Some((module.clone(), *on)),

@@ -8,7 +8,7 @@ use crate::checks::Violation;
 use crate::dice::Dice;
 use crate::flat::{self, Flat};
 use crate::schema::{self, layered};
-use crate::setup::{Deed, HookSpec, ModuleSpec, key_of};
+use crate::setup::{HookSpec, ModuleSpec, key_of};
 
 impl Run<'_> {
     pub(super) fn mend(&mut self) -> Result<(), Violation> {
@@ -84,10 +84,7 @@ impl Run<'_> {
 
     /// Keys of sections that hooks write into.
     fn savers(&self) -> BTreeSet<String> {
-        let saves = |hooks: &[HookSpec]| {
-            let mut deeds = hooks.iter().flat_map(|hook| &hook.does);
-            deeds.any(|deed| matches!(deed, Deed::SetConfig { .. }))
-        };
+        let saves = |hooks: &[HookSpec]| hooks.iter().any(HookSpec::saves);
         let setup = &self.world.setup;
         let saving = setup.modules.iter().filter(|module| saves(&module.hooks));
         let mut savers: BTreeSet<String> = saving.map(ModuleSpec::key).collect();

@@ -140,6 +140,30 @@ fn a_late_absence_of_the_config_map_is_over_when_its_last_version_is_told_again(
 }
 
 #[test]
+fn who_takes_a_section_out_of_a_config_map_that_we_made_has_spoken_in_it() {
+    let mut silent = module(10, "silent");
+    silent.enabled = None;
+    let other = json!([{"op": "add", "path": "/two/wish", "value": 1}]);
+    let mut world = World::new(vec![silent, module(20, "one"), module(30, "two")])
+        .hook("one", "h.sh", "beforeHelm: 1")
+        .patching("one/h.sh beforeHelm", &json!([]), &wish(1))
+        .hook("two", "h.sh", "beforeHelm: 1")
+        .patching("two/h.sh beforeHelm", &json!([]), &other);
+    world.releases.push(ReleaseSummary {
+        name: "silent".to_owned(),
+        ours: true,
+    });
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.edit(&[]);
+    assert!(world.data.contains_key("one") && world.data.contains_key("two"));
+    let deleted = |log: Vec<String>| log.contains(&"silent delete".to_owned());
+    assert!(!deleted(world.take_log()), "what we left out says nothing");
+    world.edit(&[("one", None)]);
+    assert!(deleted(world.take_log()));
+}
+
+#[test]
 fn a_run_from_before_a_converge_does_not_pass_for_the_run_that_the_converge_wants() {
     let tick = json!([{"op": "add", "path": "/two/tick", "value": 1}]);
     let mut world = World::new(vec![module(10, "one"), module(20, "two")])
