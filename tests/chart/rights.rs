@@ -71,8 +71,13 @@ const ROBOT: [(&str, &str); 8] = [
     ),
 ];
 
-const SETTLER: [(&str, &str); 2] = [
+const SETTLER: [(&str, &str); 3] = [
     ("values.yaml", "settler: {}\n"),
+    (
+        "hooks/add.sh",
+        "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\": \"v1\", \"beforeHelm\": 1}'; exit 0; fi\n\
+         echo '[{\"op\": \"add\", \"path\": \"/settler/added\", \"value\": true}]' >\"$CONFIG_VALUES_JSON_PATCH_PATH\"\n",
+    ),
     (
         "hooks/settle.sh",
         "#!/bin/sh\nif [ \"$1\" = --config ]; then cat <<END\nconfigVersion: v1\nonStartup: 1\n\
@@ -145,9 +150,9 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         let operator = stage.start(&pods[0]);
         operator.wait_until_ready();
 
-        // A hook has made the ConfigMap. Edits, good and bad; a release that is upgraded, damaged and removed.
+        // A hook has made the ConfigMap, another one has added to it. Edits, good and bad; a release that is upgraded, damaged and removed.
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
-        assert_eq!(saved.trim(), "seen: true");
+        assert_eq!(saved.trim(), "added: true\nseen: true");
         let leader = stage.kubectl("get pods --selector=addon-operator/leader=true --output=name");
         assert_eq!(
             leader.trim(),

@@ -93,7 +93,7 @@ impl Stage {
             .args(["--namespace", self.namespace.name()])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("HELM_BIN", self.namespace.plane().program(self.helm))
+            .env("HELM_BIN", testbed::shared::program(self.helm))
             .current_dir(self.folder.path());
         let output = process::run(command, None).unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -157,7 +157,7 @@ impl Stage {
             ("PATH", "/usr/bin:/bin".into()),
             ("HOME", self.path("home").into()),
             ("KUBECONFIG", self.kubeconfig().into()),
-            ("HELM_BIN", self.namespace.plane().program(self.helm).into()),
+            ("HELM_BIN", testbed::shared::program(self.helm).into()),
             ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
             ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
             ("ADDON_OPERATOR_TMP_DIR", self.path("tmp").into()),
