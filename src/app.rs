@@ -12,11 +12,13 @@ mod inventory;
 mod leading;
 pub mod lint;
 mod lives;
+mod offline;
 pub mod outside;
 mod parts;
 pub mod post_renderer;
 mod rendering;
 mod reviews;
+pub mod rights;
 mod signals;
 mod start;
 pub mod switch;
@@ -173,6 +175,8 @@ async fn build(
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
     leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
+    let leads = outside.standing.subscribe();
+    leading::label::start(settings.leader_label.as_ref(), &tools.cluster, leads, parts);
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)

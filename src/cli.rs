@@ -14,6 +14,7 @@ mod module;
 mod outside;
 mod paint;
 mod queue;
+mod rbac;
 mod socket;
 mod switch;
 mod table;
@@ -29,6 +30,7 @@ use thiserror::Error;
 use crate::app::lint::LintError;
 use crate::app::outside::{Outside, OutsideError};
 use crate::app::post_renderer::{self, Claim};
+use crate::app::rights::RightsError;
 use crate::app::switch::SwitchError;
 use crate::report::Report;
 use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
@@ -77,6 +79,8 @@ enum Command {
     Config(config::Config),
     /// Show hooks and what they know of the cluster
     Hook(hook::Hook),
+    /// Find out which rights modules need
+    Rbac(rbac::Rbac),
     /// Print the answer of the debug socket to any path
     Raw(Raw),
     /// Print a script that completes commands and flags in a shell
@@ -187,6 +191,8 @@ enum CommandError {
     Read { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Lint(#[from] LintError),
+    #[error(transparent)]
+    Rights(#[from] RightsError),
     #[error("there is something to be mended")]
     Found,
     #[error(transparent)]
@@ -212,6 +218,7 @@ impl CommandError {
             | Self::Watch(_)
             | Self::Read { .. }
             | Self::Lint(_)
+            | Self::Rights(_)
             | Self::Found
             | Self::NotWanted => Vec::new(),
         }
@@ -240,6 +247,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Global(global)) => global.run(&caller),
         Some(Command::Config(config)) => config.run(&caller),
         Some(Command::Hook(hook)) => hook.run(&caller),
+        Some(Command::Rbac(rbac)) => rbac.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
     end(outcome)
@@ -256,7 +264,12 @@ impl Command {
             Self::Config(config) => config.asked(),
             Self::Hook(hook) => Some(&hook.target),
             Self::Raw(raw) => Some(&raw.target),
-            Self::Start(_) | Self::Version | Self::Hooks(_) | Self::Completion(_) | Self::PostRenderer(_) => None,
+            Self::Start(_)
+            | Self::Version
+            | Self::Hooks(_)
+            | Self::Completion(_)
+            | Self::Rbac(_)
+            | Self::PostRenderer(_) => None,
         }
     }
 }

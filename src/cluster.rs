@@ -13,6 +13,7 @@ pub mod error;
 pub mod events;
 pub mod kinds;
 pub mod kubeconfig;
+pub mod leader;
 pub mod lease;
 pub mod monitor;
 mod namespaces;

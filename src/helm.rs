@@ -100,11 +100,13 @@ pub struct Chart<'a> {
     pub claims: Option<&'a Claims>,
 }
 
-/// How much of a rendering that failed is told.
+/// How much of a rendering is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// Why it failed.
+    /// What belongs to the release, or why it failed.
     Plain,
+    /// Also what helm installs beside the release: its hooks.
+    Whole,
     /// Also what the templates gave, where that is no YAML.
     Debug,
 }
@@ -142,7 +144,7 @@ impl Helm {
         &self.claims
     }
 
-    /// What the chart renders to for an upgrade, without asking the cluster and without helm hooks. For debugging also
+    /// What the chart renders to for an upgrade, without asking the cluster, and mostly without helm hooks. For debugging also
     /// what is no YAML, followed by the reason.
     pub async fn template(
         &self,
@@ -154,14 +156,11 @@ impl Helm {
     ) -> Result<String, HelmError> {
         let labelling = self.labelling(chart).await?;
         let mut args = self.args("template", chart, &labelling);
-        for flag in [
-            "--is-upgrade",
-            "--no-hooks",
-            "--skip-crds",
-            "--kube-version",
-            kube_version,
-        ] {
+        for flag in ["--is-upgrade", "--skip-crds", "--kube-version", kube_version] {
             args.push(flag.into());
+        }
+        if verbosity != Verbosity::Whole {
+            args.push("--no-hooks".into());
         }
         for part in joined(api_versions) {
             args.push("--api-versions".into());
@@ -181,7 +180,7 @@ impl Helm {
                     let reason = error.split("\nhelm.go:").next().unwrap_or_default();
                     Ok(format!("{rendered}\n{reason}\n"))
                 }
-                Verbosity::Debug | Verbosity::Plain => Err(error),
+                Verbosity::Debug | Verbosity::Whole | Verbosity::Plain => Err(error),
             };
         }
         Ok(finished.stdout.text())

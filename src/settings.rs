@@ -32,7 +32,7 @@ pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
 pub use program::Program;
 
-use leadership::Leadership;
+use leadership::{LeaderLabel, Leadership};
 use said::Setting;
 use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
@@ -81,6 +81,8 @@ pub struct Settings {
     /// The name of our own pod, in a cluster.
     pub pod_name: Option<String>,
     pub leadership: Leadership,
+    /// What our pod carries while we lead, if it is to.
+    pub leader_label: Option<LeaderLabel>,
     pub kube: KubeSettings,
     pub hooks: HookSettings,
     /// Probes and metrics.
@@ -317,6 +319,7 @@ impl Settings {
             namespace: words.namespace()?,
             pod_name: words.pod_name()?,
             leadership: words.leadership()?,
+            leader_label: words.leader_label()?,
             kube: words.kube()?,
             hooks: words.hooks()?,
             listen: words.listen()?,

@@ -4,6 +4,7 @@
 //! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
 //! and what has not ended shortly before another may lead goes down with this life (see `lives`).
 
+pub(super) mod label;
 mod process;
 
 use std::sync::Arc;

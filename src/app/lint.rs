@@ -1,29 +1,24 @@
 //! Looks at modules before anybody installs them: their files are read as the operator reads them, their hooks are asked
 //! for their configuration, their chart is rendered. Never talks to a cluster.
 
-mod rendered;
+pub(super) mod rendered;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use addon_core::hook::config::HookKind;
-use addon_core::name::{HookId, Owner, parse_module_dir};
+use addon_core::name::{Owner, parse_module_dir};
 use addon_core::values::schema::{self, SchemaError};
 use addon_core::yaml;
 use thiserror::Error;
-use tokio_util::sync::CancellationToken;
 use walkdir::WalkDir;
 
 use super::findings::Finding;
+use super::offline::Offline;
 use super::start::{self, StartError};
-use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
-use crate::jobs::hook::config::Asker;
+use crate::disk::{self, Fault, FoundModule, Layout, Problem, Severity};
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
-/// A hook that is asked for its configuration has nothing else to do.
-const HOOK_DEADLINE: Duration = Duration::from_secs(30);
 /// What makes a directory a module, apart from its name.
 const PARTS: [&str; 7] = [
     "Chart.yaml",
@@ -69,7 +64,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     let mut findings: Vec<Finding> = problems.map(told).collect();
     let runtime = start::runtime().map_err(LintError::Start)?;
     let spawner = Spawner::new().map_err(|error| LintError::Start(StartError::Spawner(error)))?;
-    let linter = Linter {
+    let offline = Offline {
         found: &found,
         environment,
         spawner,
@@ -81,10 +76,10 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         // A schema that is no YAML has been told already.
         let unread: Vec<Finding> = unread.into_iter().filter(|one| !findings.contains(one)).collect();
         findings.extend(unread);
-        findings.extend(runtime.block_on(linter.hooks(module)));
+        findings.extend(runtime.block_on(hooks(&offline, module)));
         // What is wrong with the files, helm would only say again.
         if !module.is_broken() {
-            findings.extend(runtime.block_on(linter.chart(module)));
+            findings.extend(runtime.block_on(rendered::chart(&offline, module)));
         }
     }
     for finding in &mut findings {
@@ -107,7 +102,7 @@ fn is_module(dir: &Path) -> bool {
     is_named && PARTS.iter().any(|part| dir.join(part).exists())
 }
 
-fn told(problem: &Problem) -> Finding {
+pub(super) fn told(problem: &Problem) -> Finding {
     if let Fault::Schema(error) = &problem.fault {
         return unusable(error);
     }
@@ -160,37 +155,14 @@ fn yaml_files(module: &Path) -> Vec<Finding> {
     judged.collect()
 }
 
-/// What all modules are looked at with.
-struct Linter<'a> {
-    found: &'a Found,
-    environment: &'a Environment,
-    spawner: Spawner,
-    tmp: &'a Path,
-}
-
-impl Linter<'_> {
-    /// Every hook is asked what it wants.
-    async fn hooks(&self, module: &FoundModule) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let environment = self.environment.inherited();
-        let asker = Asker {
-            spawner: &self.spawner,
-            environment: &environment,
-            cwd: None,
-            kind: HookKind::Module,
-            deadline: HOOK_DEADLINE,
-            module: Some(&module.path),
-        };
-        for file in &module.hooks {
-            let id = HookId {
-                owner: Owner::Module(module.name.clone()),
-                name: file.name.clone(),
-            };
-            let answered = asker.ask(&id, &file.path, &CancellationToken::new()).await;
-            if let Err(failure) = answered {
-                findings.push(Finding::error(&file.path, failure));
-            }
+/// Every hook is asked what it wants.
+async fn hooks(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let owner = Owner::Module(module.name.clone());
+    for file in &module.hooks {
+        if let Err(failure) = offline.ask(&owner, Some(&module.path), file).await {
+            findings.push(Finding::error(&file.path, failure));
         }
-        findings
     }
+    findings
 }

@@ -22,12 +22,17 @@ pub(super) fn with_ours(mut labels: BTreeMap<String, String>) -> BTreeMap<String
 
 fn parse_one(part: &str) -> Option<(String, String)> {
     let (key, value) = part.split_once('=')?;
-    let name = match key.split_once('/') {
-        Some((prefix, name)) => super::said::is_object_name(prefix).then_some(name)?,
-        None => key,
-    };
-    let fits = !name.is_empty() && is_label_text(name) && is_label_text(value);
+    let fits = is_key(key) && is_label_text(value);
     fits.then(|| (key.to_owned(), value.to_owned()))
+}
+
+/// A name of a label, with or without a prefix.
+pub(super) fn is_key(text: &str) -> bool {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    prefix.is_none_or(super::said::is_object_name) && !name.is_empty() && is_label_text(name)
 }
 
 /// Up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::ConfigurationError;
+use super::labels;
 use super::program::Program;
 use super::said::{Said, Setting};
 use super::words::{Checked, Words};
@@ -23,6 +24,15 @@ pub enum Name {
     Pod(String),
     /// As nobody else on this machine; in front of it stands the name of our pod, if we know that.
     Process { pod: Option<String> },
+}
+
+/// How others find the pod of the leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderLabel {
+    /// The pod that may carry it: ours.
+    pub pod: String,
+    /// The key of the label. Its value says no more.
+    pub key: String,
 }
 
 /// What the variable says that asks for several replicas.
@@ -46,6 +56,19 @@ impl Words<'_> {
         };
         let lease = self.program.lease();
         Ok(Leadership::Elected { lease, name })
+    }
+
+    /// Only who wants it pays for it with a right to patch pods.
+    pub(super) fn leader_label(&self) -> Checked<Option<LeaderLabel>> {
+        let variable = self.program.leader_label_variable();
+        let said = Setting::look_up(self.environment, "", None, &[variable])?;
+        let read = |text: &str| labels::is_key(text).then(|| text.to_owned());
+        let Some(key) = said.parsed("the key of a label such as example.com/leader", read)? else {
+            return Ok(None);
+        };
+        let [_, name] = self.program.leadership_variables();
+        let pod = self.pod()?.ok_or(ConfigurationError::Needed { name, by: variable })?;
+        Ok(Some(LeaderLabel { pod, key }))
     }
 
     /// A word that means nothing.

@@ -49,6 +49,14 @@ impl Program {
         }
     }
 
+    /// What names the label of the leader's pod.
+    pub(super) fn leader_label_variable(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "ADDON_OPERATOR_LEADER_LABEL",
+            Self::ShellOperator => "SHELL_OPERATOR_LEADER_LABEL",
+        }
+    }
+
     /// The lease that replicas share.
     pub fn lease(self) -> &'static str {
         match self {

@@ -25,6 +25,8 @@ use testbed::wait::wait_until;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
+/// Of the pod that leads.
+pub(crate) const LABEL: &str = "addon-operator/leader";
 /// So many that helm is in the middle of it for some time.
 const MEMBERS: usize = 100;
 const GLOBAL_HOOK: &str = r#"#!/bin/sh
@@ -153,15 +155,32 @@ impl Stage {
 
     /// Starts a replica that talks to the API server as told by the kubeconfig.
     pub(crate) fn start(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
-        self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"])
+        self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], None)
+    }
+
+    /// The same beside a pod of its name, which carries the label while it leads.
+    pub(crate) fn start_marked(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
+        self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], Some(LABEL))
+    }
+
+    /// The pods with the label of the leader.
+    pub(crate) fn marked(&self) -> String {
+        self.kubectl(&format!("get pods --selector={LABEL}=true --output=name"))
     }
 
     /// The same with hooks alone.
     pub(crate) fn start_hooks(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
-        self.launch(replica, kubeconfig, "SHELL_OPERATOR", &["hooks", "start"])
+        self.launch(replica, kubeconfig, "SHELL_OPERATOR", &["hooks", "start"], None)
     }
 
-    fn launch(&self, replica: &'static str, kubeconfig: PathBuf, prefix: &str, arguments: &[&str]) -> Replica {
+    fn launch(
+        &self,
+        replica: &'static str,
+        kubeconfig: PathBuf,
+        prefix: &str,
+        arguments: &[&str],
+        label: Option<&str>,
+    ) -> Replica {
         let place = 2 + replica.bytes().next_back().unwrap() - b'a';
         let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, place), self.port));
         let log = self.path(&format!("{replica}.log"));
@@ -175,7 +194,7 @@ impl Stage {
         self.write(&format!("{replica}/helm"), &script);
         let own = |name: &str| self.path(replica).join(name).into_os_string();
         let named = |name: &str| format!("{prefix}_{name}");
-        let variables: BTreeMap<String, OsString> = BTreeMap::from([
+        let mut variables: BTreeMap<String, OsString> = BTreeMap::from([
             ("PATH".to_owned(), "/usr/bin:/bin".into()),
             ("HOME".to_owned(), own("home")),
             ("KUBECONFIG".to_owned(), kubeconfig.into()),
@@ -194,6 +213,7 @@ impl Stage {
             (named("LISTEN_PORT"), self.port.to_string().into()),
             ("DEBUG_UNIX_SOCKET".to_owned(), own("debug.socket")),
         ]);
+        variables.extend(label.map(|label| (named("LEADER_LABEL"), label.into())));
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
         command

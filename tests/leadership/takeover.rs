@@ -8,7 +8,7 @@ use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
 
-use super::stage::{PATIENCE, Replica, Stage};
+use super::stage::{LABEL, PATIENCE, Replica, Stage};
 
 const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
@@ -83,6 +83,35 @@ fn a_leader_that_stops_hands_over_at_once() {
     standby.wait_until_ready();
     assert_eq!(stage.history(), "deployed");
     standby.stop();
+}
+
+#[test]
+fn a_service_finds_the_leader_by_its_label() {
+    let stage = Stage::build("marked");
+    // Nothing runs in them, and what was a leader's pod in an earlier life carries the label still.
+    for pod in ["a", "b"] {
+        let labels = format!("--labels={LABEL}=true");
+        stage.kubectl(&format!("run {pod} --image=example.com/none {labels}"));
+    }
+    let marked = |expected: &str| {
+        let look = || match stage.marked() {
+            found if found.trim() == expected => Ok(Some(())),
+            found => Err(found),
+        };
+        wait_until(PATIENCE, &format!("the label on '{expected}'"), look).unwrap();
+    };
+    let leader = stage.start_marked("a", stage.namespace().kubeconfig(User::Operator));
+    marked("pod/a");
+    leader.wait_until_ready();
+    // A pod that somebody marks by hand is no leader, and its operator says so when it starts.
+    stage.kubectl(&format!("label pod b {LABEL}=true"));
+    let standby = stage.start_marked("b", stage.namespace().kubeconfig(User::Admin));
+    marked("pod/a");
+    leader.kill();
+    marked("pod/b");
+    standby.wait_for(LEADS, 1);
+    standby.stop();
+    marked("");
 }
 
 #[test]

@@ -1,105 +1,44 @@
 //! A module's chart, rendered with the values that its files give it, and what helm says to that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use addon_core::failure::Failure;
-use addon_core::yaml;
-use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
+use serde_json::Value;
 
-use super::Linter;
 use crate::app::findings::Finding;
-use crate::disk::{Chart, FoundModule};
+use crate::app::offline::{Offline, Rendering, is_about_values};
+use crate::disk::FoundModule;
 use crate::helm::claims::Object;
 use crate::helm::labels::add_labels_noting;
-use crate::helm::{self, Helm, HelmError, Verbosity};
+use crate::helm::{HelmError, Verbosity};
 use crate::report::Chain;
 
-/// What charts are told of a cluster that nobody has been asked for.
-const KUBE_VERSION: &str = "1.33.0";
-/// What helm says of a template that can be read, but not be carried out with these values.
-const OF_VALUES: &str = "executing \"";
-
-impl Linter<'_> {
-    /// Values may come from hooks, so that a chart which is sound fails without them: that is a warning.
-    pub(super) async fn chart(&self, module: &FoundModule) -> Vec<Finding> {
-        let Some(chart) = module.chart else {
-            return Vec::new();
-        };
-        match self.render(module, chart).await {
-            Ok(Ok(manifest)) => judged(&module.path, &manifest),
-            Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
-            Ok(Err(error)) => {
-                let failure = Failure::from(error);
-                vec![Finding::warning(
-                    &module.path,
-                    format!("the chart was not rendered: {failure}"),
-                )]
-            }
-            Err(error) => vec![Finding::error(
+/// Values may come from hooks, so that a chart which is sound fails without them: that is a warning.
+pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
+    let Some(chart) = module.chart else {
+        return Vec::new();
+    };
+    let rendering = Rendering {
+        namespace: "default",
+        enabled: None,
+        values: &Value::Null,
+        verbosity: Verbosity::Plain,
+    };
+    match offline.render(module, chart, rendering).await {
+        Ok(Ok(manifest)) => judged(&module.path, &manifest),
+        Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
+        Ok(Err(error)) => {
+            let failure = Failure::from(error);
+            vec![Finding::warning(
                 &module.path,
-                format!("the chart cannot be prepared: {error}"),
-            )],
+                format!("the chart was not rendered: {failure}"),
+            )]
         }
-    }
-
-    async fn render(&self, module: &FoundModule, chart: Chart) -> io::Result<Result<String, HelmError>> {
-        let name = module.name.as_str();
-        let made = match chart {
-            Chart::Whole => None,
-            Chart::Made => Some(helm::chart::make(
-                name,
-                &module.path,
-                |dir| chart.leaves_out(dir),
-                self.tmp,
-            )?),
-        };
-        let values = self.tmp.join(format!("{name}.values.yaml"));
-        fs_err::write(&values, yaml::to_string(&self.values(module)))?;
-        let chart = helm::Chart {
-            release: name,
-            dir: made.as_ref().map_or(module.path.as_path(), |made| made.path()),
-            values: &values,
-            labels: &BTreeMap::new(),
-            claims: None,
-        };
-        let cancel = CancellationToken::new();
-        let rendered = self
-            .helm()
-            .template(chart, KUBE_VERSION, [], Verbosity::Plain, &cancel)
-            .await;
-        Ok(rendered)
-    }
-
-    /// What the module's files say, as the chart would be given it.
-    fn values(&self, module: &FoundModule) -> Value {
-        let mut global = match &self.found.global_values {
-            Value::Object(global) => global.clone(),
-            _ => Map::new(),
-        };
-        global.insert("enabledModules".to_owned(), json!([module.name.as_str()]));
-        json!({ "global": global, module.name.values_key(): module.values })
-    }
-
-    fn helm(&self) -> Helm {
-        let environment = self.environment;
-        let options = helm::Options {
-            binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
-            dir: self.tmp.to_owned(),
-            // A rendering asks no cluster.
-            kubeconfig: PathBuf::from("/dev/null"),
-            namespace: "default".to_owned(),
-            search_path: environment.get("PATH").unwrap_or_default().to_owned(),
-            home: None,
-            post_renderer: PathBuf::new(),
-            labels: BTreeMap::new(),
-            history_max: 1,
-            timeout: Duration::from_mins(1),
-        };
-        Helm::new(options, self.spawner.clone())
+        Err(error) => vec![Finding::error(
+            &module.path,
+            format!("the chart cannot be prepared: {error}"),
+        )],
     }
 }
 
@@ -123,13 +62,13 @@ fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
 }
 
 /// What helm said, at the place that it names.
-fn said(module: &Path, message: &str) -> Finding {
+pub(in crate::app) fn said(module: &Path, message: &str) -> Finding {
     let (path, line) = match place(message) {
         Some((file, line)) => (module.join(file), line),
         None => (module.join("Chart.yaml"), None),
     };
     let path = if path.exists() { path } else { module.to_owned() };
-    let finding = if message.contains(OF_VALUES) {
+    let finding = if is_about_values(message) {
         let message = format!("renders only with values that its files do not give, maybe hooks do: {message}");
         Finding::warning(path, message)
     } else {

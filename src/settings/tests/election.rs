@@ -82,3 +82,20 @@ fn hooks_alone_have_a_lease_if_it_is_asked_for() {
         }
     );
 }
+
+#[test]
+fn the_label_of_the_leader_needs_a_pod_to_carry_it() {
+    assert_eq!(check(&[], &[("ADDON_OPERATOR_POD", "p")]).unwrap().leader_label, None);
+    let label = |key| ("ADDON_OPERATOR_LEADER_LABEL", key);
+    let known = check(&[], &[("ADDON_OPERATOR_POD", "p"), label("addon-operator/leader")]).unwrap();
+    let (pod, key) = ("p".to_owned(), "addon-operator/leader".to_owned());
+    assert_eq!(known.leader_label, Some(LeaderLabel { pod, key }));
+    assert_eq!(
+        check(&[], &[label("leader")]).unwrap_err(),
+        "configuration error: ADDON_OPERATOR_LEADER_LABEL needs ADDON_OPERATOR_POD, which is not set"
+    );
+    for key in ["/leader", "a b", "Of.Us/leader", "-"] {
+        let refused = check(&[], &[("ADDON_OPERATOR_POD", "p"), label(key)]).unwrap_err();
+        assert!(refused.contains("the key of a label"), "{refused}");
+    }
+}

@@ -15,6 +15,9 @@ pub const DEPENDS_ON: &str = "dependsOn";
 /// What of its release is put right when somebody else has touched it.
 pub const DRIFT: &str = "drift";
 
+/// What it needs of the cluster beyond what can be seen. Whoever gives rights reads it; to the operator it means nothing.
+pub const RIGHTS: &str = "rights";
+
 /// What programs that embed the original read from it. To us it means nothing.
 const OF_OTHERS: [&str; 14] = [
     "accessibility",
@@ -155,7 +158,7 @@ impl Description {
             self.take_drift(line, value);
         } else if is_nearly_ours(field) {
             self.mistakes.push(Mistake::Misspelt { line, field: name() });
-        } else if !OF_OTHERS.contains(&field) {
+        } else if field != RIGHTS && !OF_OTHERS.contains(&field) {
             self.unknown.push(UnknownField { line, field: name() });
         }
     }

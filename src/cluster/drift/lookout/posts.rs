@@ -1,4 +1,5 @@
-//! One watch for each kind of which releases hold objects, shared by all of them.
+//! One watch for each kind of which releases hold objects, and for each namespace in which they do, shared by all releases.
+//! Of the whole cluster it would take a right that a role in a namespace cannot give.
 //!
 //! A kind that cannot be watched is named once and tried again, seldom: until then the runs of modules see what is
 //! missing. Must never take what it cannot see for something that is not there.
@@ -120,7 +121,7 @@ impl Posts {
         let id = self.last;
         let join = join(
             Arc::clone(&self.shared),
-            kind.clone(),
+            (kind.clone(), self.namespace.clone()),
             (self.labels.clone(), self.look),
             self.door.clone(),
             id,
@@ -226,7 +227,12 @@ impl Post {
         pause
     }
 
-    fn tell(&mut self, KindName { api_version, kind }: &KindName, failure: &Failure) {
+    fn tell(&mut self, kind: &KindName, failure: &Failure) {
+        let KindName {
+            api_version,
+            kind,
+            namespace,
+        } = kind;
         let Failure { report, hints, .. } = failure;
         if self.told.as_ref() == Some(report) {
             return;
@@ -235,6 +241,7 @@ impl Post {
         warn!(
             kind,
             api_version,
+            namespace,
             error = report,
             hint,
             "objects of this kind are not watched: what vanishes is restored by the next run of its module"
@@ -246,13 +253,12 @@ impl Post {
 /// Lists what there is of a kind with our labels, and watches on.
 async fn join(
     shared: Arc<Shared>,
-    kind: KindName,
+    (kind, releases): (KindName, String),
     (labels, look): (String, Look),
     door: mpsc::UnboundedSender<Turned>,
     id: OwnId,
 ) -> Joined {
-    let KindName { api_version, kind } = &kind;
-    let found = shared.kinds.resolve(Some(api_version), kind).await?;
+    let found = shared.kinds.resolve(Some(&kind.api_version), &kind.kind).await?;
     let key = Key::Own(id);
     let lens = match look {
         Look::Presence => Lens::presence(),
@@ -262,7 +268,7 @@ async fn join(
     shared.ledger().enter(key, target);
     let selection = Selection {
         resource: found.resource,
-        namespace: None,
+        namespace: found.namespaced.then(|| kind.namespace.unwrap_or(releases)),
         labels: Some(labels),
         fields: None,
         metadata_only: true,

@@ -15,11 +15,13 @@ use serde_json::{Map, Value, json};
 use super::super::ObjectKey;
 use crate::cluster::releases::{INPUTS, MAINTENANCE, OBJECTS, Revision};
 
-/// A kind as manifests name it.
+/// A kind as manifests name it, in one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindName {
     pub(super) api_version: String,
     pub(super) kind: String,
+    /// Nothing for that of the releases, and for kinds that live in none.
+    pub(super) namespace: Option<String>,
 }
 
 /// One of the objects of a kind.
@@ -170,7 +172,12 @@ impl Release {
                 namespace,
                 name,
             } = key;
-            let of_kind = self.objects.entry(KindName { api_version, kind }).or_default();
+            let kind = KindName {
+                api_version,
+                kind,
+                namespace: namespace.clone(),
+            };
+            let of_kind = self.objects.entry(kind).or_default();
             of_kind.insert(Named { namespace, name });
         }
     }

@@ -1,0 +1,57 @@
+{{/* The name of all objects. */}}
+{{- define "addon-operator.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* The name of objects that live in no namespace. */}}
+{{- define "addon-operator.clusterName" -}}
+{{- printf "%s.%s" (include "addon-operator.name" .) .Release.Namespace -}}
+{{- end }}
+
+{{- define "addon-operator.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "addon-operator.name" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end }}
+
+{{/* By these pods are found; they never change. */}}
+{{- define "addon-operator.selector" -}}
+app.kubernetes.io/name: addon-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "addon-operator.labels" -}}
+{{ include "addon-operator.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* What the leader's pod carries beside them. */}}
+{{- define "addon-operator.leaderLabel" -}}
+addon-operator/leader
+{{- end }}
+
+{{- define "addon-operator.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end }}
+
+{{/* The webhook configurations that the operator keeps. The name of the second one is its own choice. */}}
+{{- define "addon-operator.hooksConfiguration" -}}
+addon-operator-hooks.{{ .Release.Namespace }}
+{{- end }}
+{{- define "addon-operator.editsConfiguration" -}}
+addon-operator-config.{{ .Release.Namespace }}
+{{- end }}

@@ -1,0 +1,143 @@
+//! What commands without an operator can find out about modules: their charts are rendered with the values of their files,
+//! their hooks are asked for their configuration. Never talks to a cluster.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::hook::config::HookKind;
+use addon_core::name::{HookId, Owner};
+use addon_core::values::merge::merge;
+use addon_core::yaml;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::disk::{Chart, Found, FoundModule, HookFile};
+use crate::helm::{self, Helm, HelmError, Verbosity};
+use crate::jobs::hook::config::{Asker, Said};
+use crate::process::Spawner;
+use crate::settings::Environment;
+
+/// A hook that is asked for its configuration has nothing else to do.
+const HOOK_DEADLINE: Duration = Duration::from_secs(30);
+/// What charts are told of a cluster that nobody has been asked for.
+const KUBE_VERSION: &str = "1.33.0";
+/// What helm says of a template that can be read, but not be carried out with these values.
+const OF_VALUES: &str = "executing \"";
+
+/// Whether a chart that failed may render with other values.
+pub(super) fn is_about_values(message: &str) -> bool {
+    message.contains(OF_VALUES)
+}
+
+/// With what charts are rendered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rendering<'a> {
+    /// Where they would be released.
+    pub(super) namespace: &'a str,
+    /// Which modules a chart is told of; nothing for its own alone.
+    pub(super) enabled: Option<&'a [&'a str]>,
+    /// Values laid over those of the files.
+    pub(super) values: &'a Value,
+    pub(super) verbosity: Verbosity,
+}
+
+/// What all modules are looked at with.
+pub(super) struct Offline<'a> {
+    pub(super) found: &'a Found,
+    pub(super) environment: &'a Environment,
+    pub(super) spawner: Spawner,
+    pub(super) tmp: &'a Path,
+}
+
+impl Offline<'_> {
+    /// Asks a file what it wants.
+    pub(super) async fn ask(&self, owner: &Owner, module: Option<&Path>, file: &HookFile) -> Result<Said, Failure> {
+        let environment = self.environment.inherited();
+        let asker = Asker {
+            spawner: &self.spawner,
+            environment: &environment,
+            cwd: None,
+            kind: HookKind::from(owner),
+            deadline: HOOK_DEADLINE,
+            module,
+        };
+        let id = HookId {
+            owner: owner.clone(),
+            name: file.name.clone(),
+        };
+        asker.ask(&id, &file.path, &CancellationToken::new()).await
+    }
+
+    /// What the module's chart renders to.
+    pub(super) async fn render(
+        &self,
+        module: &FoundModule,
+        chart: Chart,
+        rendering: Rendering<'_>,
+    ) -> io::Result<Result<String, HelmError>> {
+        let name = module.name.as_str();
+        let made = match chart {
+            Chart::Whole => None,
+            Chart::Made => Some(helm::chart::make(
+                name,
+                &module.path,
+                |dir| chart.leaves_out(dir),
+                self.tmp,
+            )?),
+        };
+        let values = self.tmp.join(format!("{name}.values.yaml"));
+        fs_err::write(&values, yaml::to_string(&self.values(module, rendering)))?;
+        let chart = helm::Chart {
+            release: name,
+            dir: made.as_ref().map_or(module.path.as_path(), |made| made.path()),
+            values: &values,
+            labels: &BTreeMap::new(),
+            claims: None,
+        };
+        let cancel = CancellationToken::new();
+        let rendered = self
+            .helm(rendering.namespace)
+            .template(chart, KUBE_VERSION, [], rendering.verbosity, &cancel)
+            .await;
+        Ok(rendered)
+    }
+
+    /// What the module's files say, as the chart would be given it.
+    fn values(&self, module: &FoundModule, rendering: Rendering<'_>) -> Value {
+        let mut global = match &self.found.global_values {
+            Value::Object(global) => global.clone(),
+            _ => Map::new(),
+        };
+        let own = [module.name.as_str()];
+        global.insert("enabledModules".to_owned(), json!(rendering.enabled.unwrap_or(&own)));
+        let key = module.name.values_key();
+        let values = json!({ "global": global, &key: module.values });
+        let over: Map<String, Value> = ["global", &key]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), rendering.values.get(key)?.clone())))
+            .collect();
+        // Only values that are nested too deep cannot be merged, and those no chart could read.
+        merge(values.clone(), &Value::Object(over)).unwrap_or(values)
+    }
+
+    fn helm(&self, namespace: &str) -> Helm {
+        let environment = self.environment;
+        let options = helm::Options {
+            binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
+            dir: self.tmp.to_owned(),
+            // A rendering asks no cluster.
+            kubeconfig: PathBuf::from("/dev/null"),
+            namespace: namespace.to_owned(),
+            search_path: environment.get("PATH").unwrap_or_default().to_owned(),
+            home: None,
+            post_renderer: PathBuf::new(),
+            labels: BTreeMap::new(),
+            history_max: 1,
+            timeout: Duration::from_mins(1),
+        };
+        Helm::new(options, self.spawner.clone())
+    }
+}

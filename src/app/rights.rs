@@ -1,0 +1,297 @@
+//! What modules need of the cluster, beyond what the operator needs itself: read from their charts, hooks and resource
+//! definitions, and from what they say of themselves.
+//!
+//! Never talks to a cluster. What it cannot see it says, and never makes up for it with rights that are wider.
+
+mod claimed;
+mod installed;
+mod kinds;
+mod rendered;
+pub mod rules;
+mod shown;
+mod watched;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use addon_core::name::{ModuleName, Owner};
+use addon_core::yaml::{self, YamlError};
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use super::findings::Finding;
+use super::lint::told;
+use super::offline::Offline;
+use super::start::{self, StartError};
+use crate::disk::crds;
+use crate::disk::{self, FoundModule, HookFile, Layout};
+use crate::jobs::hook::config::Said;
+use crate::process::Spawner;
+use crate::report::Chain;
+use crate::settings::{CRD_FILTERS, Environment, MissingValues};
+use kinds::{Kinds, Resource};
+use rules::{Place, Rights};
+
+pub use shown::{Form, shown};
+
+/// Under this name rights of global hooks are told.
+const GLOBAL_HOOKS: &str = "global hooks";
+/// There in every cluster.
+const OF_KUBERNETES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Whose rights are asked for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub modules_dirs: Vec<PathBuf>,
+    pub global_hooks_dir: Option<PathBuf>,
+    /// Where modules are going to be released.
+    pub namespace: String,
+    /// A file with values for charts, as hooks or the `ConfigMap` would set them.
+    pub values: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Answer {
+    pub rights: Rights,
+    /// What was not, or not for certain.
+    pub findings: Vec<Finding>,
+}
+
+/// Why nothing could be looked at.
+#[derive(Debug, Error)]
+pub enum RightsError {
+    #[error("cannot look at {}", path.display())]
+    Look { path: PathBuf, source: io::Error },
+    #[error("cannot read values from {}", path.display())]
+    Values { path: PathBuf, source: YamlError },
+    #[error("cannot read values from {}: there is no map in it", path.display())]
+    NoMap { path: PathBuf },
+    #[error("cannot start")]
+    Start(#[source] StartError),
+}
+
+/// Reads everything and asks every hook.
+pub fn derive(question: &Question, environment: &Environment) -> Result<Answer, RightsError> {
+    let look = |path: &Path| {
+        let path = path.to_owned();
+        move |source| RightsError::Look { path, source }
+    };
+    for dir in question.modules_dirs.iter().chain(&question.global_hooks_dir) {
+        fs_err::read_dir(dir).map_err(look(dir))?;
+    }
+    let tmp = tempfile::tempdir().map_err(look(Path::new("the temporary directory")))?;
+    let found = disk::read(&Layout {
+        modules_dirs: question.modules_dirs.clone(),
+        global_hooks_dir: question
+            .global_hooks_dir
+            .clone()
+            .unwrap_or_else(|| tmp.path().to_owned()),
+        unnumbered_order: 1,
+        missing_values: MissingValues::NoValues,
+        crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),
+    });
+    let values = match &question.values {
+        Some(path) => values(path)?,
+        None => json!({}),
+    };
+    let offline = Offline {
+        found: &found,
+        environment,
+        spawner: Spawner::new().map_err(|error| RightsError::Start(StartError::Spawner(error)))?,
+        tmp: tmp.path(),
+    };
+    let mut deriver = Deriver {
+        runtime: start::runtime().map_err(RightsError::Start)?,
+        offline: &offline,
+        question,
+        values,
+        kinds: Kinds::built_in(),
+        rights: Rights::default(),
+        findings: found.problems.iter().map(told).collect(),
+    };
+    deriver.everything();
+    let Deriver { rights, findings, .. } = deriver;
+    Ok(Answer { rights, findings })
+}
+
+fn values(path: &Path) -> Result<Value, RightsError> {
+    let path = path.to_owned();
+    let text = match fs_err::read_to_string(&path) {
+        Ok(text) => text,
+        Err(source) => return Err(RightsError::Look { path, source }),
+    };
+    match yaml::documents_v2(&text) {
+        Ok(documents) => match documents.into_iter().next() {
+            Some(values) if values.is_object() => Ok(values),
+            _ => Err(RightsError::NoMap { path }),
+        },
+        Err(source) => Err(RightsError::Values { path, source }),
+    }
+}
+
+struct Deriver<'a> {
+    runtime: Runtime,
+    offline: &'a Offline<'a>,
+    question: &'a Question,
+    values: Value,
+    kinds: Kinds,
+    rights: Rights,
+    findings: Vec<Finding>,
+}
+
+/// What one module's chart renders to.
+struct Rendered<'a> {
+    module: &'a FoundModule,
+    objects: Vec<Value>,
+}
+
+impl Deriver<'_> {
+    fn everything(&mut self) {
+        let found = self.offline.found;
+        for module in &found.modules {
+            self.findings.extend(module.faults.iter().map(told));
+            self.crds(module);
+            self.claims(module);
+        }
+        let rendered: Vec<Rendered<'_>> = found
+            .modules
+            .iter()
+            .filter_map(|module| self.rendered(module))
+            .collect();
+        let all = || rendered.iter().flat_map(|rendered| &rendered.objects);
+        for object in all().filter(|object| object["kind"] == "CustomResourceDefinition") {
+            self.kinds.learn(object);
+        }
+        let roles = all().filter_map(installed::role).collect();
+        for Rendered { module, objects } in &rendered {
+            for object in objects {
+                self.install(module, object, &roles);
+            }
+        }
+        for file in &found.global_hooks {
+            self.hook(&Owner::Global, None, file);
+        }
+        for module in &found.modules {
+            for file in &module.hooks {
+                self.hook(&Owner::Module(module.name.clone()), Some(module), file);
+            }
+        }
+        let made: BTreeSet<&str> = all()
+            .filter(|object| object["kind"] == "Namespace")
+            .filter_map(|object| object.pointer("/metadata/name")?.as_str())
+            .collect();
+        self.rights
+            .lift(|name| made.contains(name) && !OF_KUBERNETES.contains(&name));
+    }
+
+    fn crds(&mut self, module: &FoundModule) {
+        for file in &module.crds {
+            match crds::read(file) {
+                Ok(crds) => {
+                    for crd in crds {
+                        self.kinds.learn(&crd.manifest);
+                        installed::crd(&crd.name, module.name.as_str(), &mut self.rights);
+                    }
+                }
+                Err(error) => self
+                    .findings
+                    .push(Finding::error(file, about(&module.name, Chain(&error)))),
+            }
+        }
+    }
+
+    fn claims(&mut self, module: &FoundModule) {
+        match claimed::read(&module.path) {
+            Ok(claims) => {
+                for claim in claims {
+                    claim.collect(&self.question.namespace, module.name.as_str(), &mut self.rights);
+                }
+            }
+            Err(mistake) => {
+                let file = module.path.join(claimed::FILE);
+                self.findings.push(Finding::error(file, about(&module.name, mistake)));
+            }
+        }
+    }
+
+    fn rendered<'a>(&mut self, module: &'a FoundModule) -> Option<Rendered<'a>> {
+        let chart = module.chart.filter(|_| !module.is_broken())?;
+        let rendering = rendered::render(self.offline, module, chart, (&self.question.namespace, &self.values));
+        let (objects, finding) = self.runtime.block_on(rendering);
+        self.findings.extend(finding);
+        Some(Rendered { module, objects })
+    }
+
+    fn install(&mut self, module: &FoundModule, object: &Value, roles: &installed::Roles) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (Some(api_version), Some(kind)) = (text("/apiVersion"), text("/kind")) else {
+            return;
+        };
+        let namespace = text("/metadata/namespace");
+        let known = self.kinds.of_manifest(api_version, kind).cloned();
+        let resource = known.unwrap_or_else(|| {
+            let guessed = kinds::guess(api_version, kind, true);
+            self.tell_guess(&module.name, &module.path.join("templates"), &guessed);
+            guessed
+        });
+        let place = match namespace {
+            _ if !resource.is_namespaced => Place::Cluster,
+            Some(namespace) => watched::place_of(namespace, &self.question.namespace),
+            None => Place::Release,
+        };
+        let name = module.name.as_str();
+        installed::collect(object, (&resource, &place), roles, name, &mut self.rights);
+    }
+
+    fn hook(&mut self, owner: &Owner, module: Option<&FoundModule>, file: &HookFile) {
+        let name = module.map_or(GLOBAL_HOOKS, |module| module.name.as_str());
+        let asked = self
+            .offline
+            .ask(owner, module.map(|module| module.path.as_path()), file);
+        let configs = match self.runtime.block_on(asked) {
+            Ok(Said::Single(config)) => vec![config],
+            Ok(Said::Several(named)) => named.into_iter().map(|named| named.config).collect(),
+            Err(failure) => return self.findings.push(Finding::error(&file.path, failure)),
+        };
+        for config in &configs {
+            let whereabouts = (&self.kinds, self.question.namespace.as_str());
+            let guessed = watched::collect(config, whereabouts, name, &mut self.rights);
+            for resource in guessed {
+                let finding = guess(name, &file.path, &resource);
+                self.add_once(finding);
+            }
+        }
+    }
+
+    fn tell_guess(&mut self, module: &ModuleName, place: &Path, resource: &Resource) {
+        let finding = guess(module.as_str(), place, resource);
+        self.add_once(finding);
+    }
+
+    fn add_once(&mut self, finding: Finding) {
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+}
+
+fn guess(
+    name: &str,
+    place: &Path,
+    Resource {
+        group, kind, plural, ..
+    }: &Resource,
+) -> Finding {
+    let message = format!(
+        "module '{name}': nobody says how objects of the kind '{kind}' are addressed: '{plural}' of the group '{group}' is \
+         a guess; a CRD in a module would tell"
+    );
+    Finding::warning(place, message)
+}
+
+fn about(module: &ModuleName, what: impl std::fmt::Display) -> String {
+    format!("module '{module}': {what}")
+}

@@ -1,0 +1,254 @@
+//! Rights as they are collected, and the rules of RBAC that grant just these.
+//! Never knows why somebody needs one, only for whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+/// Where a right counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In all namespaces, and outside of them.
+    Cluster,
+    /// In the namespace of the releases, whatever it is called.
+    Release,
+    /// In another one.
+    Namespace(String),
+}
+
+/// What it is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// Objects; a subresource follows the resource behind a slash.
+    Objects {
+        group: String,
+        resource: String,
+        /// Nothing for all of them.
+        name: Option<String>,
+    },
+    /// A path of the API server.
+    Path(String),
+}
+
+impl Subject {
+    pub(super) fn all(group: &str, resource: &str) -> Self {
+        Self::Objects {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            name: None,
+        }
+    }
+
+    pub(super) fn one(group: &str, resource: &str, name: &str) -> Self {
+        Self::Objects {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            name: Some(name.to_owned()),
+        }
+    }
+
+    /// The same about all objects.
+    fn widened(&self) -> Self {
+        match self {
+            Self::Objects { group, resource, .. } => Self::all(group, resource),
+            Self::Path(_) => self.clone(),
+        }
+    }
+}
+
+/// All rights, each with those who need it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rights(BTreeMap<(Place, Subject), BTreeMap<String, BTreeSet<String>>>);
+
+/// One rule of a role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rule {
+    pub groups: BTreeSet<String>,
+    pub resources: BTreeSet<String>,
+    pub names: BTreeSet<String>,
+    pub paths: BTreeSet<String>,
+    pub verbs: BTreeSet<String>,
+    /// Who needs it.
+    pub needed_by: BTreeSet<String>,
+}
+
+/// What rules have in common that can be one.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    group: Option<String>,
+    /// Only names of one resource can stand in one rule.
+    named: Option<String>,
+    verbs: BTreeSet<String>,
+    needed_by: BTreeSet<String>,
+}
+
+impl Rights {
+    /// Adds one right for somebody.
+    pub(super) fn allow(&mut self, place: &Place, subject: Subject, verbs: &[&str], needed_by: &str) {
+        let known = self.0.entry((place.clone(), subject)).or_default();
+        for verb in verbs {
+            let needed = known.entry((*verb).to_owned()).or_default();
+            needed.insert(needed_by.to_owned());
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The places in which there is anything to be granted.
+    pub fn places(&self) -> BTreeSet<&Place> {
+        self.0.keys().map(|(place, _)| place).collect()
+    }
+
+    /// Rights in such a namespace become rights in the whole cluster: a role cannot be put into it beforehand.
+    pub(super) fn lift(&mut self, is_unknown: impl Fn(&str) -> bool) {
+        let all = std::mem::take(&mut self.0);
+        for ((place, subject), verbs) in all {
+            let place = match place {
+                Place::Namespace(name) if is_unknown(&name) => Place::Cluster,
+                place => place,
+            };
+            let known = self.0.entry((place, subject)).or_default();
+            for (verb, needed) in verbs {
+                known.entry(verb).or_default().extend(needed);
+            }
+        }
+    }
+
+    /// Whether a right is granted by a wider one, which is of another place or about all objects.
+    fn is_covered(&self, place: &Place, subject: &Subject, verb: &str) -> bool {
+        let wider = [
+            (place.clone(), subject.widened()),
+            (Place::Cluster, subject.clone()),
+            (Place::Cluster, subject.widened()),
+        ];
+        let same = (place.clone(), subject.clone());
+        let mut wider = wider.iter().filter(|wider| **wider != same);
+        wider.any(|wider| self.0.get(wider).is_some_and(|verbs| verbs.contains_key(verb)))
+    }
+
+    /// Few rules that grant all of it in one place and nothing else, always in the same order.
+    pub fn rules(&self, place: &Place) -> Vec<Rule> {
+        let mut rules: BTreeMap<Likeness, Rule> = BTreeMap::new();
+        let here = self.0.iter().filter(|((of, _), _)| of == place);
+        for ((_, subject), verbs) in here {
+            let verbs = verbs.iter().filter(|(verb, _)| !self.is_covered(place, subject, verb));
+            let (verbs, needed_by): (BTreeSet<String>, Vec<_>) =
+                verbs.map(|(verb, needed)| (verb.clone(), needed.clone())).unzip();
+            if verbs.is_empty() {
+                continue;
+            }
+            let needed_by: BTreeSet<String> = needed_by.into_iter().flatten().collect();
+            let likeness = Likeness::of(subject, verbs, needed_by);
+            let rule = Rule {
+                verbs: likeness.verbs.clone(),
+                needed_by: likeness.needed_by.clone(),
+                ..Rule::default()
+            };
+            rules.entry(likeness).or_insert(rule).take(subject);
+        }
+        rules.into_values().collect()
+    }
+}
+
+impl Likeness {
+    fn of(subject: &Subject, verbs: BTreeSet<String>, needed_by: BTreeSet<String>) -> Self {
+        let (group, named) = match subject {
+            Subject::Objects { group, resource, name } => {
+                (Some(group.clone()), name.as_ref().map(|_| resource.clone()))
+            }
+            Subject::Path(_) => (None, None),
+        };
+        Self {
+            group,
+            named,
+            verbs,
+            needed_by,
+        }
+    }
+}
+
+impl Rule {
+    fn take(&mut self, subject: &Subject) {
+        match subject {
+            Subject::Objects { group, resource, name } => {
+                self.groups.insert(group.clone());
+                self.resources.insert(resource.clone());
+                self.names.extend(name.clone());
+            }
+            Subject::Path(path) => {
+                self.paths.insert(path.clone());
+            }
+        }
+    }
+
+    /// As it stands in a role.
+    pub fn document(&self) -> Value {
+        let fields = [
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.paths),
+            ("verbs", &self.verbs),
+        ];
+        let said = fields.into_iter().filter(|(_, values)| !values.is_empty());
+        said.map(|(field, values)| (field.to_owned(), json!(values))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(rights: &Rights, place: &Place) -> Vec<String> {
+        let rules = rights.rules(place).into_iter();
+        let shown = rules.map(|rule| {
+            let needed: Vec<&str> = rule.needed_by.iter().map(String::as_str).collect();
+            format!("{} for {}", rule.document(), needed.join(", "))
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn rules_are_few_and_grant_nothing_else() {
+        let mut rights = Rights::default();
+        let release = Place::Release;
+        for resource in ["configmaps", "services"] {
+            rights.allow(&release, Subject::all("", resource), &["get", "create"], "one");
+        }
+        rights.allow(&release, Subject::all("apps", "deployments"), &["get"], "one");
+        rights.allow(&release, Subject::one("", "secrets", "b"), &["get"], "two");
+        rights.allow(&release, Subject::one("", "secrets", "a"), &["get"], "two");
+        rights.allow(&release, Subject::Path("/metrics".to_owned()), &["get"], "one");
+        assert_eq!(
+            rules(&rights, &release),
+            [
+                r#"{"nonResourceURLs":["/metrics"],"verbs":["get"]} for one"#,
+                r#"{"apiGroups":[""],"resources":["configmaps","services"],"verbs":["create","get"]} for one"#,
+                r#"{"apiGroups":[""],"resourceNames":["a","b"],"resources":["secrets"],"verbs":["get"]} for two"#,
+                r#"{"apiGroups":["apps"],"resources":["deployments"],"verbs":["get"]} for one"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_granted_anyway_is_not_granted_twice() {
+        let mut rights = Rights::default();
+        let elsewhere = Place::Namespace("kube-system".to_owned());
+        rights.allow(&Place::Cluster, Subject::all("", "secrets"), &["list", "watch"], "one");
+        rights.allow(&elsewhere, Subject::all("", "secrets"), &["get", "list"], "two");
+        rights.allow(&elsewhere, Subject::one("", "secrets", "a"), &["get", "watch"], "two");
+        assert_eq!(
+            rules(&rights, &elsewhere),
+            [r#"{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]} for two"#]
+        );
+        assert_eq!(rules(&rights, &Place::Cluster).len(), 1);
+        rights.lift(|name| name == "kube-system");
+        assert_eq!(rights.places(), [&Place::Cluster].into());
+        assert_eq!(
+            rules(&rights, &Place::Cluster),
+            [r#"{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch"]} for one, two"#]
+        );
+    }
+}

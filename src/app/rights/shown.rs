@@ -1,0 +1,158 @@
+//! Rights as values for the chart that installs us. Must never print what the chart would not take.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::Answer;
+use super::rules::{Place, Rights, Rule};
+
+/// The form in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// With comments that say who needs what.
+    Yaml,
+    Json,
+}
+
+const HEAD: &str = "\
+# What the modules need of the cluster, beyond what the operator itself needs. Values for its chart: `--values THIS-FILE`.
+#
+# Known are the objects of their charts and whatever the roles among these give away, CRDs, and what hooks watch. Not known is
+# what hooks write as object patches and what their scripts ask for with kubectl: a module says that in the field `rights` of
+# its module.yaml, and for global hooks it has to be added here by hand.
+";
+
+/// What was found, as values.
+pub fn shown(answer: &Answer, form: Form) -> String {
+    match form {
+        Form::Yaml => yaml(&answer.rights),
+        Form::Json => format!("{}\n", json!({"rbac": {"moduleRules": document(&answer.rights)}})),
+    }
+}
+
+/// Names of other namespaces in which there is something to be granted.
+fn elsewhere(rights: &Rights) -> Vec<&Place> {
+    let places = rights.places().into_iter();
+    let others = places.filter(|place| matches!(place, Place::Namespace(_)) && !rights.rules(place).is_empty());
+    others.collect()
+}
+
+fn name(place: &Place) -> &str {
+    match place {
+        Place::Cluster => "cluster",
+        Place::Release => "release",
+        Place::Namespace(name) => name,
+    }
+}
+
+fn document(rights: &Rights) -> Value {
+    let rules = |place| -> Vec<Value> { rights.rules(place).iter().map(Rule::document).collect() };
+    let others: Map<String, Value> = elsewhere(rights)
+        .into_iter()
+        .map(|place| (name(place).to_owned(), json!(rules(place))))
+        .collect();
+    json!({"cluster": rules(&Place::Cluster), "release": rules(&Place::Release), "namespaces": others})
+}
+
+fn yaml(rights: &Rights) -> String {
+    let mut text = format!("{HEAD}rbac:\n  moduleRules:\n");
+    for place in [&Place::Cluster, &Place::Release] {
+        list(&mut text, "    ", place, rights);
+    }
+    let others = elsewhere(rights);
+    if others.is_empty() {
+        text.push_str("    namespaces: {}\n");
+    } else {
+        text.push_str("    namespaces:\n");
+        for place in others {
+            list(&mut text, "      ", place, rights);
+        }
+    }
+    text
+}
+
+fn list(text: &mut String, indent: &str, place: &Place, rights: &Rights) {
+    let rules = rights.rules(place);
+    if rules.is_empty() {
+        let _ = writeln!(text, "{indent}{}: []", name(place));
+        return;
+    }
+    let _ = writeln!(text, "{indent}{}:", name(place));
+    for rule in rules {
+        let needed: Vec<&str> = rule.needed_by.iter().map(String::as_str).collect();
+        let _ = writeln!(text, "{indent}  # {}", needed.join(", "));
+        let fields: [(&str, &BTreeSet<String>); 5] = [
+            ("apiGroups", &rule.groups),
+            ("resources", &rule.resources),
+            ("resourceNames", &rule.names),
+            ("nonResourceURLs", &rule.paths),
+            ("verbs", &rule.verbs),
+        ];
+        let said = fields.into_iter().filter(|(_, values)| !values.is_empty());
+        for (at, (field, values)) in said.enumerate() {
+            let mark = if at == 0 { "- " } else { "  " };
+            let values: Vec<String> = values.iter().map(|value| word(value)).collect();
+            let _ = writeln!(text, "{indent}  {mark}{field}: [{}]", values.join(", "));
+        }
+    }
+}
+
+/// In quotes where YAML might take it for something else.
+fn word(text: &str) -> String {
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"-./".contains(&c))
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" | "null"
+        );
+    if is_plain {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use addon_core::yaml;
+
+    use super::super::rules::Subject;
+    use super::*;
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let mut rights = Rights::default();
+        let subject = Subject::one("", "secrets", "on");
+        rights.allow(&Place::Release, subject, &["get"], "one");
+        rights.allow(&Place::Cluster, Subject::Path("/x".to_owned()), &["get"], "one");
+        let elsewhere = Place::Namespace("kube-system".to_owned());
+        rights.allow(&elsewhere, Subject::all("*", "*"), &["*"], "two");
+        let answer = Answer {
+            rights,
+            findings: Vec::new(),
+        };
+        let text = shown(&answer, Form::Yaml);
+        let read = yaml::documents_v2(&text).unwrap().remove(0);
+        let json: Value = serde_json::from_str(&shown(&answer, Form::Json)).unwrap();
+        assert_eq!(read, json, "{text}");
+        let wanted = "    release:
+      # one
+      - apiGroups: [\"\"]
+        resources: [secrets]
+        resourceNames: [\"on\"]
+        verbs: [get]
+    namespaces:
+      kube-system:
+        # two
+        - apiGroups: [\"*\"]
+";
+        assert!(text.contains(wanted), "{text}");
+        let nothing = Answer {
+            rights: Rights::default(),
+            findings: Vec::new(),
+        };
+        assert!(shown(&nothing, Form::Yaml).ends_with("    cluster: []\n    release: []\n    namespaces: {}\n"));
+    }
+}

@@ -1,0 +1,83 @@
+//! `rbac`: which rights somebody needs.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Caller, CommandError, print};
+use crate::app::findings::{self, Weight};
+use crate::app::rights::{self, Form, Question};
+
+/// Where modules are released, if nobody says.
+const NAMESPACE: &str = "addon-operator";
+/// Where global hooks are, if nobody says.
+const GLOBAL_HOOKS_DIR: &str = "global-hooks";
+
+#[derive(Debug, Args)]
+pub(super) struct Rbac {
+    #[command(subcommand)]
+    command: RbacCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RbacCommand {
+    /// Print what modules need of the cluster, as values for the operator's chart
+    Generate(Generate),
+}
+
+#[derive(Debug, Args)]
+struct Generate {
+    /// Directories with modules, joined by colons
+    modules_dir: String,
+    /// Directory with global hooks [default: global-hooks, if it is there]
+    #[arg(long, value_name = "DIR")]
+    global_hooks_dir: Option<PathBuf>,
+    /// Namespace in which modules are going to be released
+    #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
+    namespace: String,
+    /// Values for charts that do not render with those of their files, by `global` and the names of modules
+    #[arg(long, value_name = "FILE")]
+    values: Option<PathBuf>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    output: Data,
+}
+
+/// The forms that a chart takes. The names say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Data {
+    Yaml,
+    Json,
+}
+
+impl Rbac {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let RbacCommand::Generate(generate) = self.command;
+        generate.run(caller)
+    }
+}
+
+impl Generate {
+    fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let usual = || Some(PathBuf::from(GLOBAL_HOOKS_DIR)).filter(|dir| dir.is_dir());
+        let question = Question {
+            modules_dirs: self.modules_dir.split(':').map(PathBuf::from).collect(),
+            global_hooks_dir: self.global_hooks_dir.or_else(usual),
+            namespace: self.namespace,
+            values: self.values,
+        };
+        let answer = rights::derive(&question, caller.environment)?;
+        // Data alone goes where it may be redirected to a file.
+        let told = findings::shown(&answer.findings, findings::Form::Text);
+        drop(io::stderr().lock().write_all(told.as_bytes()));
+        if answer.findings.iter().any(|found| found.weight == Weight::Error) {
+            return Err(CommandError::Found);
+        }
+        let form = match self.output {
+            Data::Yaml => Form::Yaml,
+            Data::Json => Form::Json,
+        };
+        print(&rights::shown(&answer, form))
+    }
+}

@@ -1,0 +1,13 @@
+//! The chart that installs the operator: what it renders, what it refuses, what it measures and grants, and that an operator
+//! with exactly its rights does its work on a real API server. Nothing here needs an image: pods stay pending, and the
+//! operator that works is the built program in the place of one of them.
+
+mod chart {
+    mod config_map;
+    mod measured;
+    mod page;
+    mod rendering;
+    mod rights;
+    mod stage;
+    mod tool;
+}

@@ -1,0 +1,161 @@
+//! Alerts and dashboard speak of metrics that exist, by labels that these have.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+use serde_json::Value;
+use testbed::part::Part;
+
+use super::tool::{objects, rendered, root};
+
+/// What every target of a Prometheus in a cluster has.
+const OF_PROMETHEUS: [&str; 3] = ["namespace", "pod", "le"];
+
+/// Metrics with their labels, as the reference page lists them.
+fn metrics() -> BTreeMap<String, BTreeSet<String>> {
+    let page = fs_err::read_to_string(root().join("docs/metrics.md")).unwrap();
+    let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in page.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let name = cells[0].trim_end_matches('`').replace("P_", "addon_operator_");
+        if cells.get(1) == Some(&"hooks alone") {
+            continue;
+        }
+        let labels = cells.get(4).copied().unwrap_or_default().split(", ");
+        let labels = labels.map(|label| label.trim_matches('`').to_owned());
+        let names = match cells.get(2) {
+            Some(&"histogram") => ["_bucket", "_count", "_sum"].map(|end| format!("{name}{end}")).to_vec(),
+            _ => vec![name],
+        };
+        for name in names {
+            metrics.entry(name).or_default().extend(labels.clone());
+        }
+    }
+    assert!(metrics.len() > 30, "{metrics:?}");
+    metrics
+}
+
+/// What is wrong with an expression.
+fn complaints(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut labels: BTreeSet<&str> = OF_PROMETHEUS.into();
+    for name in Regex::new(r"\b(addon_operator|process|d8)_\w+")
+        .unwrap()
+        .find_iter(expression)
+    {
+        match metrics.get(name.as_str()) {
+            Some(known) => labels.extend(known.iter().map(String::as_str)),
+            None => complaints.push(format!("{} does not exist", name.as_str())),
+        }
+    }
+    if labels.len() == OF_PROMETHEUS.len()
+        && complaints.is_empty()
+        && !expression.contains("leader")
+        && !expression.contains("process_")
+        && !expression.contains("live_ticks")
+    {
+        complaints.push("it names no metric with labels".to_owned());
+    }
+    let grouped = Regex::new(r"by \(([^)]*)\)").unwrap();
+    let chosen = Regex::new(r#"[{,]\s*(\w+)\s*=~?""#).unwrap();
+    let by = grouped.captures_iter(expression).map(|found| found[1].to_owned());
+    let by: Vec<String> = by
+        .flat_map(|list| list.split(", ").map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let chosen = chosen.captures_iter(expression).map(|found| found[1].to_owned());
+    for label in by.into_iter().chain(chosen) {
+        if !labels.contains(label.as_str()) {
+            complaints.push(format!("no metric in it has the label {label}"));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn an_expression_is_held_against_the_reference() {
+    let metrics = metrics();
+    for (expression, expected) in [
+        (
+            "sum by (module) (addon_operator_module_run_errors_total{namespace=\"x\"})",
+            vec![],
+        ),
+        (
+            "addon_operator_no_such_thing",
+            vec!["addon_operator_no_such_thing does not exist"],
+        ),
+        (
+            "sum by (hook) (addon_operator_module_run_errors_total)",
+            vec!["no metric in it has the label hook"],
+        ),
+        (
+            "addon_operator_mm_module_info{on=\"1\"}",
+            vec!["no metric in it has the label on"],
+        ),
+        ("vector(0)", vec!["it names no metric with labels"]),
+    ] {
+        assert_eq!(complaints(expression, &metrics), expected, "{expression}");
+    }
+}
+
+fn shown() -> Vec<Value> {
+    let on = ["prometheusRule", "dashboard"].map(|part| format!("--set=monitoring.{part}.enabled=true"));
+    objects(&rendered(Part::Helm3, &[&on[0], &on[1]]))
+}
+
+#[test]
+fn alerts_use_metrics_that_exist() {
+    let (metrics, all) = (metrics(), shown());
+    let rules = all.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+    let rules = rules["spec"]["groups"][0]["rules"].as_array().unwrap();
+    assert!(rules.len() > 5);
+    let used = Regex::new(r"\$labels\.(\w+)").unwrap();
+    for rule in rules {
+        let (name, expression) = (&rule["alert"], rule["expr"].as_str().unwrap());
+        assert_eq!(
+            complaints(expression, &metrics),
+            Vec::<String>::new(),
+            "{name}: {expression}"
+        );
+        assert!(expression.contains("namespace=\"addons\""), "{name}: {expression}");
+        let texts = rule["annotations"].as_object().unwrap();
+        assert!(
+            texts.contains_key("summary") && texts.contains_key("description"),
+            "{name}"
+        );
+        for text in texts.values().filter_map(Value::as_str) {
+            for label in used.captures_iter(text) {
+                // What is not left over after a sum cannot be told.
+                let is_told = !expression.contains("by (")
+                    || Regex::new(&format!(r"by \([^)]*\b{}\b", &label[1]))
+                        .unwrap()
+                        .is_match(expression);
+                assert!(is_told, "{name}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_uses_metrics_that_exist() {
+    let (metrics, all) = (metrics(), shown());
+    let map = all
+        .iter()
+        .find(|object| object["metadata"]["name"] == "ao-addon-operator-dashboard")
+        .unwrap();
+    assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
+    let dashboard: Value = serde_json::from_str(map["data"]["addon-operator.json"].as_str().unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() > 10);
+    for panel in panels {
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            let found = complaints(expression, &metrics);
+            assert_eq!(found, Vec::<String>::new(), "{}: {expression}", panel["title"]);
+        }
+    }
+    let variables = dashboard["templating"]["list"].to_string();
+    for name in Regex::new(r"addon_operator_\w+").unwrap().find_iter(&variables) {
+        assert!(metrics.contains_key(name.as_str()), "{}", name.as_str());
+    }
+}

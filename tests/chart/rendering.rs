@@ -1,0 +1,159 @@
+//! What the chart renders to, and what it does not take.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use testbed::plane::User;
+
+use super::tool::{HELMS, chart, complaint, helm, objects, printed, rendered, root};
+
+/// Kinds that come with the Prometheus operator.
+const OF_OTHERS: &str = "monitoring.coreos.com/v1";
+
+/// The files with values, each of which has a rendering beside it.
+fn value_sets() -> Vec<(String, PathBuf)> {
+    let dir = root().join("tests/chart/values");
+    let files = fs_err::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut sets: Vec<_> = files
+        .map(|file| (file.file_stem().unwrap().to_str().unwrap().to_owned(), file))
+        .collect();
+    sets.sort();
+    assert!(sets.len() > 2);
+    sets
+}
+
+#[test]
+fn the_chart_renders_to_what_is_written_down() {
+    for (name, values) in value_sets() {
+        let values = format!("--values={}", values.display());
+        let [three, four] = HELMS.map(|helm| rendered(helm, &[&values]));
+        assert_eq!(objects(&three), objects(&four), "{name}: helm 3 and helm 4 differ");
+        let golden = root().join(format!("tests/chart/rendered/{name}.yaml"));
+        if std::env::var_os("UPDATE").is_some() {
+            fs_err::write(&golden, &three).unwrap();
+        }
+        let written = fs_err::read_to_string(&golden).unwrap_or_default();
+        for (number, (is, was)) in three.lines().zip(written.lines()).enumerate() {
+            assert_eq!(is, was, "{}:{} (UPDATE=1 renews it)", golden.display(), number + 1);
+        }
+        assert_eq!(
+            three.lines().count(),
+            written.lines().count(),
+            "{name} (UPDATE=1 renews it)"
+        );
+    }
+}
+
+#[test]
+fn an_api_server_takes_all_of_it() {
+    let namespace = testbed::shared::plane().namespace("rendered").unwrap();
+    for (name, values) in value_sets() {
+        let values = format!("--values={}", values.display());
+        let in_ours =
+            rendered(HELMS[0], &[&values]).replace("namespace: addons", &format!("namespace: {}", namespace.name()));
+        let known = objects(&in_ours)
+            .into_iter()
+            .filter(|object| object["apiVersion"] != OF_OTHERS)
+            .map(|object| object.to_string())
+            .collect::<Vec<_>>();
+        let strictly = ["apply", "--dry-run=server", "--validate=strict", "--filename=-"];
+        let kubectl = namespace.kubectl_as(User::Admin);
+        let said = kubectl.feed(strictly, &known.join("\n---\n")).unwrap();
+        assert_eq!(said.lines().count(), known.len(), "{name}: {said}");
+    }
+}
+
+#[test]
+fn helm_finds_nothing_to_complain_of() {
+    for part in HELMS {
+        for (_, values) in value_sets() {
+            let values = format!("--values={}", values.display());
+            let chart = chart();
+            printed(helm(part, None, ["lint", "--strict", chart.to_str().unwrap(), &values]));
+        }
+    }
+}
+
+#[test]
+fn values_that_cannot_be_meant_are_refused_by_their_path() {
+    let rows = [
+        ("replicas=two", "/replicas"),
+        ("replicas=-1", "/replicas"),
+        ("replica=2", "replica"),
+        ("image.repository=", "/image/repository"),
+        ("image.repository=host/name:tag", "/image/repository"),
+        ("image.digest=latest", "/image/digest"),
+        ("image.pullPolicy=Sometimes", "/image/pullPolicy"),
+        ("configMap.name=Capital", "/configMap/name"),
+        ("configMap.sections.fooEnabled=true", "/configMap/sections/fooEnabled"),
+        ("modules.drift=yes", "/modules/drift"),
+        ("log.level=loud", "/log/level"),
+        (
+            "rbac.moduleRules.cluster[0].resources={pods}",
+            "/rbac/moduleRules/cluster/0",
+        ),
+        ("rbac.moduleRules.release[0].verb=get", "/rbac/moduleRules/release/0"),
+        (
+            "rbac.moduleRules.namespaces.kube-system=all",
+            "/rbac/moduleRules/namespaces/kube-system",
+        ),
+        ("resources.limits.memory=much", "/resources/limits/memory"),
+        ("resources.limit.memory=1Gi", "/resources"),
+        ("terminationGracePeriodSeconds=10", "/terminationGracePeriodSeconds"),
+        ("env[0].value=x", "/env/0"),
+        (
+            "monitoring.serviceMonitor.interval=often",
+            "/monitoring/serviceMonitor/interval",
+        ),
+        ("networkPolicy.metricsFrom=all", "/networkPolicy/metricsFrom"),
+    ];
+    for part in HELMS {
+        for (value, path) in rows {
+            let chart = chart();
+            let said = complaint(&helm(
+                part,
+                None,
+                [
+                    "template",
+                    "ao",
+                    chart.to_str().unwrap(),
+                    "--kube-version=1.33.0",
+                    "--set",
+                    value,
+                ],
+            ));
+            assert!(said.contains(path), "{part}, {value}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_chart_is_of_this_version() {
+    let about = fs_err::read_to_string(chart().join("Chart.yaml")).unwrap();
+    let about = addon_core::yaml::documents_v2(&about).unwrap().remove(0);
+    assert_eq!(about["appVersion"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// What Kubernetes calls restricted, and what a role should not hold.
+#[test]
+fn pods_are_restricted_and_roles_name_what_they_grant() {
+    for (name, values) in value_sets() {
+        let values = format!("--values={}", values.display());
+        for object in objects(&rendered(HELMS[0], &[&values])) {
+            if object["kind"] == "Deployment" {
+                let pod = &object["spec"]["template"]["spec"];
+                assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+                assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+                let container = &pod["containers"][0]["securityContext"];
+                assert_eq!(container["readOnlyRootFilesystem"], true);
+                assert_eq!(container["allowPrivilegeEscalation"], false);
+                assert_eq!(container["capabilities"], serde_json::json!({"drop": ["ALL"]}));
+            }
+            let rules = object["rules"].as_array().cloned().unwrap_or_default();
+            let is_open = |rule: &Value| rule.to_string().contains('*');
+            assert!(!rules.iter().any(is_open), "{name}: {rules:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A namespace with the chart in it, and the built program in the place of one of its pods: with that pod's name, the
+//! environment that the chart gives it, and the token of its account.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testbed::audit::{Mark, Records};
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
+use testbed::wait::wait_until;
+
+use super::tool::{chart, helm, printed};
+
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
+
+pub(crate) struct Stage {
+    /// Shows the log in the folder, so it goes first.
+    pub(crate) namespace: Namespace<'static>,
+    folder: TempDir,
+    helm: Part,
+}
+
+impl Stage {
+    pub(crate) fn build(prefix: &str, helm: Part) -> Self {
+        let plane = testbed::shared::plane();
+        // In the folder of the control plane, which is swept even after a kill.
+        let folder = tempfile::Builder::new()
+            .prefix("chart-")
+            .tempdir_in(plane.folder())
+            .unwrap();
+        Self {
+            namespace: plane.namespace(prefix).unwrap(),
+            folder,
+            helm,
+        }
+    }
+
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
+        self.folder.path().join(inside)
+    }
+
+    pub(crate) fn write(&self, inside: &str, text: &str) {
+        let path = self.path(inside);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text.replace("@NAMESPACE@", self.namespace.name())).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        self.namespace.kubectl(arguments.split(' ')).unwrap()
+    }
+
+    pub(crate) fn patch(&self, what: &str, patch: &Value) {
+        let patch = format!("--patch={patch}");
+        let words = what.split(' ').chain(["--type=merge", &patch]);
+        self.namespace.kubectl(["patch"].into_iter().chain(words)).unwrap();
+    }
+
+    /// A helm command of a person on the release of the chart.
+    pub(crate) fn chart(&self, command: &str, arguments: &[&str]) -> String {
+        let (chart, namespace) = (chart(), format!("--namespace={}", self.namespace.name()));
+        let chart = chart.to_str().unwrap();
+        let chart = (command != "uninstall").then_some(chart);
+        let all = [command, "ao"]
+            .into_iter()
+            .chain(chart)
+            .chain(arguments.iter().copied());
+        let kubeconfig = self.namespace.kubeconfig(User::Admin);
+        printed(helm(self.helm, Some(&kubeconfig), all.chain([namespace.as_str()])))
+    }
+
+    /// What `rbac generate` says of the modules, as a file.
+    pub(crate) fn rights(&self) -> PathBuf {
+        let mut command = process::command(OPERATOR);
+        command
+            .args(["rbac", "generate"])
+            .arg(self.path("modules"))
+            .arg("--global-hooks-dir")
+            .arg(self.path("global-hooks"))
+            .args(["--namespace", self.namespace.name()])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HELM_BIN", testbed::shared::program(self.helm))
+            .current_dir(self.folder.path());
+        let output = process::run(command, None).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{said}");
+        let file = self.path("rights.yaml");
+        fs::write(&file, output.stdout).unwrap();
+        file
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.kubectl(&format!("{arguments} --output=json"))).unwrap()
+    }
+
+    /// The pods of the chart, which wait for a node that never comes.
+    pub(crate) fn pods(&self) -> Vec<Value> {
+        let look = || {
+            let mut found = self.json("get pods --selector=app.kubernetes.io/name=addon-operator");
+            let Value::Array(pods) = found["items"].take() else {
+                return Err("no list".to_owned());
+            };
+            Ok((pods.len() == 2).then_some(pods))
+        };
+        wait_until(PATIENCE, "two pods", look).unwrap()
+    }
+
+    /// Who the operator is to the API server.
+    pub(crate) fn account(&self) -> String {
+        format!("system:serviceaccount:{}:ao-addon-operator", self.namespace.name())
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        let mut config = self.json("config view --raw --minify");
+        let token = self.kubectl("create token ao-addon-operator");
+        config["users"][0]["user"] = json!({ "token": token.trim() });
+        let file = self.path("kubeconfig");
+        fs::write(&file, config.to_string()).unwrap();
+        file
+    }
+
+    /// The environment of a pod's container, as a kubelet would make it, apart from what is different on this machine.
+    fn environment(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
+        let container = &pod["spec"]["containers"][0];
+        let said = container["env"].as_array().unwrap().iter().map(|variable| {
+            let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+                None => variable["value"].as_str().unwrap_or_default(),
+                Some("metadata.name") => pod["metadata"]["name"].as_str().unwrap(),
+                Some("metadata.namespace") => self.namespace.name(),
+                Some("status.podIP") => "127.0.0.1",
+                Some(other) => panic!("no kubelet would fill in {other} for us"),
+            };
+            (variable["name"].as_str().unwrap().to_owned(), OsString::from(value))
+        });
+        let mut variables: BTreeMap<String, OsString> = said.collect();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let [validating, conversion] = webhooks;
+        let own: [(&str, OsString); 14] = [
+            ("PATH", "/usr/bin:/bin".into()),
+            ("HOME", self.path("home").into()),
+            ("KUBECONFIG", self.kubeconfig().into()),
+            ("HELM_BIN", testbed::shared::program(self.helm).into()),
+            ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
+            ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
+            ("ADDON_OPERATOR_TMP_DIR", self.path("tmp").into()),
+            ("DEBUG_UNIX_SOCKET", self.path("debug.socket").into()),
+            ("ADDON_OPERATOR_LISTEN_PORT", port.to_string().into()),
+            ("VALIDATING_WEBHOOK_LISTEN_ADDRESS", validating.ip().to_string().into()),
+            ("VALIDATING_WEBHOOK_LISTEN_PORT", validating.port().to_string().into()),
+            ("CONVERSION_WEBHOOK_LISTEN_ADDRESS", conversion.ip().to_string().into()),
+            ("CONVERSION_WEBHOOK_LISTEN_PORT", conversion.port().to_string().into()),
+            ("NOTES", self.path("notes").into()),
+        ];
+        variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        variables
+    }
+
+    /// The Services of the chart lead to pods; here they lead to this machine.
+    fn reached(&self) -> [SocketAddr; 2] {
+        ["validating", "conversion"].map(|what| {
+            let service = format!("ao-addon-operator-{what}-svc");
+            self.kubectl(&format!("delete service {service}"));
+            self.namespace.service_to_us(&service).unwrap()
+        })
+    }
+
+    /// Starts the program in the place of this pod.
+    pub(crate) fn start(&self, pod: &Value) -> Running {
+        let log = self.path("operator.log");
+        self.namespace.show_on_panic("operator", &log);
+        let variables = self.environment(pod, self.reached());
+        let port = variables["ADDON_OPERATOR_LISTEN_PORT"]
+            .to_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let output = fs::File::create(&log).unwrap().into_parts().0;
+        let mut command = process::command(OPERATOR);
+        // As the image does, which says nothing more.
+        command.current_dir(self.folder.path()).env_clear().envs(variables);
+        command.stdout(output.try_clone().unwrap()).stderr(output);
+        Running {
+            bound: Bound::start(command, Bond::Group).unwrap(),
+            log,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+        }
+    }
+
+    /// What the account was answered since then.
+    pub(crate) fn requests(&self, since: Mark) -> Records {
+        let account = self.account();
+        let all = self.namespace.plane().audit().since(since).unwrap();
+        all.that(|record| record.user == account)
+    }
+}
+
+/// An operator. It is killed at the end of its test, whatever becomes of that.
+pub(crate) struct Running {
+    bound: Bound,
+    log: PathBuf,
+    address: SocketAddr,
+}
+
+impl Running {
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(Path::new(&self.log)).unwrap()
+    }
+
+    pub(crate) fn wait_until_ready(&self) {
+        use std::io::{Read as _, Write as _};
+        let look = || -> std::io::Result<Option<()>> {
+            let Ok(mut stream) = std::net::TcpStream::connect(self.address) else {
+                return Ok(None);
+            };
+            write!(stream, "GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer.contains("Startup converge done.").then_some(()))
+        };
+        wait_until(PATIENCE, "readiness", look).unwrap();
+    }
+
+    /// Asks it to stop, which it has to do well.
+    pub(crate) fn stop(mut self) {
+        process::signal(self.bound.id(), libc::SIGTERM);
+        let status = wait_until(PATIENCE, "the end of the operator", || self.bound.ended()).unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.said());
+    }
+}
