@@ -17,7 +17,7 @@ use image::layout::Layout;
 use image::place::Place;
 use image::push::{self, Target};
 use jiff::Timestamp;
-use testbed::find::Finder;
+use testbed::find::{Finder, Found};
 use testbed::part::Part;
 use testbed::report;
 
@@ -41,6 +41,11 @@ enum Command {
         /// As Debian calls it [default: all that have a lock]
         #[arg(long)]
         architecture: Vec<String>,
+    },
+    /// Put helm and kubectl, built as they go into the image, into a folder
+    Programs {
+        #[arg(long)]
+        to: PathBuf,
     },
     /// Send an assembled image to a registry, and print its digest there
     Push {
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Build(build) => run_build(&cli.definition, &build),
         Command::Lock { architecture } => run_lock(&cli.definition, architecture),
+        Command::Programs { to } => run_programs(&cli.definition, &to),
         Command::Push {
             layout,
             reference,
@@ -136,24 +142,45 @@ fn packages(lock: &Lock, kept: &Path) -> anyhow::Result<BTreeMap<String, PathBuf
 }
 
 fn programs(definition: &Definition, operator: &Path) -> anyhow::Result<BTreeMap<Program, PathBuf>> {
-    let mut programs = BTreeMap::new();
-    let mut parts = Vec::new();
-    for program in definition.programs() {
-        match program {
-            Program::Operator => drop(programs.insert(program, operator.to_owned())),
-            Program::Kubectl => parts.push((program, Part::Kubectl)),
-            Program::Helm3 => parts.push((program, Part::Helm3)),
-            Program::Helm4 => parts.push((program, Part::Helm4)),
-        }
-    }
-    let wanted: Vec<Part> = parts.iter().map(|(_, part)| *part).collect();
-    let found = Finder::from_environment().pinned(&wanted)?;
+    let mut programs = BTreeMap::from([(Program::Operator, operator.to_owned())]);
     programs.extend(
-        parts
+        tools(definition)?
             .into_iter()
-            .filter_map(|(program, part)| Some((program, found.get(&part)?.file.clone()))),
+            .map(|(program, found)| (program, found.file)),
     );
     Ok(programs)
+}
+
+/// The programs of others that the definition names, as they are pinned.
+fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
+    let part = |program| match program {
+        Program::Operator => None,
+        Program::Kubectl => Some(Part::Kubectl),
+        Program::Helm3 => Some(Part::Helm3),
+        Program::Helm4 => Some(Part::Helm4),
+    };
+    let programs = definition.programs();
+    let parts: BTreeMap<Program, Part> = programs
+        .into_iter()
+        .filter_map(|program| Some((program, part(program)?)))
+        .collect();
+    let wanted: Vec<Part> = parts.values().copied().collect();
+    let mut found = Finder::from_environment().pinned(&wanted)?;
+    Ok(parts
+        .into_iter()
+        .filter_map(|(program, part)| Some((program, found.remove(&part)?)))
+        .collect())
+}
+
+fn run_programs(folder: &Path, to: &Path) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let found = tools(&definition)?;
+    fs_err::create_dir_all(to)?;
+    let places = definition.layers.iter().flat_map(|layer| &layer.programs);
+    for (name, found) in places.filter_map(|(place, program)| Some((place.names().last()?, found.get(program)?))) {
+        fs_err::copy(&found.file, to.join(name))?;
+    }
+    Ok(())
 }
 
 /// The layers and their sizes, and the digest.
