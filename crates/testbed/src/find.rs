@@ -135,9 +135,17 @@ impl Finder {
                 None => missing.push(part),
             }
         }
-        if missing.is_empty() {
-            return Ok(tools);
+        if !missing.is_empty() {
+            tools.extend(self.pinned(&missing)?);
         }
+        Ok(tools)
+    }
+
+    /// Finds all of `parts` exactly as they are pinned: built from the modules, now or before. Nothing that is installed
+    /// will do.
+    pub fn pinned(&self, parts: &[Part]) -> Result<Tools, FindError> {
+        let mut tools = Tools::new();
+        let mut missing = parts.to_vec();
         let cache = Cache::new(self.cache.clone().ok_or(FindError::NoCache)?);
         let go = self.go()?;
         missing.retain(|&part| {

@@ -1,0 +1,200 @@
+use std::io::Read;
+use std::os::unix::fs::symlink;
+
+use flate2::read::GzDecoder;
+
+use super::*;
+use crate::layout::Layout;
+
+const DEFINITION: &str = "
+debian: { suites: [bookworm] }
+layers:
+  - name: base
+    folders: { /tmp: '1777' }
+    links: { /bin: usr/bin }
+    files: { /certificates/b: 'B', /certificates/a: \"A\\n\" }
+    bundles: { /bundle: /certificates }
+  - name: top
+    programs: { /bin/operator: operator }
+    copies: { /modules: modules }
+run: { user: '7:8', directory: /, entrypoint: [/bin/operator, start], environment: { HOME: /tmp } }
+labels: { org.opencontainers.image.title: small }
+";
+
+/// A small repository, with names in an order that no sorting gives.
+struct World {
+    folder: tempfile::TempDir,
+    definition: Definition,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::write(root.join("image.yaml"), DEFINITION).unwrap();
+        for (file, text) in [
+            ("modules/z/b", "b"),
+            ("modules/a/z", "z"),
+            ("modules/.git/x", "x"),
+            ("operator", "program"),
+            ("ours/a/z", "mine"),
+        ] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), text).unwrap();
+        }
+        fs::set_permissions(root.join("modules/z/b"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        symlink("z/b", root.join("modules/link")).unwrap();
+        let definition = Definition::read(&root.join("image.yaml")).unwrap();
+        Self { folder, definition }
+    }
+
+    fn assemble(&self, to: &str, added: &[Added]) -> Result<Assembled, AssemblyError> {
+        let root = self.folder.path();
+        let inputs = Inputs {
+            repository: root,
+            architecture: "amd64",
+            packages: &BTreeMap::new(),
+            programs: &BTreeMap::from([(Program::Operator, root.join("operator"))]),
+            added,
+            origin: &Origin {
+                version: "1.2.3".to_owned(),
+                revision: Some("abc".to_owned()),
+                created: None,
+            },
+        };
+        assemble(&self.definition, &inputs, &root.join(to))
+    }
+
+    fn layout(&self, name: &str) -> Layout {
+        Layout::open(&self.folder.path().join(name))
+    }
+
+    /// The paths in a layer, each with its rights and its text.
+    fn layer(&self, name: &str, number: usize) -> Vec<(String, u32, String)> {
+        let layout = self.layout(name);
+        let layer = layout.file(&layout.manifest().unwrap().layers[number]);
+        let mut archive = tar::Archive::new(GzDecoder::new(fs::File::open(layer).unwrap()));
+        let entries = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            (
+                entry.path().unwrap().display().to_string(),
+                entry.header().mode().unwrap(),
+                text,
+            )
+        });
+        entries.collect()
+    }
+}
+
+#[test]
+fn two_assemblies_give_one_digest() {
+    let world = World::new();
+    let first = world.assemble("one", &[]).unwrap();
+    let second = world.assemble("two", &[]).unwrap();
+    assert_eq!(first.manifest, second.manifest);
+    // Another place of the repository, other times and other rights are no other image.
+    let moved = World::new();
+    fs::set_permissions(
+        moved.folder.path().join("operator"),
+        std::fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
+    assert_eq!(moved.assemble("three", &[]).unwrap().manifest, first.manifest);
+    fs::write(moved.folder.path().join("modules/z/b"), "other").unwrap();
+    let other = moved.assemble("three", &[]).unwrap();
+    assert_ne!(other.manifest, first.manifest);
+    assert_eq!(other.layers[0], first.layers[0], "the layer below is still the same");
+}
+
+#[test]
+fn layers_hold_what_the_definition_says() {
+    let world = World::new();
+    world.assemble("image", &[]).unwrap();
+    let is = |path: &str, mode: u32, text: &str| (path.to_owned(), mode, text.to_owned());
+    let base = [
+        is("bin", 0o777, ""),
+        is("bundle", 0o644, "A\nB\n"),
+        is("certificates/", 0o755, ""),
+        is("certificates/a", 0o644, "A\n"),
+        is("certificates/b", 0o644, "B"),
+        is("tmp/", 0o1777, ""),
+    ];
+    assert_eq!(world.layer("image", 0), base);
+    let top = [
+        is("modules/", 0o755, ""),
+        is("modules/a/", 0o755, ""),
+        is("modules/a/z", 0o644, "z"),
+        is("modules/link", 0o777, ""),
+        is("modules/z/", 0o755, ""),
+        is("modules/z/b", 0o755, "b"),
+        is("usr/", 0o755, ""),
+        is("usr/bin/", 0o755, ""),
+        is("usr/bin/operator", 0o755, "program"),
+    ];
+    assert_eq!(world.layer("image", 1), top);
+}
+
+#[test]
+fn what_is_added_is_a_layer_on_top_and_wins() {
+    let world = World::new();
+    let plain = world.assemble("plain", &[]).unwrap();
+    let added = Added {
+        source: world.folder.path().join("ours"),
+        place: Place::absolute("/modules").unwrap(),
+    };
+    let image = world.assemble("image", std::slice::from_ref(&added)).unwrap();
+    assert_eq!(
+        image.layers[..2],
+        plain.layers[..],
+        "all other layers are those that everybody has"
+    );
+    let paths: Vec<(String, String)> = world
+        .layer("image", 2)
+        .into_iter()
+        .map(|(path, _, text)| (path, text))
+        .collect();
+    let is = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    assert_eq!(
+        paths,
+        [is("modules/", ""), is("modules/a/", ""), is("modules/a/z", "mine")]
+    );
+}
+
+#[test]
+fn the_documents_say_how_it_is_run_and_where_it_comes_from() {
+    let world = World::new();
+    let image = world.assemble("image", &[]).unwrap();
+    let layout = world.layout("image");
+    assert_eq!(layout.image().unwrap(), image.manifest);
+    let manifest = layout.manifest().unwrap();
+    assert_eq!(manifest.annotations["org.opencontainers.image.title"], "small");
+    assert_eq!(manifest.annotations["org.opencontainers.image.version"], "1.2.3");
+    assert_eq!(manifest.annotations["org.opencontainers.image.revision"], "abc");
+    assert!(!manifest.annotations.contains_key("org.opencontainers.image.created"));
+    let config: Value = serde_json::from_slice(&fs::read(layout.file(&manifest.config)).unwrap()).unwrap();
+    assert_eq!(config["config"]["User"], "7:8");
+    assert_eq!(config["config"]["Entrypoint"], json!(["/bin/operator", "start"]));
+    assert_eq!(config["config"]["Env"], json!(["HOME=/tmp"]));
+    assert_eq!(config["config"]["Labels"], json!(manifest.annotations));
+    let diffs: Vec<String> = image
+        .layers
+        .iter()
+        .map(|(_, written)| format!("sha256:{}", written.diff_sha256))
+        .collect();
+    assert_eq!(config["rootfs"], json!({ "type": "layers", "diff_ids": diffs }));
+    assert_eq!(config["architecture"], "amd64");
+}
+
+#[test]
+fn what_is_missing_is_named_and_no_layout_is_left() {
+    let world = World::new();
+    fs::remove_dir_all(world.folder.path().join("modules")).unwrap();
+    let error = world.assemble("image", &[]).unwrap_err();
+    assert!(
+        matches!(&error, AssemblyError::Walk(folder, _) if folder.ends_with("modules")),
+        "{error}"
+    );
+    assert!(!world.folder.path().join("image").exists());
+}

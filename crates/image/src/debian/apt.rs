@@ -1,0 +1,234 @@
+//! The apt of this machine: it knows the mirrors, fetches files, and says what is newest.
+//!
+//! Only its sources, its keys and its way to the network are used. It must never change what is installed here, nor the
+//! lists of the machine: what is asked for is kept in a folder of our own.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use testbed::process;
+use thiserror::Error;
+
+use crate::debian::Package;
+use crate::debian::index::Index;
+use crate::layer::sha256;
+
+const GET: &str = "apt-get";
+const CACHE: &str = "apt-cache";
+const HELPER: &str = "/usr/lib/apt/apt-helper";
+/// Who signs Debian, where a Debian keeps it.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The user that apt falls back to when it is root may not enter a folder of ours.
+const SANDBOX: &str = "APT::Sandbox::User=root";
+
+#[derive(Debug, Error)]
+pub enum AptError {
+    #[error("cannot run {0}; packages are fetched by the apt of a Debian")]
+    Start(&'static str, #[source] io::Error),
+    #[error("{program} failed: {said}")]
+    Failed { program: &'static str, said: String },
+    #[error("cannot keep packages")]
+    Keep(#[from] io::Error),
+    #[error("no source of this machine's apt serves {0}")]
+    NoMirror(String),
+    #[error(
+        "the mirror has no longer, or has otherwise than pinned: {}; `make image-lock` takes today's versions. apt said: {said}",
+        .gone.join(", ")
+    )]
+    Gone { gone: Vec<String>, said: String },
+}
+
+/// Where the mirror of each suite is.
+#[derive(Debug)]
+pub struct Mirrors {
+    sources: BTreeMap<String, String>,
+}
+
+impl Mirrors {
+    /// Of the sources of this machine. They need not have been updated.
+    pub fn of_machine() -> Result<Self, AptError> {
+        let format = [
+            "indextargets",
+            "--format",
+            "$(RELEASE) $(REPO_URI)",
+            "Created-By: Packages",
+        ];
+        Ok(Self::listed(&run(GET, &format)?))
+    }
+
+    fn listed(text: &str) -> Self {
+        let mut sources = BTreeMap::new();
+        for (suite, uri) in text.lines().filter_map(|line| line.split_once(' ')) {
+            // A machine may have sources of others that call their suites alike; Debian's own come with its name.
+            let ours = uri.contains("debian");
+            if ours {
+                sources.entry(suite.to_owned()).or_insert_with(|| uri.to_owned());
+            }
+        }
+        Self { sources }
+    }
+
+    fn of(&self, suite: &str) -> Result<&str, AptError> {
+        let mirror = self.sources.get(suite);
+        mirror
+            .map(String::as_str)
+            .ok_or_else(|| AptError::NoMirror(suite.to_owned()))
+    }
+
+    /// The files of the packages, in their order, from `folder` or fetched into it. Only what has its pinned checksum
+    /// gets there.
+    pub fn fetch(&self, packages: &[&Package], folder: &Path) -> Result<Vec<PathBuf>, AptError> {
+        fs::create_dir_all(folder)?;
+        let kept = |package: &Package| folder.join(package.file_name());
+        let good = |package: &Package, file: &Path| fs::read(file).is_ok_and(|bytes| sha256(&bytes) == package.sha256);
+        let missing: Vec<&Package> = packages
+            .iter()
+            .copied()
+            .filter(|package| !good(package, &kept(package)))
+            .collect();
+        if !missing.is_empty() {
+            let arriving = tempfile::Builder::new().prefix(".arriving-").tempdir_in(folder)?;
+            let mut arguments: Vec<String> = ["-o", SANDBOX, "download-file"].map(str::to_owned).to_vec();
+            for package in &missing {
+                let mirror = self.of(&package.suite)?.trim_end_matches('/');
+                arguments.push(format!("{mirror}/{}", package.path));
+                arguments.push(arriving.path().join(package.file_name()).display().to_string());
+                arguments.push(format!("SHA256:{}", package.sha256));
+            }
+            let outcome = run(HELPER, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut gone = Vec::new();
+            for package in missing {
+                let arrived = arriving.path().join(package.file_name());
+                if good(package, &arrived) {
+                    fs::rename(arrived, kept(package))?;
+                } else {
+                    gone.push(package.to_string());
+                }
+            }
+            if !gone.is_empty() {
+                let said = outcome
+                    .err()
+                    .map_or_else(|| "nothing".to_owned(), |error| error.to_string());
+                return Err(AptError::Gone { gone, said });
+            }
+        }
+        Ok(packages.iter().map(|package| kept(package)).collect())
+    }
+
+    /// What the suites have today for an architecture, checked by apt against Debian's keys, and the suite that each
+    /// checksum comes from.
+    pub fn today(&self, suites: &[String], architecture: &str) -> Result<Today, AptError> {
+        let folder = tempfile::Builder::new().prefix("image-lock-").tempdir()?;
+        let options = self.private_apt(folder.path(), suites, architecture)?;
+        let with = |arguments: &[&str]| -> Vec<String> {
+            options
+                .iter()
+                .map(String::as_str)
+                .chain(arguments.iter().copied())
+                .map(str::to_owned)
+                .collect()
+        };
+        run(GET, &with(&["update"]))?;
+        let index = Index::read(&run(CACHE, &with(&["dumpavail"]))?);
+        let lists = run(
+            GET,
+            &with(&[
+                "indextargets",
+                "--format",
+                "$(RELEASE) $(FILENAME)",
+                "Created-By: Packages",
+            ]),
+        )?;
+        let mut suite_of = BTreeMap::new();
+        for (suite, file) in lists.lines().filter_map(|line| line.split_once(' ')) {
+            // Some suites are empty, and then have no list.
+            if !Path::new(file).exists() {
+                continue;
+            }
+            let text = run(HELPER, &["cat-file", file])?;
+            let sums = text.lines().filter_map(|line| line.strip_prefix("SHA256: "));
+            suite_of.extend(sums.map(|sum| (sum.to_owned(), suite.to_owned())));
+        }
+        Ok(Today { index, suite_of })
+    }
+
+    /// An apt that knows nothing but these suites, and keeps what it knows in `folder`.
+    fn private_apt(&self, folder: &Path, suites: &[String], architecture: &str) -> Result<Vec<String>, AptError> {
+        let within = |name: &str| folder.join(name).display().to_string();
+        for name in ["lists/partial", "cache/archives/partial", "parts"] {
+            fs::create_dir_all(folder.join(name))?;
+        }
+        let signed = if Path::new(KEYRING).exists() {
+            format!("[signed-by={KEYRING}] ")
+        } else {
+            String::new()
+        };
+        let mut sources = String::new();
+        for suite in suites {
+            sources.extend(["deb ", &signed, self.of(suite)?, " ", suite, " main\n"]);
+        }
+        fs::write(folder.join("sources.list"), sources)?;
+        fs::write(folder.join("status"), "")?;
+        let settings = [
+            format!("APT::Architecture={architecture}"),
+            format!("APT::Architectures={architecture}"),
+            SANDBOX.to_owned(),
+            "Acquire::Languages=none".to_owned(),
+            "APT::Update::Error-Mode=any".to_owned(),
+            format!("Dir::State::lists={}", within("lists")),
+            format!("Dir::State::status={}", within("status")),
+            format!("Dir::Cache={}", within("cache")),
+            format!("Dir::Etc::sourcelist={}", within("sources.list")),
+            format!("Dir::Etc::sourceparts={}", within("parts")),
+        ];
+        Ok(settings
+            .into_iter()
+            .flat_map(|setting| ["-o".to_owned(), setting])
+            .collect())
+    }
+}
+
+/// What the suites have at the moment.
+#[derive(Debug)]
+pub struct Today {
+    pub index: Index,
+    /// From the sha256 of a file to the suite that has it.
+    pub suite_of: BTreeMap<String, String>,
+}
+
+fn run(program: &'static str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Result<String, AptError> {
+    let mut command = process::command(program);
+    command.args(arguments).env("LC_ALL", "C.UTF-8");
+    let output = process::run(command, None).map_err(|source| AptError::Start(program, source))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let errors: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("E: ") || line.starts_with("Err:"))
+        .collect();
+    let said = if errors.is_empty() {
+        said.trim().to_owned()
+    } else {
+        errors.join("; ")
+    };
+    Err(AptError::Failed { program, said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mirror_of_a_suite_is_debians() {
+        let listed = "stable https://packages.example/apt/\nbookworm http://mirror.example/debian/\nbookworm http://other.example/debian/\n";
+        let mirrors = Mirrors::listed(listed);
+        assert_eq!(mirrors.of("bookworm").unwrap(), "http://mirror.example/debian/");
+        assert!(matches!(mirrors.of("stable"), Err(AptError::NoMirror(_))));
+        assert!(matches!(mirrors.of("sid"), Err(AptError::NoMirror(_))));
+    }
+}

@@ -1,0 +1,288 @@
+//! `image`: assembles the image, renews its lock, pushes it.
+//!
+//! Standard output is data, standard error is talk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand};
+use image::assembly::{self, Added, Assembled, Inputs, Origin};
+use image::debian::apt::Mirrors;
+use image::debian::{Lock, Package};
+use image::definition::{Definition, Program};
+use image::layout::Layout;
+use image::place::Place;
+use image::push::{self, Target};
+use jiff::Timestamp;
+use testbed::find::{Finder, Found};
+use testbed::part::Part;
+use testbed::report;
+
+/// The operator's container image, without a container engine.
+#[derive(Parser)]
+#[command(name = "image", version, max_term_width = 100)]
+struct Cli {
+    /// The folder with the definition, image.yaml, and a lock of packages an architecture
+    #[arg(long, global = true, default_value = "image")]
+    definition: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Assemble the image into a folder (OCI image layout), and print what is in it
+    Build(Build),
+    /// Pin the newest packages of the suites that the definition names
+    Lock {
+        /// As Debian calls it [default: all that have a lock]
+        #[arg(long)]
+        architecture: Vec<String>,
+    },
+    /// Put helm and kubectl, built as they go into the image, into a folder
+    Programs {
+        #[arg(long)]
+        to: PathBuf,
+    },
+    /// Send an assembled image to a registry, and print its digest there
+    Push {
+        /// The folder with the image
+        layout: PathBuf,
+        /// Where to, as in registry.example/team/addon-operator:1.0; plain HTTP for this machine, else TLS
+        reference: String,
+        /// Logins, as container engines keep them (config.json); none if it is not there
+        #[arg(long)]
+        credentials: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+struct Build {
+    /// Where the image goes; an older one there is replaced
+    #[arg(long)]
+    to: PathBuf,
+    /// The operator, built for a system no newer than the packages
+    #[arg(long)]
+    operator: PathBuf,
+    /// The repository, from which the definition copies
+    #[arg(long, default_value = ".")]
+    repository: PathBuf,
+    /// Where packages are kept once they were fetched
+    #[arg(long)]
+    packages: PathBuf,
+    /// Put a file or folder on top, in a layer of its own, as in `ours/modules:/modules`
+    #[arg(long, value_name = "SOURCE:PLACE", value_parser = added)]
+    add: Vec<Added>,
+    /// The commit that it is made from
+    #[arg(long)]
+    revision: Option<String>,
+    /// The time of that commit, in seconds
+    #[arg(long, value_name = "SECONDS")]
+    epoch: Option<i64>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Build(build) => run_build(&cli.definition, &build),
+        Command::Lock { architecture } => run_lock(&cli.definition, architecture),
+        Command::Programs { to } => run_programs(&cli.definition, &to),
+        Command::Push {
+            layout,
+            reference,
+            credentials,
+        } => run_push(&layout, &reference, credentials.as_deref()),
+    };
+    done.map_or_else(
+        |error| {
+            say(&format!("error: {}", report::chain(error.as_ref())));
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let architecture = architecture()?;
+    let file = folder.join(format!("{architecture}.lock"));
+    let lock = Lock::read(&file)?;
+    lock.covers(definition.packages(), &file)?;
+    let origin = Origin {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: build.revision.clone(),
+        created: build
+            .epoch
+            .map(Timestamp::from_second)
+            .transpose()?
+            .map(|time| time.to_string()),
+    };
+    let image = assembly::assemble(
+        &definition,
+        &Inputs {
+            repository: &build.repository,
+            architecture,
+            packages: &packages(&lock, &build.packages)?,
+            programs: &programs(&definition, &build.operator)?,
+            added: &build.add,
+            origin: &origin,
+        },
+        &build.to,
+    )?;
+    Ok(io::stdout().write_all(table(&image).as_bytes())?)
+}
+
+fn packages(lock: &Lock, kept: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let packages: Vec<&Package> = lock.packages().collect();
+    let files = Mirrors::of_machine()?.fetch(&packages, kept)?;
+    Ok(packages.iter().map(|package| package.name.clone()).zip(files).collect())
+}
+
+fn programs(definition: &Definition, operator: &Path) -> anyhow::Result<BTreeMap<Program, PathBuf>> {
+    let mut programs = BTreeMap::from([(Program::Operator, operator.to_owned())]);
+    programs.extend(
+        tools(definition)?
+            .into_iter()
+            .map(|(program, found)| (program, found.file)),
+    );
+    Ok(programs)
+}
+
+/// The programs of others that the definition names, as they are pinned.
+fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
+    let part = |program| match program {
+        Program::Operator => None,
+        Program::Kubectl => Some(Part::Kubectl),
+        Program::Helm3 => Some(Part::Helm3),
+        Program::Helm4 => Some(Part::Helm4),
+    };
+    let programs = definition.programs();
+    let parts: BTreeMap<Program, Part> = programs
+        .into_iter()
+        .filter_map(|program| Some((program, part(program)?)))
+        .collect();
+    let wanted: Vec<Part> = parts.values().copied().collect();
+    let mut found = Finder::from_environment().pinned(&wanted)?;
+    Ok(parts
+        .into_iter()
+        .filter_map(|(program, part)| Some((program, found.remove(&part)?)))
+        .collect())
+}
+
+fn run_programs(folder: &Path, to: &Path) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let found = tools(&definition)?;
+    fs_err::create_dir_all(to)?;
+    let places = definition.layers.iter().flat_map(|layer| &layer.programs);
+    for (name, found) in places.filter_map(|(place, program)| Some((place.names().last()?, found.get(program)?))) {
+        fs_err::copy(&found.file, to.join(name))?;
+    }
+    Ok(())
+}
+
+/// The layers and their sizes, and the digest.
+fn table(image: &Assembled) -> String {
+    let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
+    let row = |name: &str, packed: u64, unpacked: u64| {
+        format!("{name:<10} {:>8} {:>10}\n", megabytes(packed), megabytes(unpacked))
+    };
+    let mut text = format!("{:<10} {:>8} {:>10}\n", "layer", "MB", "unpacked");
+    let (mut packed, mut unpacked) = (0, 0);
+    for (name, written) in &image.layers {
+        text.push_str(&row(name, written.packed, written.unpacked));
+        packed += written.packed;
+        unpacked += written.unpacked;
+    }
+    text.push_str(&row("in all", packed, unpacked));
+    text.push_str(&image.manifest.digest);
+    text.push('\n');
+    text
+}
+
+fn run_lock(folder: &Path, architectures: Vec<String>) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let architectures = if architectures.is_empty() {
+        locked(folder)?
+    } else {
+        architectures
+    };
+    let mirrors = Mirrors::of_machine()?;
+    let without: BTreeSet<&str> = definition.debian.without.keys().map(String::as_str).collect();
+    for architecture in architectures {
+        let today = mirrors.today(&definition.debian.suites, &architecture)?;
+        let mut packages = Vec::new();
+        for stanza in today.index.closure(&definition.packages(), &without)? {
+            let suite = today.suite_of.get(&stanza.sha256);
+            packages.push(Package {
+                name: stanza.package.clone(),
+                version: stanza.version.clone(),
+                suite: suite
+                    .with_context(|| format!("no suite has {}", stanza.filename))?
+                    .clone(),
+                path: stanza.filename.clone(),
+                sha256: stanza.sha256.clone(),
+            });
+        }
+        let file = folder.join(format!("{architecture}.lock"));
+        say(&format!("{} packages in {}", packages.len(), file.display()));
+        Lock::new(packages).write(&file)?;
+    }
+    Ok(())
+}
+
+fn locked(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut architectures = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        architectures.extend(name.strip_suffix(".lock").map(str::to_owned));
+    }
+    if architectures.is_empty() {
+        architectures.push(architecture()?.to_owned());
+    }
+    architectures.sort();
+    Ok(architectures)
+}
+
+fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>) -> anyhow::Result<()> {
+    // Twice in one process is not possible, and once is what we do.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let target = Target::new(reference, credentials.filter(|file| file.exists()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let pushed = runtime.block_on(push::push(&Layout::open(layout), &target))?;
+    say(&format!("sent {} bytes", pushed.sent));
+    let reference = target.reference();
+    let name = format!(
+        "{}/{}@{}\n",
+        reference.registry(),
+        reference.repository(),
+        pushed.digest
+    );
+    Ok(io::stdout().write_all(name.as_bytes())?)
+}
+
+/// Of this machine: programs are built for where they are built.
+fn architecture() -> anyhow::Result<&'static str> {
+    Ok(match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => bail!("images are made on amd64 and arm64, not on {other}"),
+    })
+}
+
+fn added(text: &str) -> Result<Added, String> {
+    let (source, place) = text.rsplit_once(':').ok_or("written as SOURCE:PLACE")?;
+    let place = Place::absolute(place).map_err(|error| error.to_string())?;
+    let source = PathBuf::from(source);
+    if !source.exists() {
+        return Err(format!("there is no {}", source.display()));
+    }
+    Ok(Added { source, place })
+}
+
+/// Talk goes to standard error; nobody listening is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "image: {line}");
+}

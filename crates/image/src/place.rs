@@ -1,0 +1,140 @@
+//! Where something stands in the image: a path below its root.
+//!
+//! A place must never lead out of the root, and never have a name by which layers delete things.
+
+use std::fmt;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// A path below the root, kept without the slash at its front; the root itself is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Place(String);
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PlaceError {
+    #[error("'{0}' does not begin with a slash")]
+    Relative(String),
+    #[error("'{0}' has a part that no path of an image may have")]
+    Part(String),
+}
+
+/// What stands before names that a layer takes away from the layers below it.
+const WHITEOUT: &str = ".wh.";
+
+impl Place {
+    /// The root of the image.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A place as people write it, from the root: `/usr/bin/jq`.
+    pub fn absolute(text: &str) -> Result<Self, PlaceError> {
+        match text.strip_prefix('/') {
+            Some(rest) => Self::parts(text, rest.trim_end_matches('/')),
+            None => Err(PlaceError::Relative(text.to_owned())),
+        }
+    }
+
+    /// A place as archives write it: `./usr/bin/`.
+    pub fn in_archive(text: &str) -> Result<Self, PlaceError> {
+        let rest = text
+            .strip_prefix('.')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        Self::parts(text, rest.unwrap_or(text).trim_matches('/'))
+    }
+
+    fn parts(whole: &str, inner: &str) -> Result<Self, PlaceError> {
+        let odd = |part: &str| matches!(part, "" | "." | "..") || part.starts_with(WHITEOUT);
+        if !inner.is_empty() && inner.split('/').any(odd) {
+            return Err(PlaceError::Part(whole.to_owned()));
+        }
+        Ok(Self(inner.to_owned()))
+    }
+
+    /// What stands below this place by that name or relative path.
+    pub fn join(&self, inner: &str) -> Result<Self, PlaceError> {
+        let whole = if self.0.is_empty() {
+            inner.to_owned()
+        } else {
+            format!("{}/{inner}", self.0)
+        };
+        Self::parts(&whole, &whole)
+    }
+
+    /// The folder it stands in; nothing for the root.
+    pub fn parent(&self) -> Option<Self> {
+        let (parent, _) = self.0.rsplit_once('/').unwrap_or(("", &self.0));
+        (!self.0.is_empty()).then(|| Self(parent.to_owned()))
+    }
+
+    /// The names on the way from the root.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|name| !name.is_empty())
+    }
+
+    /// Is it `folder`, or below it?
+    pub fn is_within(&self, folder: &Self) -> bool {
+        let rest = self.0.strip_prefix(&folder.0);
+        rest.is_some_and(|rest| rest.is_empty() || folder.0.is_empty() || rest.starts_with('/'))
+    }
+
+    /// As archives of layers write it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Place {
+    type Error = PlaceError;
+
+    fn try_from(text: String) -> Result<Self, PlaceError> {
+        Self::absolute(&text)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "/{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_and_archives_name_the_same_place() {
+        let place = Place::absolute("/usr/bin/jq").unwrap();
+        assert_eq!(place.as_str(), "usr/bin/jq");
+        assert_eq!(place.to_string(), "/usr/bin/jq");
+        for text in ["./usr/bin/jq", "usr/bin/jq", "/usr/bin/jq", "./usr/bin/jq/"] {
+            assert_eq!(Place::in_archive(text).unwrap(), place, "{text}");
+        }
+        for text in ["./", ".", "/", ""] {
+            assert_eq!(Place::in_archive(text).unwrap(), Place::root(), "{text}");
+        }
+        assert_eq!(Place::in_archive(".profile").unwrap().as_str(), ".profile");
+    }
+
+    #[test]
+    fn nothing_leads_out_and_nothing_deletes() {
+        assert_eq!(Place::absolute("usr"), Err(PlaceError::Relative("usr".to_owned())));
+        for text in ["/a/../b", "/..", "/a//b", "/a/./b", "/a/.wh.b", "/.wh..wh..opq"] {
+            assert_eq!(Place::absolute(text), Err(PlaceError::Part(text.to_owned())), "{text}");
+        }
+        assert!(Place::root().join("../a").is_err());
+    }
+
+    #[test]
+    fn a_place_knows_what_it_is_in() {
+        let place = Place::absolute("/usr/share/man").unwrap();
+        let within = |folder: &str| place.is_within(&Place::absolute(folder).unwrap());
+        assert!(within("/usr/share/man") && within("/usr") && within("/"));
+        assert!(!within("/usr/sh") && !within("/usr/share/man/man1"));
+        assert_eq!(place.parent(), Some(Place::absolute("/usr/share").unwrap()));
+        assert_eq!(Place::absolute("/usr").unwrap().parent(), Some(Place::root()));
+        assert_eq!(Place::root().parent(), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! An image goes to a registry.
+//!
+//! What the registry has already is not sent again, and the tag is set last: whoever pulls meanwhile gets the old image
+//! or the new one, whole. It must never send credentials unasked, nor talk without TLS to anybody but this machine.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fs_err as fs;
+use oci_client::client::{Client, ClientConfig, ClientProtocol};
+use oci_client::errors::OciDistributionError;
+use oci_client::secrets::RegistryAuth;
+use oci_client::{ParseError, Reference, RegistryOperation};
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::layout::{Descriptor, Layout, LayoutError};
+
+#[derive(Debug, Error)]
+pub enum PushError {
+    #[error("'{text}' names no image, as in registry.example/team/addon-operator:1.0")]
+    Reference { text: String, source: ParseError },
+    #[error("cannot read the credentials")]
+    Credentials(#[source] io::Error),
+    #[error("cannot understand the credentials in {}", file.display())]
+    CredentialsSyntax { file: PathBuf, source: serde_json::Error },
+    #[error("cannot read the image")]
+    Layout(#[from] LayoutError),
+    #[error("cannot read a blob of the image")]
+    Blob(#[from] io::Error),
+    #[error("{registry} does not let us push")]
+    Login {
+        registry: String,
+        source: OciDistributionError,
+    },
+    #[error("cannot push {digest}")]
+    Push {
+        digest: String,
+        source: OciDistributionError,
+    },
+    #[error("cannot name the media type {0}")]
+    MediaType(String),
+}
+
+/// What was pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// By which everybody gets exactly this image.
+    pub digest: String,
+    /// Bytes that had to be sent; the registry had the others.
+    pub sent: u64,
+}
+
+/// Where to, and as whom.
+#[derive(Clone, Debug)]
+pub struct Target {
+    reference: Reference,
+    auth: RegistryAuth,
+}
+
+/// The file that container engines keep logins in.
+#[derive(Deserialize)]
+struct Logins {
+    #[serde(default)]
+    auths: BTreeMap<String, Login>,
+}
+
+#[derive(Deserialize)]
+struct Login {
+    auth: Option<String>,
+}
+
+impl Target {
+    /// `credentials` is a file as container engines keep it; without one, or without this registry in it, nobody logs in.
+    pub fn new(text: &str, credentials: Option<&Path>) -> Result<Self, PushError> {
+        let reference = text.parse::<Reference>();
+        let reference = reference.map_err(|source| PushError::Reference {
+            text: text.to_owned(),
+            source,
+        })?;
+        let auth = match credentials {
+            Some(file) => login(file, reference.registry())?,
+            None => RegistryAuth::Anonymous,
+        };
+        Ok(Self { reference, auth })
+    }
+
+    /// Without TLS only where nobody else listens.
+    fn protocol(&self) -> ClientProtocol {
+        let registry = self.reference.resolve_registry();
+        let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
+        if matches!(host, "localhost" | "[::1]") || host.starts_with("127.") {
+            ClientProtocol::Http
+        } else {
+            ClientProtocol::Https
+        }
+    }
+
+    /// A client for it. A provider of TLS must be installed in the process.
+    pub fn client(&self) -> Client {
+        Client::new(ClientConfig {
+            protocol: self.protocol(),
+            ..ClientConfig::default()
+        })
+    }
+
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+}
+
+fn login(file: &Path, registry: &str) -> Result<RegistryAuth, PushError> {
+    let bytes = fs::read(file).map_err(PushError::Credentials)?;
+    let logins: Logins = serde_json::from_slice(&bytes).map_err(|source| PushError::CredentialsSyntax {
+        file: file.to_owned(),
+        source,
+    })?;
+    let ours = logins
+        .auths
+        .get(registry)
+        .or_else(|| logins.auths.get(&format!("https://{registry}")));
+    let secret = ours
+        .and_then(|login| login.auth.as_ref())
+        .and_then(|auth| STANDARD.decode(auth).ok());
+    let secret = secret.and_then(|bytes| String::from_utf8(bytes).ok());
+    let pair = secret.as_deref().and_then(|text| text.split_once(':'));
+    Ok(pair.map_or(RegistryAuth::Anonymous, |(user, password)| {
+        RegistryAuth::Basic(user.to_owned(), password.to_owned())
+    }))
+}
+
+/// Sends the image of a layout.
+pub async fn push(layout: &Layout, target: &Target) -> Result<Pushed, PushError> {
+    let client = target.client();
+    let reference = &target.reference;
+    client
+        .auth(reference, &target.auth, RegistryOperation::Push)
+        .await
+        .map_err(|source| PushError::Login {
+            registry: reference.resolve_registry().to_owned(),
+            source,
+        })?;
+    let manifest = layout.manifest()?;
+    let mut sent = 0;
+    for blob in manifest.layers.iter().chain([&manifest.config]) {
+        let failed = |source| PushError::Push {
+            digest: blob.digest.clone(),
+            source,
+        };
+        if client.blob_exists(reference, &blob.digest).await.map_err(failed)? {
+            continue;
+        }
+        let bytes = fs::tokio::read(layout.file(blob)).await?;
+        client.push_blob(reference, bytes, &blob.digest).await.map_err(failed)?;
+        sent += blob.size;
+    }
+    let Descriptor { media_type, digest, .. } = layout.image()?;
+    let bytes = fs::tokio::read(layout.file(&layout.image()?)).await?;
+    let media_type = media_type.parse().map_err(|_| PushError::MediaType(media_type))?;
+    let pushed = client.push_manifest_raw(reference, bytes, media_type).await;
+    pushed.map_err(|source| PushError::Push {
+        digest: digest.clone(),
+        source,
+    })?;
+    Ok(Pushed { digest, sent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_talked_to_without_tls() {
+        for (text, plain) in [
+            ("127.0.0.1:5000/a/b:1", true),
+            ("localhost:5000/a:1", true),
+            ("registry.example/a:1", false),
+            ("registry.example:5000/a:1", false),
+            ("addon-operator", false),
+        ] {
+            let target = Target::new(text, None).unwrap();
+            assert_eq!(matches!(target.protocol(), ClientProtocol::Http), plain, "{text}");
+        }
+        assert!(matches!(
+            Target::new("Not An Image", None),
+            Err(PushError::Reference { .. })
+        ));
+    }
+
+    #[test]
+    fn credentials_are_those_of_the_registry() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        fs::write(
+            &file,
+            r#"{"auths":{"a.example":{"auth":"dTpwOnE="},"https://b.example":{"auth":"dTpw"}}}"#,
+        )
+        .unwrap();
+        let auth = |text: &str| Target::new(text, Some(&file)).unwrap().auth;
+        assert_eq!(
+            auth("a.example/x:1"),
+            RegistryAuth::Basic("u".to_owned(), "p:q".to_owned())
+        );
+        assert_eq!(
+            auth("b.example/x:1"),
+            RegistryAuth::Basic("u".to_owned(), "p".to_owned())
+        );
+        assert_eq!(auth("c.example/x:1"), RegistryAuth::Anonymous);
+        fs::write(&file, "{").unwrap();
+        assert!(matches!(
+            Target::new("a.example/x:1", Some(&file)),
+            Err(PushError::CredentialsSyntax { .. })
+        ));
+    }
+}
