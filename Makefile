@@ -27,7 +27,7 @@ demo: ## watch the operator install and mend modules in a real local control pla
 .PHONY: test
 test: ## all tests, with one control plane for those that need it
 	cargo build --workspace --bins --all-targets --locked
-	$(TARGET)/debug/testbed run --helm4 -- cargo test --workspace --locked
+	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked
 
 .PHONY: check
 check: fmt lint doc layers deny ## everything about the source that needs no cluster

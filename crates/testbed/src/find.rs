@@ -232,7 +232,8 @@ fn will_do(part: Part, file: &Path, source: Source) -> bool {
         | Part::KubeApiserver
         | Part::KubeControllerManager
         | Part::KubeScheduler
-        | Part::Kwok => true,
+        | Part::Kwok
+        | Part::Registry => true,
     }
 }
 

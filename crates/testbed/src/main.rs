@@ -76,6 +76,9 @@ struct Wishes {
     /// Add a node on which pods become ready although nothing runs (kube-scheduler and kwok)
     #[arg(long)]
     kwok: bool,
+    /// Add an OCI registry (plain HTTP, on loopback); its address is `TESTBED_REGISTRY` to commands and `env`
+    #[arg(long)]
+    registry: bool,
     /// Provide helm 4 too, as `helm4`
     #[arg(long)]
     helm4: bool,
@@ -85,7 +88,12 @@ impl Wishes {
     fn options(&self, folder: Option<PathBuf>) -> Options {
         let pods = if self.kwok { Pods::Alive } else { Pods::Pending };
         let tools = if self.helm4 { vec![Part::Helm4] } else { Vec::new() };
-        Options { pods, tools, folder }
+        Options {
+            pods,
+            registry: self.registry,
+            tools,
+            folder,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub enum Part {
     Helm3,
     Helm4,
     Kwok,
+    Registry,
 }
 
 /// What every control plane needs.
@@ -43,6 +44,7 @@ impl Part {
             Self::Helm3 => "helm",
             Self::Helm4 => "helm4",
             Self::Kwok => "kwok",
+            Self::Registry => "registry",
         }
     }
 
@@ -57,6 +59,8 @@ impl Part {
             Self::KubeScheduler => &["kube-scheduler"],
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
+            // Debian has it under the other name.
+            Self::Registry => &["registry", "docker-registry"],
         }
     }
 
@@ -71,6 +75,7 @@ impl Part {
             Self::Helm3 => "helm.sh/helm/v3/cmd/helm",
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+            Self::Registry => "github.com/distribution/distribution/v3/cmd/registry",
         }
     }
 
@@ -82,6 +87,7 @@ impl Part {
             Self::Helm3 => &HELM3,
             Self::Helm4 => &HELM4,
             Self::Kwok => &KWOK,
+            Self::Registry => &REGISTRY,
         }
     }
 
@@ -140,6 +146,13 @@ static KWOK: Module = Module {
     go_mod: include_str!("../parts/kwok/go.mod"),
     go_sum: include_str!("../parts/kwok/go.sum"),
     root: "sigs.k8s.io/kwok",
+};
+
+static REGISTRY: Module = Module {
+    name: "registry",
+    go_mod: include_str!("../parts/registry/go.mod"),
+    go_sum: include_str!("../parts/registry/go.sum"),
+    root: "github.com/distribution/distribution/v3",
 };
 
 impl Module {
@@ -203,6 +216,7 @@ impl Module {
                 set("helm.sh/helm/v4/internal/version.version", version);
                 set("helm.sh/helm/v4/internal/version.gitTreeState", "clean");
             }
+            "registry" => set("github.com/distribution/distribution/v3/version.version", version),
             _ => {}
         }
         flags
@@ -219,7 +233,7 @@ pub(crate) fn major_minor(version: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    const ALL: [Part; 8] = [
+    const ALL: [Part; 9] = [
         Part::Etcd,
         Part::KubeApiserver,
         Part::KubeControllerManager,
@@ -228,6 +242,7 @@ mod tests {
         Part::Helm3,
         Part::Helm4,
         Part::Kwok,
+        Part::Registry,
     ];
 
     #[test]

@@ -32,6 +32,8 @@ mod setup;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub pods: Pods,
+    /// Whether it comes with an OCI registry.
+    pub registry: bool,
     /// Parts that nothing here starts, but that the user of the control plane wants on its `PATH`.
     pub tools: Vec<Part>,
     /// Where its files go; a fresh folder among the temporary files if not given. Removed at the end in both cases.
@@ -52,7 +54,8 @@ impl Options {
     /// The programs that these options need.
     pub fn parts(&self) -> Vec<Part> {
         let alive: &[Part] = if self.pods == Pods::Alive { &part::ALIVE } else { &[] };
-        let mut parts: Vec<Part> = part::BASIC.iter().chain(alive).chain(&self.tools).copied().collect();
+        let registry: &[Part] = if self.registry { &[Part::Registry] } else { &[] };
+        let mut parts: Vec<Part> = [&part::BASIC, alive, registry, &self.tools].concat();
         parts.sort_unstable();
         parts.dedup();
         parts
@@ -91,6 +94,8 @@ impl User {
 struct Facts {
     server: String,
     pods: Pods,
+    /// Its address, as it stands before the first `/` of a reference to an image.
+    registry: Option<String>,
 }
 
 /// A control plane that is ready.
@@ -160,6 +165,11 @@ impl ControlPlane {
         self.facts.pods
     }
 
+    /// The host and port of its OCI registry, which speaks plain HTTP, if it was asked for.
+    pub fn registry(&self) -> Option<&str> {
+        self.facts.registry.as_deref()
+    }
+
     /// A folder with links to all programs, under the names that [`Part::name`] gives.
     pub fn programs(&self) -> PathBuf {
         self.path.join(PROGRAMS)
@@ -176,7 +186,8 @@ impl ControlPlane {
 
     /// What a program needs in its environment to use this control plane, with `user` as the default one.
     pub fn environment(&self, user: User) -> BTreeMap<&'static str, OsString> {
-        BTreeMap::from([
+        let registry = self.registry().map(|address| ("TESTBED_REGISTRY", address.into()));
+        let others = [
             ("KUBECONFIG", self.kubeconfig(user).into()),
             ("KUBECACHEDIR", self.path.join(DISCOVERY).into()),
             (environment::PLANE, self.path.clone().into()),
@@ -184,7 +195,8 @@ impl ControlPlane {
             ("TESTBED_OPERATOR_KUBECONFIG", self.kubeconfig(User::Operator).into()),
             ("TESTBED_AUDIT_LOG", self.path.join(AUDIT).into()),
             ("PATH", environment::path_behind(&self.programs())),
-        ])
+        ];
+        others.into_iter().chain(registry).collect()
     }
 
     /// kubectl as the admin, for more than one call.

@@ -1,14 +1,15 @@
 //! How a control plane comes up: what is started with which flags, in which order, and what is waited for.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 use fs_err as fs;
 use thiserror::Error;
 
 use super::component::{Component, ComponentError, wait_for};
-use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, TOKENS};
+use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, REGISTRY, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
@@ -54,6 +55,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     let facts = Facts {
         server: format!("https://127.0.0.1:{}", ports.server),
         pods: options.pods,
+        registry: options.registry.then(|| format!("127.0.0.1:{}", ports.registry)),
     };
     setup::write(&path, tools, &facts.server)?;
     // From here on an error drops the plane, and with it whatever runs already.
@@ -74,6 +76,9 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         admin.run(["get", "--raw", "/readyz", SOON])
     })?;
     plane.add(Part::KubeControllerManager, &controller_flags(&plane.path))?;
+    if options.registry {
+        plane.add_registry(ports.registry)?;
+    }
     let (role, user) = (
         "--clusterrole=cluster-admin",
         format!("--user={}", User::Operator.name()),
@@ -101,6 +106,30 @@ impl ControlPlane {
         self.components
             .push(Component::start(part.name(), &self.program(part), flags, &self.path)?);
         Ok(())
+    }
+
+    fn add_registry(&mut self, port: u16) -> Result<(), StartError> {
+        let config = self.path.join(REGISTRY);
+        fs::write(&config, setup::registry(&self.path, port).to_string())?;
+        self.add(Part::Registry, &["serve".to_owned(), config.display().to_string()])?;
+        wait_for(&mut self.components, "the registry to answer", || {
+            registry_answers(port)
+        })?;
+        Ok(())
+    }
+}
+
+/// Whether the registry speaks its protocol: that somebody listens is not enough.
+fn registry_answers(port: u16) -> io::Result<()> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"GET /v2/ HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.split(' ').nth(1) == Some("200") {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("the registry answered {answer:?}")))
     }
 }
 

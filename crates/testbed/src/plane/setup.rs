@@ -16,6 +16,7 @@ use crate::find::Tools;
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const POLICY: &str = "audit-policy.json";
 pub(super) const KWOK: &str = "kwok.yaml";
+pub(super) const REGISTRY: &str = "registry.json";
 pub(super) const CERTIFICATES: &str = "certificates";
 
 /// Users of the API server that are parts of the control plane, beside the ones in [`User`].
@@ -51,18 +52,20 @@ pub(super) struct Ports {
     pub(super) store: u16,
     pub(super) store_peer: u16,
     pub(super) server: u16,
+    pub(super) registry: u16,
 }
 
 impl Ports {
     pub(super) fn find() -> io::Result<Self> {
         // All are held at once, so that none is found twice.
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let (store, store_peer, server) = (free()?, free()?, free()?);
+        let (store, store_peer, server, registry) = (free()?, free()?, free()?, free()?);
         let number = |listener: &TcpListener| listener.local_addr().map(|address| address.port());
         Ok(Self {
             store: number(&store)?,
             store_peer: number(&store_peer)?,
             server: number(&server)?,
+            registry: number(&registry)?,
         })
     }
 }
@@ -108,6 +111,21 @@ fn policy() -> serde_json::Value {
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [{ "level": "Metadata" }],
+    })
+}
+
+/// How the registry is set up: whoever reaches it may push and delete, and what was pushed goes with the folder.
+pub(super) fn registry(folder: &Path, port: u16) -> serde_json::Value {
+    json!({
+        "version": "0.1",
+        "log": { "level": "info", "accesslog": { "disabled": true } },
+        "storage": {
+            "filesystem": { "rootdirectory": folder.join("registry") },
+            "delete": { "enabled": true },
+            "maintenance": { "uploadpurging": { "enabled": false } },
+        },
+        "http": { "addr": format!("127.0.0.1:{port}"), "secret": "of no worth elsewhere" },
+        "health": { "storagedriver": { "enabled": false } },
     })
 }
 

@@ -1,0 +1,102 @@
+//! Small images, made up by a test and pushed to the real registry.
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, LOCATION};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// A repository of a registry.
+pub(crate) struct Repository {
+    pub(crate) address: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+pub(crate) fn digest(content: &[u8]) -> String {
+    let hex: String = Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256:{hex}")
+}
+
+impl Repository {
+    pub(crate) fn at(registry: &str, name: &str) -> Self {
+        Self {
+            address: format!("http://{registry}/v2/{name}"),
+            client: Client::builder(TokioExecutor::new()).build_http(),
+        }
+    }
+
+    /// Pushes an image of one layer, which may be packed, under a tag and returns its digest.
+    pub(crate) async fn push(&self, tag: &str, config: &Value, layers: &[Vec<u8>]) -> String {
+        let whole = json!({
+            "architecture": "amd64", "os": "linux", "config": config,
+            "rootfs": { "type": "layers", "diff_ids": layers.iter().map(|layer| digest(layer)).collect::<Vec<_>>() },
+        });
+        let whole = whole.to_string().into_bytes();
+        let mut listed = Vec::new();
+        for layer in layers {
+            let size = layer.len();
+            let digest = self.upload(layer).await;
+            let kind = "application/vnd.oci.image.layer.v1.tar";
+            listed.push(json!({ "mediaType": kind, "digest": digest, "size": size }));
+        }
+        let config = json!({
+            "mediaType": "application/vnd.oci.image.config.v1+json",
+            "digest": self.upload(&whole).await, "size": whole.len(),
+        });
+        let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": listed });
+        let manifest = manifest.to_string().into_bytes();
+        let request = Request::put(format!("{}/manifests/{tag}", self.address)).header(CONTENT_TYPE, MANIFEST);
+        let (status, _, said) = self.send(request, manifest.clone()).await;
+        assert_eq!(status, StatusCode::CREATED, "{said}");
+        digest(&manifest)
+    }
+
+    async fn upload(&self, content: &[u8]) -> String {
+        let (status, place, said) = self
+            .send(Request::post(format!("{}/blobs/uploads/", self.address)), Vec::new())
+            .await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{said}");
+        let digest = digest(content);
+        let request = Request::put(format!("{place}&digest={digest}")).header(CONTENT_TYPE, "application/octet-stream");
+        let (status, _, said) = self.send(request, content.to_vec()).await;
+        assert_eq!(status, StatusCode::CREATED, "{said}");
+        digest
+    }
+
+    /// The digest that a tag leads to.
+    pub(crate) async fn resolve(&self, tag: &str) -> Option<String> {
+        let request = Request::builder()
+            .method(Method::GET)
+            .uri(format!("{}/manifests/{tag}", self.address));
+        let (status, _, said) = self.send(request.header("Accept", MANIFEST), Vec::new()).await;
+        (status == StatusCode::OK).then(|| digest(said.as_bytes()))
+    }
+
+    async fn send(&self, request: hyper::http::request::Builder, body: Vec<u8>) -> (StatusCode, String, String) {
+        let answer = self
+            .client
+            .request(request.body(Full::from(body)).unwrap())
+            .await
+            .unwrap();
+        let status = answer.status();
+        let place = answer
+            .headers()
+            .get(LOCATION)
+            .map(|place| place.to_str().unwrap().to_owned());
+        let said = answer.into_body().collect().await.unwrap().to_bytes();
+        (
+            status,
+            place.unwrap_or_default(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    }
+}
