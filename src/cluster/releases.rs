@@ -97,7 +97,7 @@ impl Cluster {
         let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
         // Without pages: of those the cache knows nothing, and there are ten at most.
         let cached = self.revisions(history.clone().match_any()).await?;
-        let revisions = match self.confirm(release, cached).await? {
+        let revisions = match Box::pin(self.confirm(release, cached)).await? {
             Some(revisions) => revisions,
             None => self.revisions(history.limit(PAGE)).await?,
         };
