@@ -138,11 +138,13 @@ impl Stage {
         let container = &pod["spec"]["containers"][0];
         let said = container["env"].as_array().unwrap().iter().map(|variable| {
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
-                None => variable["value"].as_str().unwrap_or_default(),
                 Some("metadata.name") => pod["metadata"]["name"].as_str().unwrap(),
                 Some("metadata.namespace") => self.namespace.name(),
                 Some("status.podIP") => "127.0.0.1",
-                Some(other) => panic!("no kubelet would fill in {other} for us"),
+                other => {
+                    assert_eq!(other, None, "no kubelet fills that in here");
+                    variable["value"].as_str().unwrap_or_default()
+                }
             };
             (variable["name"].as_str().unwrap().to_owned(), OsString::from(value))
         });
