@@ -39,8 +39,14 @@ impl Stage {
             .prefix("chart-")
             .tempdir_in(plane.folder())
             .unwrap();
+        let namespace = plane.namespace(prefix).unwrap();
+        // Pods that are not restricted are not let in here.
+        let restricted = "pod-security.kubernetes.io/enforce=restricted";
+        plane
+            .kubectl(["label", "namespace", namespace.name(), restricted])
+            .unwrap();
         Self {
-            namespace: plane.namespace(prefix).unwrap(),
+            namespace,
             folder,
             helm,
         }
