@@ -174,9 +174,7 @@ async fn build(
     });
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
-    leading::start(&settings.leadership, &tools.cluster, outside.concerned(), parts);
-    let leads = outside.standing.subscribe();
-    leading::label::start(settings.leader_label.as_ref(), &tools.cluster, leads, parts);
+    leading::start(settings, &tools.cluster, outside.concerned(), parts);
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::run(job, Arc::clone(&tools), cancel)

@@ -4,6 +4,7 @@
 
 mod chart {
     mod config_map;
+    mod kinds;
     mod measured;
     mod page;
     mod rendering;

@@ -1,7 +1,7 @@
 //! What a look at files brought up, and how it is shown. Never decides what follows from it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use addon_core::yaml;
 use serde::Serialize;
@@ -57,6 +57,19 @@ impl Finding {
             line: Some(line),
             ..self
         }
+    }
+}
+
+impl Finding {
+    /// Names paths below a place as they were typed, so that an editor finds them.
+    pub(super) fn show_as_typed(&mut self, place: &Path, typed: &Path) {
+        if let Ok(rest) = self.path.strip_prefix(place) {
+            self.path = typed.join(rest);
+        }
+        let (whole, typed) = (place.join(""), typed.join(""));
+        self.message = self
+            .message
+            .replace(&*whole.to_string_lossy(), &typed.to_string_lossy());
     }
 }
 

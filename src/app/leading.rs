@@ -4,7 +4,7 @@
 //! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
 //! and what has not ended shortly before another may lead goes down with this life (see `lives`).
 
-pub(super) mod label;
+mod label;
 mod process;
 
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use crate::driver::Clock;
 use crate::meters::{Meters, table};
 use crate::serve::Loop;
 use crate::serve::standing::{self, Leader};
+use crate::settings::Settings;
 use crate::settings::leadership::{Leadership, Name, address_in};
 
 const TIMING: Timing = Timing::ORIGINAL;
@@ -60,8 +61,10 @@ impl Concerned {
 }
 
 /// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
-pub(super) fn start(leadership: &Leadership, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
-    let Leadership::Elected { lease, name } = leadership else {
+pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
+    let follower = concerned.standing.subscribe();
+    label::start(settings.leader_label.as_ref(), cluster, follower, parts);
+    let Leadership::Elected { lease, name } = &settings.leadership else {
         concerned.tell(standing::Standing::Leads);
         return;
     };

@@ -83,15 +83,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         }
     }
     for finding in &mut findings {
-        // As it was typed, so that an editor finds it.
-        if let Ok(rest) = finding.path.strip_prefix(&place) {
-            finding.path = dir.join(rest);
-        }
-        let (whole, typed) = (place.join(""), dir.join(""));
-        let message = finding
-            .message
-            .replace(&*whole.to_string_lossy(), &typed.to_string_lossy());
-        finding.message = message;
+        finding.show_as_typed(&place, dir);
     }
     Ok(findings)
 }

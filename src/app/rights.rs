@@ -113,7 +113,15 @@ pub fn derive(question: &Question, environment: &Environment) -> Result<Answer, 
         findings: found.problems.iter().map(told).collect(),
     };
     deriver.everything();
-    let Deriver { rights, findings, .. } = deriver;
+    let Deriver {
+        rights, mut findings, ..
+    } = deriver;
+    for dir in question.modules_dirs.iter().chain(&question.global_hooks_dir) {
+        let place = fs_err::canonicalize(dir).map_err(look(dir))?;
+        findings
+            .iter_mut()
+            .for_each(|finding| finding.show_as_typed(&place, dir));
+    }
     Ok(Answer { rights, findings })
 }
 
@@ -152,7 +160,11 @@ impl Deriver<'_> {
     fn everything(&mut self) {
         let found = self.offline.found;
         for module in &found.modules {
-            self.findings.extend(module.faults.iter().map(told));
+            let faults = module.faults.iter().map(told);
+            self.findings.extend(faults.map(|fault| Finding {
+                message: about(&module.name, &fault.message),
+                ..fault
+            }));
             self.crds(module);
             self.claims(module);
         }

@@ -126,6 +126,7 @@ fn without_a_word_everything_has_its_default() {
             lease: "addon-operator-leader-election",
             name: Name::Process { pod: None },
         },
+        leader_label: None,
         kube: KubeSettings {
             config: Vec::new(),
             context: None,

@@ -196,8 +196,10 @@ fn nothing_is_restored_by_an_operator_that_was_told_not_to() {
 
 /// Of no `ConfigMap` but those of our own namespace.
 fn forbidden(request: &str) -> Option<&'static str> {
-    let everywhere = request.starts_with("GET /api/v1/configmaps?");
-    everywhere.then_some(
+    let by_labels = request.starts_with("GET /api/v1/namespaces/")
+        && request.contains("/configmaps?")
+        && request.contains("labelSelector=");
+    by_labels.then_some(
         "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 83\r\n\r\n\
          {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"reason\":\"Forbidden\",\"message\":\"no\",\"code\":403 }",
     )

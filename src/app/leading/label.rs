@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Follows the election, if there is a label.
-pub(in crate::app) fn start(
+pub(super) fn start(
     label: Option<&LeaderLabel>,
     cluster: &Cluster,
     standing: watch::Receiver<Standing>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Group (`-` for none), kind, plural, whether it lives in namespaces, short names. Renewed by `tests/rights.rs`.
+/// Group (`-` for none), kind, plural, whether it lives in namespaces, short names. Renewed by `tests/chart/kinds.rs`.
 const BUILT_IN: &str = include_str!("kinds.txt");
 
 /// Objects of one kind, as RBAC names them.

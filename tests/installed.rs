@@ -1,0 +1,7 @@
+//! The operator as a cluster has it: the image in a registry, installed by the chart, its pods processes of a real node.
+//! Nothing here has more rights than the chart gives. Needs root, and fails where it does not have it.
+
+mod installed {
+    mod stage;
+    mod story;
+}

@@ -1,0 +1,247 @@
+//! A control plane with a node, the image in its registry, and a namespace in which a person works with helm and kubectl.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::{ControlPlane, Options, Pods, User};
+use testbed::process;
+use testbed::report;
+use testbed::wait::wait_until;
+
+/// Longer than a lease, and a converge on a busy machine after it.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
+
+const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
+const POD: &str = "app.kubernetes.io/name=addon-operator";
+/// Of the pod that leads.
+const LEADER: &str = "addon-operator/leader=true";
+const LEASE: &str = "addon-operator-leader-election";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where modules of the trial are, here and in the image.
+fn modules() -> PathBuf {
+    root().join("tests/installed/modules")
+}
+
+pub(crate) fn start() -> ControlPlane {
+    let asked = Options {
+        pods: Pods::Running,
+        tools: vec![Part::Helm3],
+        ..Options::default()
+    };
+    match ControlPlane::start(&asked) {
+        Ok(plane) => plane,
+        Err(error) => panic!("{}", report::chain(&error)),
+    }
+}
+
+/// What a pod runs: everything of an image but its tag.
+pub(crate) struct Image {
+    repository: String,
+    digest: String,
+}
+
+impl Image {
+    /// Assembles the image with the modules of the trial on top, and pushes it.
+    pub(crate) fn push(plane: &ControlPlane) -> Self {
+        let folder = tempfile::tempdir_in(plane.folder()).unwrap();
+        let layout = folder.path().join("image");
+        let place = |path: &Path| path.to_str().unwrap().to_owned();
+        let own = modules();
+        let added = format!("{}:/trial", place(&own));
+        printed(&[
+            "build",
+            "--to",
+            &place(&layout),
+            "--operator",
+            OPERATOR,
+            "--packages",
+            &place(&packages()),
+            "--add",
+            &added,
+        ]);
+        let reference = format!("{}/addon-operator:trial", plane.registry().unwrap());
+        let pushed = printed(&["push", &place(&layout), &reference]);
+        let (repository, digest) = pushed.trim().split_once('@').unwrap();
+        Self {
+            repository: repository.to_owned(),
+            digest: digest.to_owned(),
+        }
+    }
+}
+
+/// Where `make image` keeps packages, too.
+fn packages() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
+    cache.unwrap_or_else(home).join("addon-operator/packages")
+}
+
+/// Runs the program that makes images, which is built beside the operator.
+fn printed(arguments: &[&str]) -> String {
+    let mut command = process::command(Path::new(OPERATOR).with_file_name("image"));
+    command.args(arguments).current_dir(root());
+    let output = process::run(command, None).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub(crate) struct Stage<'a> {
+    pub(crate) namespace: Namespace<'a>,
+    folder: TempDir,
+    image: Image,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn build(plane: &'a ControlPlane, image: Image) -> Self {
+        Self {
+            namespace: plane.namespace("installed").unwrap(),
+            folder: tempfile::tempdir_in(plane.folder()).unwrap(),
+            image,
+        }
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        self.namespace.kubectl(arguments.split(' ')).unwrap()
+    }
+
+    /// What kubectl says of a request that is refused.
+    pub(crate) fn refused(&self, arguments: &str) -> String {
+        match self.namespace.kubectl(arguments.split(' ')) {
+            Ok(said) => panic!("`kubectl {arguments}` is not refused: {said}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.kubectl(&format!("{arguments} --output=json"))).unwrap()
+    }
+
+    /// A helm command on the release of the chart.
+    pub(crate) fn helm(&self, arguments: &[&str]) -> String {
+        let plane = self.namespace.plane();
+        let mut command = process::command(plane.program(Part::Helm3));
+        command.env_clear().env("HOME", self.folder.path()).args(arguments);
+        command.arg("--namespace").arg(self.namespace.name());
+        command.arg("--kubeconfig").arg(self.namespace.kubeconfig(User::Admin));
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Installs or upgrades the chart, and waits until its pods are what it wants.
+    pub(crate) fn install(&self, more: &[&str]) {
+        let image = [
+            format!("image.repository={}", self.image.repository),
+            format!("image.digest={}", self.image.digest),
+        ];
+        let chart = root().join("charts/addon-operator");
+        let rights = self.rights();
+        let mut arguments = vec!["upgrade", "--install", "ao", chart.to_str().unwrap()];
+        arguments.extend(["--values", rights.to_str().unwrap(), "--set", "modules.dirs={/trial}"]);
+        arguments.extend(image.iter().flat_map(|value| ["--set", value]));
+        arguments.extend(more.iter().flat_map(|value| ["--set", value]));
+        self.helm(&arguments);
+        self.roll_out();
+    }
+
+    pub(crate) fn roll_out(&self) {
+        let limit = format!("--timeout={}s", PATIENCE.as_secs());
+        let said = self
+            .namespace
+            .kubectl(["rollout", "status", "deployment/ao-addon-operator", &limit]);
+        said.unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.kubectl("describe pods"), self.logs()));
+    }
+
+    /// What `rbac generate` says that the modules need.
+    fn rights(&self) -> PathBuf {
+        let mut command = process::command(OPERATOR);
+        command.args(["rbac", "generate"]).arg(modules());
+        command.arg("--global-hooks-dir").arg(root().join("global-hooks"));
+        command.args(["--namespace", self.namespace.name()]);
+        command.env_clear().env("PATH", "/usr/bin:/bin");
+        command.env("HELM_BIN", self.namespace.plane().program(Part::Helm3));
+        command.env("FRAMEWORK_DIR", root().join("frameworks/shell"));
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let file = self.folder.path().join("rights.yaml");
+        fs::write(&file, output.stdout).unwrap();
+        file
+    }
+
+    /// The names of pods that are there and not about to end.
+    pub(crate) fn pods(&self) -> Vec<String> {
+        let pods = self.json(&format!("get pods --selector={POD}"));
+        let pods = pods["items"].as_array().unwrap().iter();
+        let staying = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        staying
+            .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn logs(&self) -> String {
+        let plane = self.namespace.plane();
+        let log = |pod: String| plane.pod_log(self.namespace.name(), &pod, "addon-operator");
+        let logs = self
+            .pods()
+            .into_iter()
+            .map(|pod| log(pod).unwrap_or_else(|error| error.to_string()));
+        logs.collect::<Vec<_>>().join("\n---\n")
+    }
+
+    /// The pod that leads, by the lease and by the label that Services look for.
+    pub(crate) fn leader(&self) -> String {
+        let look = || {
+            let lease = self.json(&format!("get lease {LEASE}"));
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            let labelled = self.kubectl(&format!("get pods --selector={LEADER} --output=name"));
+            let labelled: Vec<&str> = labelled.lines().collect();
+            match labelled[..] {
+                [one] if holder.starts_with(&format!("{}.", &one["pod/".len()..])) => {
+                    Ok(Some(one["pod/".len()..].to_owned()))
+                }
+                _ => Err(format!("{holder:?} holds the lease, and labelled are {labelled:?}")),
+            }
+        };
+        wait_until(PATIENCE, "one pod that leads", look).unwrap()
+    }
+
+    /// What a command of the operator says in the pod that leads.
+    pub(crate) fn ask(&self, words: &str) -> String {
+        let words = ["addon-operator"].into_iter().chain(words.split(' '));
+        let plane = self.namespace.plane();
+        plane
+            .pod_exec(self.namespace.name(), &self.leader(), "addon-operator", words)
+            .unwrap()
+    }
+
+    /// Waits until that command says all of this.
+    pub(crate) fn wait_until_it_says(&self, command: &str, words: &[&str]) {
+        let look = || {
+            let said = self.ask(command);
+            if words.iter().all(|word| said.contains(word)) {
+                Ok(Some(()))
+            } else {
+                Err(said)
+            }
+        };
+        wait_until(PATIENCE, command, look).unwrap_or_else(|error| panic!("{error}\n{}", self.logs()));
+    }
+
+    /// Every revision of every release of modules, and when it was made.
+    pub(crate) fn revisions(&self) -> String {
+        let columns = "custom-columns=N:.metadata.name,U:.metadata.uid";
+        self.kubectl(&format!(
+            "get secrets --selector=owner=helm,name!=ao --sort-by=.metadata.name --output={columns}"
+        ))
+    }
+}

@@ -1,0 +1,167 @@
+//! What an admin does with an installation, from the first command to the last.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use serde_json::json;
+use testbed::kubectl::KubectlError;
+use testbed::wait::wait_until;
+
+use super::stage::{Image, PATIENCE, Stage, start};
+
+const SAYS_NO: &str = "a hook in a pod does not want it";
+const CERTIFICATES: &str = "addon-operator-webhook-certs";
+
+#[test]
+fn an_installation_from_its_beginning_to_its_end() {
+    let plane = start();
+    let stage = Stage::build(&plane, Image::push(&plane));
+    stage.install(&[]);
+    two_pods_one_leader_and_modules_that_converged(&stage);
+    hooks_answer_through_the_service(&stage);
+    bad_edits_are_refused_and_good_ones_rolled_out(&stage);
+    certificates_rotate_without_a_failed_review(&stage);
+    let revisions = stage.revisions();
+    pods_are_replaced(&stage);
+    a_killed_leader_is_replaced(&stage);
+    stage.install(&["log.level=debug", "webhooks.enabled=true"]);
+    stage.leader();
+    assert_eq!(stage.revisions(), revisions, "nothing has changed for any module");
+    what_an_uninstallation_leaves(&stage, &revisions);
+}
+
+fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
+    assert_eq!(stage.pods().len(), 2);
+    let who = stage
+        .namespace
+        .plane()
+        .pod_exec(stage.namespace.name(), &stage.leader(), "addon-operator", ["id", "-u"]);
+    assert_eq!(who.unwrap().trim(), "65532");
+    stage.wait_until_it_says("module list", &["greeter", "reviews", "Ready"]);
+    assert_eq!(
+        stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),
+        "hello"
+    );
+    // What it lacks is named, and nobody else waits for it.
+    let missing = ["poor", "reach.sh", "\"secrets\"", "cannot", "kube-system"];
+    stage.wait_until_it_says("why poor", &missing);
+}
+
+fn hooks_answer_through_the_service(stage: &Stage<'_>) {
+    stage.kubectl(&format!("label namespace {} trial=yes", stage.namespace.name()));
+    let refused = || {
+        let said = stage
+            .namespace
+            .kubectl(["create", "configmap", "bad", "--dry-run=server"]);
+        let said = said.map_or_else(|error| error.to_string(), |said| said);
+        if said.contains(SAYS_NO) {
+            Ok(Some(()))
+        } else {
+            Err(said)
+        }
+    };
+    wait_until(PATIENCE, "a refusal by a hook", refused).unwrap();
+    stage.kubectl("create configmap reviewed");
+    assert_eq!(
+        stage.kubectl("get configmap reviewed --output=jsonpath={.metadata.labels.reviewed}"),
+        "yes"
+    );
+    let ticket = json!({"apiVersion": "trial.example.com/v1alpha1", "kind": "Ticket", "metadata": {"name": "one"}});
+    let admin = stage.namespace.kubectl_as(testbed::plane::User::Admin);
+    admin.feed(["create", "-f", "-"], &ticket.to_string()).unwrap();
+    let converted = stage.kubectl("get tickets.v1.trial.example.com one --output=jsonpath={.apiVersion}:{.cameFrom}");
+    assert_eq!(converted, "trial.example.com/v1:trial.example.com/v1alpha1");
+}
+
+fn edit(stage: &Stage<'_>, greeter: &str) -> Result<String, KubectlError> {
+    let patch = format!("--patch={}", json!({"data": {"greeter": greeter}}));
+    let edit = ["patch", "configmap", "addon-operator", "--type=merge", &patch];
+    stage.namespace.kubectl(edit)
+}
+
+fn bad_edits_are_refused_and_good_ones_rolled_out(stage: &Stage<'_>) {
+    let said = edit(stage, "text: far too long for a greeting")
+        .unwrap_err()
+        .to_string();
+    for word in ["denied the request", "greeter.text"] {
+        assert!(said.contains(word), "{said}");
+    }
+    edit(stage, "text: welcome").unwrap();
+    let look = || {
+        let said = stage.kubectl("get configmap greeting --output=jsonpath={.data.text}");
+        if said == "welcome" { Ok(Some(())) } else { Err(said) }
+    };
+    wait_until(PATIENCE, "the new greeting", look).unwrap();
+}
+
+/// Somebody deletes what the operator made: others are made, and at no moment is anybody without an answer.
+fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) {
+    let certificate = || {
+        let path = "--output=jsonpath={.data.tls\\.crt}";
+        stage
+            .namespace
+            .kubectl(["get", "secret", CERTIFICATES, "--ignore-not-found", path])
+            .unwrap()
+    };
+    let before = certificate();
+    assert_ne!(before, "");
+    stage.kubectl(&format!("delete secret {CERTIFICATES}"));
+    let look = || {
+        let said = stage.refused("create configmap bad --dry-run=server");
+        assert!(said.contains(SAYS_NO), "{said}");
+        let now = certificate();
+        Ok::<_, String>((!now.is_empty() && now != before).then_some(()))
+    };
+    wait_until(PATIENCE, "new certificates", look).unwrap();
+    // The listener, the bundle and the leader's memory come to the same one after another.
+    for _ in 0..20 {
+        let said = stage.refused("create configmap bad --dry-run=server");
+        assert!(said.contains(SAYS_NO), "{said}");
+    }
+}
+
+fn pods_are_replaced(stage: &Stage<'_>) {
+    let before = stage.pods();
+    stage.kubectl("rollout restart deployment/ao-addon-operator");
+    stage.roll_out();
+    let look = || {
+        let now = stage.pods();
+        let others = now.len() == 2 && now.iter().all(|pod| !before.contains(pod));
+        if others { Ok(Some(())) } else { Err(format!("{now:?}")) }
+    };
+    wait_until(PATIENCE, "two other pods", look).unwrap();
+    stage.wait_until_it_says("module list", &["greeter", "Ready"]);
+}
+
+fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
+    let before = stage.leader();
+    stage.kubectl(&format!("delete pod {before} --force --grace-period=0"));
+    let look = || {
+        let now = stage.leader();
+        Ok::<_, String>((now != before).then_some(()))
+    };
+    wait_until(PATIENCE, "another leader", look).unwrap();
+    stage.wait_until_it_says("module list", &["greeter", "Ready"]);
+    let said = stage.refused("create configmap bad --dry-run=server");
+    assert!(said.contains(SAYS_NO), "{said}");
+}
+
+fn what_an_uninstallation_leaves(stage: &Stage<'_>, revisions: &str) {
+    stage.helm(&["uninstall", "ao", "--wait"]);
+    assert_eq!(
+        stage.revisions(),
+        revisions,
+        "releases of modules are nobody's but theirs"
+    );
+    assert_eq!(
+        stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),
+        "welcome"
+    );
+    stage.kubectl("get configmap addon-operator");
+    let look = || {
+        let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+        let left = stage.kubectl(&format!("get {kinds} --output=name"));
+        if left.is_empty() { Ok(Some(())) } else { Err(left) }
+    };
+    wait_until(PATIENCE, "the end of all webhook configurations", look).unwrap();
+    // Nobody is asked any more.
+    stage.kubectl("create configmap bad");
+}
