@@ -124,11 +124,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             values,
             vetting,
             maintenance,
-        } => {
-            vet_for_helm(vetting).await?;
-            let synced = release::sync(tools, &module, &values, maintenance, &cancel);
-            Box::pin(synced).await.map(Done::ReleaseSynced)
-        }
+        } => Box::pin(release::sync(tools, &module, (&values, vetting), maintenance, &cancel))
+            .await
+            .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),
