@@ -1,4 +1,5 @@
-//! `cargo bench -p addon-core --bench schemas`: what it takes to hold values against schemas, which the loop waits for.
+//! `cargo bench -p addon-core --bench schemas`: what it takes to hold values against schemas. The loop waits
+//! for that where a schema has no rules.
 //!
 //! Measures, and judges nothing: never a test.
 #![expect(clippy::disallowed_types, reason = "this is about time, and nothing is decided")]
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::schema::{Files, Kind, Schemas};
+use addon_core::values::section::ConfigDocument;
+use addon_core::values::vetted::Vetted;
 use serde_json::{Value, json};
 
 /// How many modules are looked at.
@@ -146,16 +149,23 @@ fn row(text: &mut String, what: &str, rounds: usize, work: impl FnMut()) {
     .expect("a text takes text");
 }
 
+/// The same section for each module.
+fn config_map(section: &Value) -> BTreeMap<String, String> {
+    let key = |number| (owner(number).values_key(), section.to_string());
+    (0..MODULES).map(key).collect()
+}
+
 fn all_modules(text: &mut String, what: &str, schema: &str, section: &Value) {
     let store = store(schema, section);
+    let document = ConfigDocument::parse(&config_map(section));
     row(text, &format!("{MODULES} sections, {what}"), ROUNDS, || {
-        for number in 0..MODULES {
-            store.vet_section(&owner(number), section).expect("a good section");
-        }
+        let unfit = Vetted::at_once(|vetted| store.unfit(&document, |_| false, vetted));
+        assert!(unfit.is_empty(), "good sections");
     });
     row(text, &format!("{MODULES} releases, {what}"), ROUNDS, || {
         for number in 0..MODULES {
-            store.vet_for_helm(&owner(number)).expect("good values");
+            let vetting = store.vetting_for_helm(&owner(number)).expect("there is a schema");
+            vetting.for_helm().expect("good values");
         }
     });
 }
@@ -168,9 +178,7 @@ fn main() -> io::Result<()> {
     all_modules(&mut text, "two rules, 5 ports", &ruled, &few);
     all_modules(&mut text, "two rules, 100 ports", &ruled, &many);
     let store = store(&ruled, &few);
-    let data: BTreeMap<String, String> = (0..MODULES)
-        .map(|number| (owner(number).values_key(), few.to_string()))
-        .collect();
+    let data = config_map(&few);
     row(&mut text, "a whole ConfigMap, read and judged", ROUNDS, || {
         assert!(store.judge(&data, None, &BTreeMap::new()).problems.is_empty());
     });

@@ -21,6 +21,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::Done;
 use addon_core::review::routes::Routes;
+use addon_core::values::vetted::Vetting;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +104,8 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .await
             .map(Done::ConversionsEnsured),
         Job::PublishWebhooks(routes) => publish(tools, &routes, &cancel).await,
-        // Once begun it cannot be stopped, and ends by itself.
+        // Once begun these cannot be stopped, and end by themselves.
+        Job::Vet(unvetted) => Ok(Done::Vetted(aside(move || unvetted.vet()).await)),
         Job::JudgeEdit(edit) => Ok(Done::EditJudged(aside(move || edit.judge()).await)),
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);
@@ -120,8 +122,9 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::SyncRelease {
             module,
             values,
+            vetting,
             maintenance,
-        } => Box::pin(release::sync(tools, &module, &values, maintenance, &cancel))
+        } => Box::pin(release::sync(tools, &module, (&values, vetting), maintenance, &cancel))
             .await
             .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
@@ -170,6 +173,13 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
             Err(_) => std::future::pending().await,
         },
     }
+}
+
+/// Nothing of values that break their schema gets to helm.
+async fn vet_for_helm(vetting: Option<Box<Vetting>>) -> Result<(), Failure> {
+    let Some(vetting) = vetting else { return Ok(()) };
+    let vetted = aside(move || vetting.for_helm()).await;
+    vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
 }
 
 /// How a hook or a script that did not run to its end failed.

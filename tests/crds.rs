@@ -99,6 +99,7 @@ impl Stage {
         let of = Conversions {
             module: module.clone(),
             values: document(values),
+            vetting: None,
         };
         let done = self.world.run(Job::EnsureConversions(vec![of])).await.unwrap();
         let Done::ConversionsEnsured(mut outcomes) = done else {

@@ -23,11 +23,12 @@ use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
+use addon_core::values::vetted::Vetting;
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Tools, unless};
+use super::{Tools, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::{self, Marks, Revision};
@@ -60,10 +61,11 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    values: &HookDocument,
+    (values, vetting): (&HookDocument, Option<Box<Vetting>>),
     maintenance: Maintenance,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
+    vet_for_helm(vetting).await?;
     let catalogue = tools.catalogue.borrow().clone();
     let (files, values) = (catalogue.module(module)?, values.to_value());
     let Some(chart) = files.chart else {

@@ -459,6 +459,7 @@ async fn a_release_that_is_what_it_should_be_is_not_rendered_for_its_conversion_
         let of = Conversions {
             module: module.clone(),
             values: document(&values),
+            vetting: None,
         };
         let done = world.run(Job::EnsureConversions(vec![of])).await.unwrap();
         assert!(

@@ -34,6 +34,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let job = Job::SyncRelease {
         module,
         values: document(&values),
+        vetting: None,
         maintenance: Maintenance::Managed,
     };
     let mut sync = JoinSet::new();

@@ -115,6 +115,7 @@ impl World {
             .run(Job::SyncRelease {
                 module,
                 values: document(&values),
+                vetting: None,
                 maintenance: self.maintenance,
             })
             .await?;

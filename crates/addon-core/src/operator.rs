@@ -200,6 +200,8 @@ impl Operator {
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script(module) => self.script_finished(&module, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),
+            Purpose::Patch(owner) => self.patches_vetted(&owner, result),
+            Purpose::Reading => self.reading_vetted(result),
         }
     }
 
@@ -294,6 +296,7 @@ impl Operator {
                 | Done::ReleasesWatched
                 | Done::MonitorsStarted
                 | Done::WebhooksPublished
+                | Done::Vetted(_)
                 | Done::EditJudged(_)
                 | Done::ScriptAnswered(_)
                 | Done::ConfigSaved(_),

@@ -280,7 +280,7 @@ fn waits_are_true(life: &Life, seen: &Seen) -> Result<(), Violation> {
     let waits = seen
         .queues
         .iter()
-        .find(|queue| queue.status.starts_with("waits until the section"));
+        .find(|queue| queue.status.starts_with("waits for the section"));
     ensure(saves || waits.is_none(), "W1", || {
         format!("nothing is being saved, but {waits:?}")
     })

@@ -294,6 +294,7 @@ impl<'a> Run<'a> {
             }
         }
         let after = self.life.look();
+        self.life.told.settle(&after);
         let before = std::mem::replace(&mut self.seen, after);
         self.record(event, ended, &effects);
         let step = Step {

@@ -26,20 +26,35 @@ pub struct SchemaSpec {
     pub late_defaults: Flat,
     /// helm needs this key, and nobody else does.
     pub for_helm: Option<String>,
+    /// What `bounded` keys may hold is said by rules, which are looked at beside the loop.
+    pub ruled: bool,
 }
 
 impl SchemaSpec {
     /// The schemas as the directories hold them.
     pub fn load(&self) -> Schemas {
         let mut properties = json!({ WRONG: {"type": "integer", "maximum": 0} });
+        let mut rules = Vec::new();
         for key in &self.bounded {
-            properties[key] = json!({"type": "integer", "maximum": self.most});
+            properties[key] = json!({"type": "integer"});
+            if self.ruled {
+                let most = self.most;
+                let expression = format!("!has(self.{key}) || self.{key} <= {most}");
+                rules.push(json!({"expression": expression, "message": format!("{key} is more than {most}")}));
+            } else {
+                properties[key]["maximum"] = json!(self.most);
+            }
         }
         for (key, value) in &self.defaults {
             properties[key]["type"] = json!("integer");
             properties[key]["default"] = json!(value);
         }
-        let config = json!({"type": "object", "additionalProperties": true, "properties": properties});
+        let config = json!({
+            "type": "object",
+            "additionalProperties": true,
+            "properties": properties,
+            "x-deckhouse-validations": rules,
+        });
         let late = self.late_defaults.iter();
         let late = late.map(|(key, value)| (key.clone(), json!({"type": "integer", "default": value})));
         let mut values = json!({
@@ -112,12 +127,20 @@ mod tests {
             defaults: flat(&[("k1", 3)]),
             late_defaults: flat(&[("s0", 1)]),
             for_helm: Some("k2".to_owned()),
+            ruled: false,
         }
     }
 
     #[test]
     fn the_core_reads_of_it_what_it_says() {
-        let schemas = spec().load();
+        for ruled in [false, true] {
+            the_core_reads(&SchemaSpec { ruled, ..spec() });
+        }
+    }
+
+    fn the_core_reads(spec: &SchemaSpec) {
+        let schemas = spec.load();
+        assert_eq!(schemas.has_rules(Kind::Values), spec.ruled);
         for (section, fits) in [
             (flat(&[("k0", 5), ("c0", 9)]), true),
             (flat(&[("k0", 6)]), false),
@@ -126,7 +149,7 @@ mod tests {
         ] {
             let checked = schemas.check(Kind::Config, "one", &json!(section), None);
             assert_eq!(checked.is_ok(), fits, "{section:?}");
-            assert_eq!(spec().fits(&section), fits, "{section:?}");
+            assert_eq!(spec.fits(&section), fits, "{section:?}");
         }
         let for_helm = |values: Value| schemas.check(Kind::Helm, "one", &values, None).is_ok();
         assert!(for_helm(json!({"k2": 1, "h0": 2})));

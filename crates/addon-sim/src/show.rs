@@ -60,6 +60,7 @@ fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
         Done::StateSaved
+        | Done::Vetted(_)
         | Done::MonitorsStarted
         | Done::WebhooksPublished
         | Done::ReleasesWatched
@@ -147,6 +148,7 @@ fn job_text(job: &Job) -> String {
         | Job::WatchReleases { .. }
         | Job::ConfigureHooks(_)
         | Job::PublishWebhooks(_)
+        | Job::Vet(_)
         | Job::JudgeEdit(_)
         | Job::EnsureCrds(_)
         | Job::EnsureConversions(_)

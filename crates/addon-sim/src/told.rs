@@ -7,6 +7,7 @@ use addon_core::operator::effect::{HookLabels, JobId};
 use addon_core::operator::event::ConfigRead;
 
 use crate::flat;
+use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
@@ -32,6 +33,10 @@ pub struct Told {
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
     state_known: bool,
+    /// Reads that do not count yet.
+    unheard: Vec<(ConfigRead, bool)>,
+    /// Work has begun: from then on a read takes the place of one that does not count yet.
+    begun: bool,
     /// What global hooks said of flags.
     pub flags: BTreeMap<String, Option<bool>>,
     /// What such a hook said in a run that has ended, and that may yet fail: a config patch has to be saved first.
@@ -53,9 +58,7 @@ impl Told {
         self.state_known = true;
         self.config.clone_from(last_good);
         self.version = 0;
-        for (read, by_us) in std::mem::take(&mut self.early) {
-            self.hear(&read, by_us);
-        }
+        self.unheard = std::mem::take(&mut self.early);
     }
 
     /// The `ConfigMap` was read.
@@ -63,7 +66,29 @@ impl Told {
         if !self.state_known {
             self.early.push((read.clone(), made_by_us));
         }
-        self.hear(read, made_by_us);
+        if self.begun {
+            let newer = |(known, _): &(ConfigRead, bool)| match (known, read) {
+                (ConfigRead::Present { version: known, .. }, ConfigRead::Present { version, .. }) => version <= known,
+                _ => false,
+            };
+            if self.unheard.iter().any(newer) {
+                return;
+            }
+            self.unheard.clear();
+        }
+        self.unheard.push((read.clone(), made_by_us));
+    }
+
+    /// A step is over. What was read counts, unless it says that sections are still being looked at.
+    pub fn settle(&mut self, after: &Seen) {
+        self.begun |= after.queues.iter().any(|queue| !queue.tasks.is_empty());
+        let is_vetting = |line: &String| line.ends_with("of the ConfigMap against the schema");
+        if after.status.waiting.iter().any(is_vetting) {
+            return;
+        }
+        for (read, by_us) in std::mem::take(&mut self.unheard) {
+            self.hear(&read, by_us);
+        }
     }
 
     fn hear(&mut self, read: &ConfigRead, made_by_us: bool) {

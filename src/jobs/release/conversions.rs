@@ -10,7 +10,6 @@ use addon_core::operator::effect::Conversions;
 use addon_core::release::{self, Step};
 use addon_core::values::section::Maintenance;
 use addon_core::yaml;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -19,7 +18,7 @@ use super::source::Source;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift::flat;
 use crate::disk::CONVERSION_WEBHOOK;
-use crate::jobs::{Tools, unless};
+use crate::jobs::{Tools, unless, vet_for_helm};
 
 /// How it went for each of them. Only an end before the last one is an error of all.
 pub(in crate::jobs) async fn ensure(
@@ -28,8 +27,9 @@ pub(in crate::jobs) async fn ensure(
     cancel: &CancellationToken,
 ) -> Result<BTreeMap<ModuleName, Result<(), Failure>>, Failure> {
     let mut outcomes = BTreeMap::new();
-    for Conversions { module, values } in of {
-        let outcome = of_module(tools, module, &values.to_value(), cancel).await;
+    for of in of {
+        let module = &of.module;
+        let outcome = of_module(tools, of, cancel).await;
         if let Err(failure) = &outcome
             && failure.class == Class::Cancelled
         {
@@ -43,14 +43,19 @@ pub(in crate::jobs) async fn ensure(
 
 async fn of_module(
     tools: &Tools,
-    module: &ModuleName,
-    values: &Value,
+    Conversions {
+        module,
+        values,
+        vetting,
+    }: &Conversions,
     cancel: &CancellationToken,
 ) -> Result<(), Failure> {
+    vet_for_helm(vetting.clone()).await?;
     let catalogue = tools.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
     let Some(chart) = files.chart else { return Ok(()) };
-    let source = Source::new(chart, &files.dir, values);
+    let values = values.to_value();
+    let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, Maintenance::Managed, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {

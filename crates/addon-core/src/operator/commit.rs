@@ -1,5 +1,5 @@
 //! Putting a hook's patches into force. With a config patch the section is saved first; other commits to that section
-//! wait meanwhile. Both patches are committed in one step; if only the config patch can be, it is, and the hook counts
+//! wait meanwhile, and so they do while patches are held against schemas that take their time. Both patches are committed in one step; if only the config patch can be, it is, and the hook counts
 //! as failed. A values patch never counts without the config patch beside it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,12 +13,15 @@ use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
 use crate::name::Owner;
 use crate::values::patch::{Patch, PatchFile, Unacceptable};
+use crate::values::vetted::{Unvetted, Vetted};
 use crate::values::{Attempt, Change, Proposal, Reason, Rejected, section};
 
 /// Sections that are being saved, and who waits for them.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     saving: BTreeMap<Owner, Saving>,
+    /// Hooks whose patches are being held against schemas.
+    vetting: BTreeMap<Owner, Ran>,
     waiting: BTreeMap<Owner, VecDeque<Ran>>,
 }
 
@@ -30,6 +33,14 @@ struct Ran {
     usage: Usage,
     /// Why its values patch, which is left out of the output, cannot be put into force.
     refused: Option<Failure>,
+    /// What is known of what it asks for.
+    vetted: Vetted,
+}
+
+impl Ran {
+    fn saves(&self) -> bool {
+        !self.output.config.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -65,13 +76,21 @@ impl Commits {
         saving.map(|(owner, saving)| (owner.values_key(), saving.text.clone()))
     }
 
-    /// The lanes that wait for a section, in words.
-    pub(super) fn waits(&self, lane: &Lane) -> Option<&Owner> {
+    /// What a lane waits for whose hook has run, in words.
+    pub(super) fn waits(&self, lane: &Lane) -> Option<String> {
+        let vetted = |owner: &Owner| format!("patched values of {owner} to be held against their schema");
+        if let Some((owner, _)) = self.vetting.iter().find(|(_, ran)| ran.lane == *lane) {
+            return Some(vetted(owner));
+        }
         let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);
-        self.waiting
-            .iter()
-            .find(|(_, queue)| waits(queue))
-            .map(|(owner, _)| owner)
+        let (owner, _) = self.waiting.iter().find(|(_, queue)| waits(queue))?;
+        Some(if self.saving.contains_key(owner) {
+            format!("the section of {owner} to be saved")
+        } else if self.vetting.contains_key(owner) {
+            vetted(owner)
+        } else {
+            "the ConfigMap to be held against schemas".to_owned()
+        })
     }
 }
 
@@ -94,12 +113,14 @@ impl Operator {
             output,
             usage,
             refused: None,
+            vetted: Vetted::default(),
         };
-        if self.commits.saving.contains_key(&owner) && !ran.output.is_empty() {
-            self.commits.waiting.entry(owner).or_default().push_back(ran);
-        } else {
-            self.commit(&owner, ran);
+        if ran.output.is_empty() {
+            return self.commit(&owner, ran);
         }
+        let waiting = self.commits.waiting.entry(owner.clone()).or_default();
+        waiting.push_back(ran);
+        self.next_commit(&owner);
     }
 
     fn commit(&mut self, owner: &Owner, ran: Ran) {
@@ -116,9 +137,11 @@ impl Operator {
             // A section is saved as a whole, so it must be made of what the ConfigMap holds now.
             self.apply_deferred(module);
         }
-        let proposal = match self.values.propose(owner, &ran.output.values, &ran.output.config) {
-            Ok(proposal) => proposal,
-            Err(rejected) => return self.refused(owner, ran, &rejected),
+        let (values, config) = (&ran.output.values, &ran.output.config);
+        let proposal = match self.values.propose_vetted(owner, values, config, &ran.vetted) {
+            Ok(Ok(proposal)) => proposal,
+            Ok(Err(rejected)) => return self.refused(owner, ran, &rejected),
+            Err(unvetted) => return self.vet_patches(owner, ran, unvetted),
         };
         match proposal.config_section().map(|values| section::to_text(values)) {
             None => self.carry_out(ran, proposal),
@@ -129,7 +152,12 @@ impl Operator {
     /// The patches of a hook cannot be put into force as they are: it counts as failed, at once or after its config patch.
     fn refused(&mut self, owner: &Owner, mut ran: Ran, rejected: &Rejected) {
         let of_values = rejected.attempt == Attempt::Patch(PatchFile::Values);
-        let alone = of_values.then(|| self.values.propose(owner, &Patch::default(), &ran.output.config));
+        let (none, config) = (Patch::default(), &ran.output.config);
+        let alone = of_values.then(|| self.values.propose_vetted(owner, &none, config, &ran.vetted));
+        let alone = match alone.transpose() {
+            Ok(alone) => alone,
+            Err(unvetted) => return self.vet_patches(owner, ran, unvetted),
+        };
         let failure = match &alone {
             // The config patch has its turn first, and so has what is wrong with it.
             Some(Err(first)) => self.refusal(&ran.lane, first),
@@ -187,6 +215,41 @@ impl Operator {
         self.hook_counts_as_failed(lane, failure);
     }
 
+    /// What a hook asks for is decided once it has been held against schemas, and in its turn.
+    fn vet_patches(&mut self, owner: &Owner, ran: Ran, unvetted: Unvetted) {
+        if self.stopping.is_some() {
+            let report = "patched values are not held against their schema any more: the operator is stopping";
+            let failure = self.of_doing(&ran.lane, Failure::new(Class::Cancelled, report));
+            return self.hook_counts_as_failed(&ran.lane, failure);
+        }
+        self.commits.vetting.insert(owner.clone(), ran);
+        self.start_job(Job::Vet(unvetted), Purpose::Patch(owner.clone()));
+    }
+
+    /// The patches of a hook were held against their schemas.
+    pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Done, Failure>) {
+        let Some(mut ran) = self.commits.vetting.remove(owner) else {
+            return;
+        };
+        let result = match result {
+            Ok(Done::Vetted(vetted)) => Ok(vetted),
+            Ok(_) => Err(Failure::defect("a check ended with the outcome of another kind of job")),
+            Err(failure) => Err(failure),
+        };
+        match result {
+            Ok(vetted) => {
+                ran.vetted.extend(vetted);
+                self.again(owner, ran);
+            }
+            Err(failure) => {
+                let failure = failure.within("hold patched values against their schema");
+                let failure = self.of_doing(&ran.lane, failure);
+                self.hook_counts_as_failed(&ran.lane, failure);
+            }
+        }
+        self.advance_commits();
+    }
+
     fn carry_out(&mut self, ran: Ran, proposal: Proposal) {
         match (self.values.commit(proposal), ran.refused.clone()) {
             (Ok(change), None) => self.hook_succeeded(&ran.lane, ran.usage, &change),
@@ -240,7 +303,7 @@ impl Operator {
             }
             Err(failure) => self.save_failed(owner, &saving, failure),
         }
-        self.next_commit(owner);
+        self.advance_commits();
     }
 
     fn save_failed(&mut self, owner: &Owner, saving: &Saving, failure: Failure) {
@@ -256,11 +319,13 @@ impl Operator {
     fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
         let news = saving.held.then(|| self.end_hold(owner));
         self.config_changed(read);
-        if self.config.version() == saving.known && !self.config.is_missing() {
+        let knows_more = self.config.version() != saving.known || self.config.is_missing();
+        // What was read may still have to be held against schemas; then it is waited for.
+        if !knows_more && self.config.readings.is_empty() {
             let report = "the ConfigMap changed again while its section was being saved";
             self.patch_not_saved(owner, &saving.ran.lane, Failure::new(Class::Unavailable, report));
         } else {
-            self.commit(owner, saving.ran);
+            self.again(owner, saving.ran);
         }
         if let Some(news) = news {
             self.follow(news);
@@ -283,21 +348,47 @@ impl Operator {
             return;
         }
         let news = (dropped || !newest).then(|| self.end_hold(owner));
-        self.commit(owner, saving.ran);
+        self.again(owner, saving.ran);
         if let Some(news) = news {
             self.follow(news);
         }
     }
 
-    /// Those that waited for the section go on, up to the next one that saves.
+    /// What a hook asks for is worked out anew, before that of any other.
+    fn again(&mut self, owner: &Owner, ran: Ran) {
+        let waiting = self.commits.waiting.entry(owner.clone()).or_default();
+        waiting.push_front(ran);
+        self.next_commit(owner);
+    }
+
+    /// Those that waited go on.
+    pub(super) fn advance_commits(&mut self) {
+        let owners: Vec<Owner> = self.commits.waiting.keys().cloned().collect();
+        for owner in owners {
+            self.next_commit(&owner);
+        }
+    }
+
+    /// Those that waited for an owner's values go on, up to the next one that holds up the others.
     fn next_commit(&mut self, owner: &Owner) {
-        while !self.commits.saving.contains_key(owner) {
-            let next = self.commits.waiting.get_mut(owner).and_then(VecDeque::pop_front);
-            let Some(ran) = next else {
-                self.commits.waiting.remove(owner);
-                return;
-            };
+        while let Some(ran) = self.next_ran(owner) {
             self.commit(owner, ran);
         }
+    }
+
+    /// The next one that may have its way. A section is saved as a whole, so it must be made of what was read last.
+    fn next_ran(&mut self, owner: &Owner) -> Option<Ran> {
+        if self.commits.saving.contains_key(owner) || self.commits.vetting.contains_key(owner) {
+            return None;
+        }
+        let waiting = self.commits.waiting.get_mut(owner)?;
+        if waiting.front().is_some_and(Ran::saves) && !self.config.readings.is_empty() {
+            return None;
+        }
+        let ran = waiting.pop_front();
+        if waiting.is_empty() {
+            self.commits.waiting.remove(owner);
+        }
+        ran
     }
 }

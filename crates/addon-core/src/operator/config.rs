@@ -4,6 +4,7 @@
 //! says otherwise does. What we wrote ourselves sets off nothing.
 
 pub(super) mod news;
+pub(super) mod reading;
 mod sift;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +13,13 @@ use serde_json::Value;
 
 use super::Operator;
 use super::effect::Notice;
-use super::event::{ConfigRead, SavedState};
+use super::event::SavedState;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
 use news::{News, filled, flag, is_filled, maintenance, values};
+use reading::Readings;
 
 /// What the API server lets a ConfigMap hold.
 const CONFIG_MAP_LIMIT: usize = 1 << 20;
@@ -25,6 +27,8 @@ const CONFIG_MAP_LIMIT: usize = 1 << 20;
 /// The ConfigMap as far as we know it.
 #[derive(Debug, Default)]
 pub(super) struct Config {
+    /// What was read and does not count yet.
+    pub(super) readings: Readings,
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
@@ -146,6 +150,8 @@ impl Config {
         if self.present {
             self.raw.insert(key.to_owned(), text.clone());
         }
+        // It was held against the schemas before it was written.
+        self.vetted.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
     }
@@ -157,56 +163,6 @@ impl Config {
 }
 
 impl Operator {
-    /// The ConfigMap was read. Applies what is sound in it and sets off what the change concerns.
-    pub(super) fn config_changed(&mut self, read: ConfigRead) {
-        match read {
-            ConfigRead::Missing => {
-                let first = self.config.version == 0;
-                if first || self.config.present {
-                    self.tell(Notice::ConfigMissing);
-                }
-                self.config.present = false;
-                self.config.raw.clear();
-                if first {
-                    // The schemas may be others than in the life that found it good.
-                    let kept = self.config.good.clone();
-                    let good = self.sift(&kept);
-                    self.put_in_force(good);
-                }
-            }
-            ConfigRead::Present { version, mut data } => {
-                if self.config.is_stale(version) {
-                    return;
-                }
-                self.config.version = version;
-                self.config.written.retain(|_, (written, _)| *written > version);
-                let later = self
-                    .config
-                    .written
-                    .iter()
-                    .map(|(key, (_, text))| (key.clone(), text.clone()));
-                data.extend(later);
-                if self.config.raw != data || !self.config.present {
-                    self.config.made_by_us = self.is_made_by_us(&data);
-                }
-                self.config.present = true;
-                let good = self.sift(&data);
-                self.config.raw = data;
-                self.put_in_force(good);
-            }
-        }
-    }
-
-    /// Nobody but us has said what this reading says, and the ConfigMap is there because we wrote it.
-    fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
-        let is_new = !self.config.present;
-        let ours = |(key, text): (&String, &String)| {
-            self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
-        };
-        let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
-        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours) && nothing_taken
-    }
-
     fn put_in_force(&mut self, good: BTreeMap<String, String>) {
         let new = ConfigDocument::parse(&good);
         let old = std::mem::replace(&mut self.config.document, new.clone());

@@ -12,7 +12,7 @@ use super::effect::{Conversions, Job};
 use super::modules::{Turn, Unit};
 use super::task::{Lane, Task};
 use crate::failure::Failure;
-use crate::name::{ModuleName, Owner};
+use crate::name::ModuleName;
 use crate::values::section::Maintenance;
 
 impl Operator {
@@ -25,10 +25,11 @@ impl Operator {
 
     /// What a chart is rendered with to see them; nothing while its values are not fit for that.
     pub(super) fn conversions_of(&self, name: &ModuleName) -> Option<Conversions> {
-        self.values.vet_for_helm(&Owner::Module(name.clone())).ok()?;
+        let vetting = self.vetting_for_helm(name).ok()?;
         Some(Conversions {
             module: name.clone(),
             values: self.release_values(name)?,
+            vetting,
         })
     }
 

@@ -21,6 +21,7 @@ use crate::review::reply::Reply;
 use crate::review::routes::Routes;
 use crate::values::HookDocument;
 use crate::values::section::Maintenance;
+use crate::values::vetted::{Unvetted, Vetting};
 
 /// The name of one running job, never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +77,8 @@ pub enum Job {
     ConfigureHooks(Owner),
     /// Make the API server ask our hooks about these, and about nothing else.
     PublishWebhooks(Arc<Routes>),
+    /// Hold values against schemas that take their time.
+    Vet(Unvetted),
     /// Say what somebody who edits the ConfigMap should know.
     JudgeEdit(Box<Edit>),
     /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
@@ -102,6 +105,8 @@ pub enum Job {
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
+        /// What is to be held against the schema before anything else, unless that has been done.
+        vetting: Option<Box<Vetting>>,
         /// Whether people have its objects in their own hands: then it is marked so once, and left alone.
         maintenance: Maintenance,
     },
@@ -130,6 +135,8 @@ pub struct Conversions {
     pub module: ModuleName,
     /// `{"global": …, "fooBar": …}`.
     pub values: HookDocument,
+    /// What is to be held against the schema before anything else, unless that has been done.
+    pub vetting: Option<Box<Vetting>>,
 }
 
 /// A monitor to start.

@@ -13,6 +13,7 @@ use crate::object::{ObjectName, ObjectView};
 use crate::release::Status;
 use crate::review::request::ReviewRequest;
 use crate::review::response::{AdmissionResponse, HookResponse};
+use crate::values::vetted::Vetted;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -129,6 +130,8 @@ pub enum Done {
     HooksConfigured(Vec<(HookName, HookConfig)>),
     /// The API server asks whom it should.
     WebhooksPublished,
+    /// Values were held against their schemas.
+    Vetted(Vetted),
     /// What whoever edits the ConfigMap is told.
     EditJudged(AdmissionResponse),
     /// All monitors of the job watch, and hold what they found.

@@ -97,7 +97,8 @@ impl Operator {
     }
 
     fn status(&self) -> Status {
-        let mut waiting = self.startup.waiting(self.policy.mode);
+        let mut waiting = self.startup.waiting(self.policy.mode, &self.config.readings);
+        waiting.extend(self.config.readings.waiting());
         if self.standing == Standing::Standby {
             waiting.insert(0, "to be elected leader".to_owned());
         }
@@ -289,7 +290,7 @@ impl Operator {
     fn head_status(&self, lane: &Lane, head: &Entry<Task>) -> String {
         match head.state() {
             State::Running => match self.commits.waits(lane) {
-                Some(owner) => format!("waits until the section of {owner} is saved"),
+                Some(wait) => format!("waits for {wait}"),
                 None => "run first task".to_owned(),
             },
             State::Ready => "waits for a free slot".to_owned(),

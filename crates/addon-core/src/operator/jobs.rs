@@ -55,10 +55,17 @@ impl Chore {
 pub(super) enum Purpose {
     Chore(Chore),
     Lane(Lane),
-    Monitors { lane: Lane, hook: HookId },
+    Monitors {
+        lane: Lane,
+        hook: HookId,
+    },
     Warm(HookId),
     Script(ModuleName),
     Save(Owner),
+    /// Patches of a hook of this owner are held against schemas.
+    Patch(Owner),
+    /// So is a reading of the ConfigMap.
+    Reading,
     Review(ReviewId),
     Webhooks,
 }
@@ -85,6 +92,7 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         | Job::WatchReleases { .. }
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
+        | Job::Vet(_)
         | Job::JudgeEdit(_)
         | Job::SaveConfig { .. } => Slot::None,
     }

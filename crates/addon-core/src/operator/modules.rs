@@ -11,7 +11,7 @@ use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::Tick;
 use crate::values::section::Entry;
-use crate::values::{Globals, NotForHelm, Version};
+use crate::values::{Globals, Version};
 
 /// One module.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ pub(super) struct Unit {
     pub(super) last_failure: Option<String>,
     /// The version of its values that the release job under way was given.
     pub(super) releasing: Version,
-    /// Whether helm may get its values, as far as that is known: of which version of them.
-    pub(super) fits: Option<(Version, Result<(), NotForHelm>)>,
+    /// The version of its values of which it is known that helm may get them.
+    pub(super) fits: Option<Version>,
     /// The global values as the run under way found them: a run sees one state of them from start to end.
     pub(super) globals: Option<Globals>,
     /// What the ConfigMap has to say about its section once the run under way, or its removal, has ended.

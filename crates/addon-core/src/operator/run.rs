@@ -12,6 +12,7 @@ use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
+use crate::values::vetted::Vetting;
 use crate::values::{HookDocument, NotForHelm};
 
 impl Operator {
@@ -167,10 +168,14 @@ impl Operator {
         }
         let owner = Owner::Module(name.clone());
         let has_chart = self.modules.get(name).is_some_and(|unit| unit.found.has_chart);
-        if has_chart && let Err(unfit) = self.fits_helm(name) {
-            self.run_failed(lane, name, Failure::of(Class::Invalid, &unfit));
-            return true;
-        }
+        let vetting = match self.vetting_for_helm(name) {
+            Ok(vetting) => vetting.filter(|_| has_chart),
+            Err(unfit) if has_chart => {
+                self.run_failed(lane, name, Failure::of(Class::Invalid, &unfit));
+                return true;
+            }
+            Err(_) => None,
+        };
         let Some(values) = self.release_values(name) else {
             return false;
         };
@@ -184,25 +189,27 @@ impl Operator {
             Job::SyncRelease {
                 module: name.clone(),
                 values,
+                vetting,
                 maintenance: self.config.maintenance(name),
             },
         );
         true
     }
 
-    /// Whether helm may get the module's values. Rules may take their time, so that is worked out once for the same values.
-    fn fits_helm(&mut self, name: &ModuleName) -> Result<(), NotForHelm> {
+    /// Whether helm may get the module's values. A check that takes long is left to the job that hands them to helm.
+    pub(super) fn vetting_for_helm(&self, name: &ModuleName) -> Result<Option<Box<Vetting>>, NotForHelm> {
         let owner = Owner::Module(name.clone());
-        let version = self.values.version(&owner);
-        let known = self.modules.get(name).and_then(|unit| unit.fits.as_ref());
-        if let Some((_, verdict)) = known.filter(|(of, _)| *of == version) {
-            return verdict.clone();
+        let known = self.modules.get(name).and_then(|unit| unit.fits);
+        if known == Some(self.values.version(&owner)) {
+            return Ok(None);
         }
-        let verdict = self.values.vet_for_helm(&owner);
-        if let Some(unit) = self.modules.get_mut(name) {
-            unit.fits = Some((version, verdict.clone()));
+        let Some(vetting) = self.values.vetting_for_helm(&owner) else {
+            return Ok(None);
+        };
+        if vetting.takes_long() {
+            return Ok(Some(Box::new(vetting)));
         }
-        verdict
+        vetting.for_helm().map(|()| None)
     }
 
     /// What the module's release is given.
@@ -248,6 +255,7 @@ impl Operator {
         });
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.last_action = Some(action);
+            unit.fits = unit.found.has_chart.then_some(unit.releasing);
         }
         self.step_succeeded(&name);
         self.queues.resume(lane);

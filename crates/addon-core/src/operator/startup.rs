@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Operator;
+use super::config::reading::Readings;
 use super::effect::{Job, Notice};
 use super::event::{ConfigRead, Done, SavedState};
 use super::jobs::{Chore, Purpose};
@@ -18,9 +19,6 @@ use crate::module::Inventory;
 use crate::name::{HookId, HookName, Owner};
 use crate::time::{Backoff, Tick};
 
-/// How many readings of the ConfigMap are kept until the first of them counts.
-const READS_KEPT: usize = 16;
-
 /// What start-up has found out so far.
 #[derive(Debug, Default)]
 pub(super) struct Startup {
@@ -31,8 +29,9 @@ pub(super) struct Startup {
     has_global_hooks: bool,
     chores: BTreeMap<Chore, Progress>,
     state: Option<SavedState>,
-    /// What the ConfigMap said so far, each reading in turn: an early one may hold the last good text of a key.
-    first_reads: Vec<ConfigRead>,
+    /// What was in force in the life before counts again, and so do readings of the ConfigMap, each in turn: an early one
+    /// may hold the last good text of a key.
+    pub(super) restored: bool,
     /// The start-up tasks are in the queue.
     pub(super) begun: bool,
 }
@@ -71,7 +70,7 @@ impl Startup {
     }
 
     /// What holds us up, by name.
-    pub(super) fn waiting(&self, mode: Mode) -> Vec<String> {
+    pub(super) fn waiting(&self, mode: Mode, readings: &Readings) -> Vec<String> {
         let mut waiting = Vec::new();
         if !self.known {
             let directories = match mode {
@@ -80,7 +79,7 @@ impl Startup {
             };
             waiting.push(directories.to_owned());
         }
-        if mode == Mode::Addons && self.first_reads.is_empty() && !self.begun {
+        if mode == Mode::Addons && readings.is_empty() && !self.begun {
             waiting.push("the ConfigMap has not been read yet".to_owned());
         }
         for (chore, progress) in self.chores.iter().filter(|(chore, _)| !chore.is_aside()) {
@@ -130,18 +129,15 @@ impl Operator {
 
     /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
-        if self.startup.begun {
+        if self.startup.restored {
             self.config_changed(read);
-        } else {
-            if self.startup.first_reads.is_empty() {
-                self.startup.wake(self.now.tick);
-            }
-            self.startup.first_reads.push(read);
-            // A standby may wait for weeks; the leader notes what was last good.
-            if self.startup.first_reads.len() > READS_KEPT {
-                self.startup.first_reads.remove(0);
-            }
+            self.advance_commits();
+            return;
         }
+        if self.config.readings.is_empty() {
+            self.startup.wake(self.now.tick);
+        }
+        self.config.readings.keep(read);
     }
 
     /// What may be found out while somebody else leads, so that less is left to do when we do.
@@ -170,15 +166,19 @@ impl Operator {
             return;
         }
         let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
-        if !configured || self.startup.first_reads.is_empty() {
+        if !self.startup.restored {
+            if !configured || self.config.readings.is_empty() {
+                return;
+            }
+            let Some(state) = self.startup.state.take() else { return };
+            self.startup.restored = true;
+            self.config.restore(state);
+            self.take_readings();
+        }
+        if !self.config.readings.is_empty() {
             return;
         }
-        let Some(state) = self.startup.state.take() else { return };
         self.startup.begun = true;
-        self.config.restore(state);
-        for read in std::mem::take(&mut self.startup.first_reads) {
-            self.config_changed(read);
-        }
         self.begin();
         self.keep_state();
     }

@@ -20,6 +20,7 @@ mod schemas;
 mod scripts;
 mod standing;
 mod synchronization;
+mod vetting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -241,6 +242,7 @@ impl World {
         }
         Ok(match job {
             Job::PublishWebhooks(_) => Done::WebhooksPublished,
+            Job::Vet(unvetted) => Done::Vetted(unvetted.clone().vet()),
             Job::JudgeEdit(edit) => Done::EditJudged(edit.judge()),
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
@@ -275,6 +277,9 @@ impl World {
                 enabled: true,
                 ..Default::default()
             }),
+            Job::SyncRelease {
+                vetting: Some(vetting), ..
+            } if vetting.for_helm().is_err() => return Err(Failure::new(Class::Invalid, "unfit for helm")),
             Job::SyncRelease { .. } => Done::ReleaseSynced(Synced {
                 action: SyncAction::Upgraded,
                 revision: 1,
@@ -409,6 +414,10 @@ fn words(job: &Job) -> String {
         Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(_) => "publish".to_owned(),
         Job::WatchReleases { .. } => "watch releases".to_owned(),
+        Job::Vet(unvetted) => {
+            let keys: Vec<_> = unvetted.owners().into_iter().map(Owner::values_key).collect();
+            format!("vet {}", keys.join(", "))
+        }
         Job::JudgeEdit(_) => "judge".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::Store;
 use super::section::{ConfigDocument, SectionProblem};
+use super::vetted::Vetted;
 use crate::name::ModuleName;
 
 /// What is wrong, and what is odd.
@@ -45,9 +46,8 @@ impl Store {
         known: &BTreeMap<String, String>,
     ) -> Judgement {
         let document = ConfigDocument::parse(data);
-        let unfit = self.unfit(&document, |key| {
-            known.contains_key(key) && known.get(key) == data.get(key)
-        });
+        let is_known = |key: &str| known.contains_key(key) && known.get(key) == data.get(key);
+        let unfit = Vetted::at_once(|vetted| self.unfit(&document, is_known, vetted));
         let unfit = unfit.into_iter().map(|rejected| SectionProblem {
             key: rejected.owner.values_key(),
             message: rejected.reason.to_string(),

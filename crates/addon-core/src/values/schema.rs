@@ -28,6 +28,7 @@ pub use document::{Files, references};
 
 use check::Path;
 use node::Node;
+use rules::Rule;
 
 /// How many mistakes are told at once.
 const MAX_TOLD: usize = 100;
@@ -144,6 +145,11 @@ pub enum Problem {
 pub struct Invalid(Vec<String>);
 
 impl Invalid {
+    /// Values that cannot be told to fit.
+    pub(super) fn because(why: &str) -> Self {
+        Self(vec![why.to_owned()])
+    }
+
     /// The same as the original lists it, after what was attempted.
     pub fn listed(&self, attempt: Option<&str>) -> String {
         let lines: Vec<&str> = attempt.into_iter().chain(self.0.iter().map(String::as_str)).collect();
@@ -201,6 +207,17 @@ impl Schemas {
     /// Whether there is a schema of this kind.
     pub fn has(&self, kind: Kind) -> bool {
         self.node(kind).is_some()
+    }
+
+    /// Whether the schema of this kind has rules, which may take long.
+    pub fn has_rules(&self, kind: Kind) -> bool {
+        self.node(kind).is_some_and(|node| rules::has_some(node, |_| true))
+    }
+
+    /// Whether the schema of this kind compares with what was there before.
+    pub fn looks_back(&self, kind: Kind) -> bool {
+        self.node(kind)
+            .is_some_and(|node| rules::has_some(node, Rule::looks_back))
     }
 
     /// Adds what a schema knows of keys that are not there.

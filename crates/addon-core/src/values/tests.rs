@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::patch::FlagOp;
+use super::patch::Patch;
 use super::*;
 use crate::name::ModuleName;
 use crate::yaml;

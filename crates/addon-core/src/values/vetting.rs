@@ -10,13 +10,14 @@ use thiserror::Error;
 use super::merge::merge;
 use super::schema::{Invalid, Kind, Schemas};
 use super::section::{ConfigDocument, Entry};
+use super::vetted::{Asking, Unvetted, Vetted, Vetting};
 use super::{Attempt, Layers, Reason, Rejected, Store};
 use crate::name::Owner;
 
 /// What helm would get does not fit the schema of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("check helm values: {0}")]
-pub struct NotForHelm(String);
+pub struct NotForHelm(pub(super) String);
 
 impl Store {
     /// Takes over the schemas of an owner, which bring their defaults.
@@ -27,9 +28,28 @@ impl Store {
         })
     }
 
+    /// What cannot be used of the sections of a ConfigMap, but for those whose keys are known to be good.
+    pub fn unfit(
+        &self,
+        document: &ConfigDocument,
+        is_known: impl Fn(&str) -> bool,
+        vetted: &Vetted,
+    ) -> Result<Vec<Rejected>, Unvetted> {
+        let mut asking = Asking::new(vetted);
+        let modules = document.sections.iter();
+        let modules = modules.map(|(name, section)| (Owner::Module(name.clone()), &section.values));
+        let of_owner = |(owner, entry): (Owner, &Entry<Value>)| {
+            let section = entry.good().filter(|_| !is_known(&owner.values_key()))?;
+            self.vet_section(&owner, section, &mut asking).err()
+        };
+        let global = (Owner::Global, &document.global);
+        let unfit = std::iter::once(global).chain(modules).filter_map(of_owner).collect();
+        asking.decided(unfit)
+    }
+
     /// Holds a section of the ConfigMap against its schema, of which an empty one says nothing that could be wrong, and
     /// against the layers around it.
-    pub fn vet_section(&self, owner: &Owner, section: &Value) -> Result<(), Rejected> {
+    fn vet_section(&self, owner: &Owner, section: &Value, asking: &mut Asking<'_>) -> Result<(), Rejected> {
         let layers = self.layers(owner);
         let rejected = |reason| Rejected {
             owner: owner.clone(),
@@ -37,60 +57,68 @@ impl Store {
             reason,
         };
         if !section.as_object().is_some_and(Map::is_empty) {
-            let checked = layers.check_config(owner, section).map_err(rejected)?;
+            let checked = layers.check_config(owner, section, asking).map_err(rejected)?;
             checked.map_err(|invalid| rejected(Reason::Breaks(invalid.listed(None))))?;
         }
         let sum = layers.sum(&owner.values_key(), Some(section), &layers.patches);
         sum.map(drop).map_err(rejected)
     }
 
-    /// What cannot be used of the sections of a ConfigMap, but for those whose keys are known to be good.
-    pub fn unfit(&self, document: &ConfigDocument, is_known: impl Fn(&str) -> bool) -> Vec<Rejected> {
-        let modules = document.sections.iter();
-        let modules = modules.map(|(name, section)| (Owner::Module(name.clone()), &section.values));
-        let of_owner = |(owner, entry): (Owner, &Entry<Value>)| {
-            let section = entry.good().filter(|_| !is_known(&owner.values_key()))?;
-            self.vet_section(&owner, section).err()
-        };
-        let global = (Owner::Global, &document.global);
-        std::iter::once(global).chain(modules).filter_map(of_owner).collect()
-    }
-
-    /// Holds what helm would get against its schema.
-    pub fn vet_for_helm(&self, owner: &Owner) -> Result<(), NotForHelm> {
-        let Some(layers) = self.owners.get(owner) else {
-            return Ok(());
-        };
-        layers
-            .schemas
-            .check(Kind::Helm, &owner.values_key(), &layers.effective, None)
-            .map_err(|invalid| NotForHelm(invalid.listed(None)))
+    /// What helm would get is to be held against its schema, if there is one.
+    pub fn vetting_for_helm(&self, owner: &Owner) -> Option<Vetting> {
+        let layers = self.owners.get(owner)?;
+        layers.vetting(owner, Kind::Helm, Arc::clone(&layers.effective), None)
     }
 }
 
 impl Layers {
+    /// The question whether a section keeps to a schema, if there is one.
+    fn vetting(&self, owner: &Owner, kind: Kind, section: Arc<Value>, before: Option<&Arc<Value>>) -> Option<Vetting> {
+        self.schemas.has(kind).then(|| Vetting {
+            owner: owner.clone(),
+            kind,
+            schemas: Arc::clone(&self.schemas),
+            section,
+            before: before.filter(|_| self.schemas.looks_back(kind)).cloned(),
+        })
+    }
+
     /// With the defaults of the schema below it, and without the values of files.
-    fn check_config(&self, owner: &Owner, section: &Value) -> Result<Result<(), Invalid>, Reason> {
+    fn check_config(
+        &self,
+        owner: &Owner,
+        section: &Value,
+        asking: &mut Asking<'_>,
+    ) -> Result<Result<(), Invalid>, Reason> {
         if !self.schemas.has(Kind::Config) {
             return Ok(Ok(()));
         }
         let whole = merge(self.schemas.defaults(Kind::Config), section)?;
-        Ok(self
-            .schemas
-            .check(Kind::Config, &owner.values_key(), &whole, self.config.as_deref()))
+        let vetting = self.vetting(owner, Kind::Config, Arc::new(whole), self.config.as_ref());
+        Ok(vetting.map_or(Ok(()), |vetting| asking.ask(vetting)))
     }
 
     /// A section as a hook wants to leave it.
-    pub(super) fn vet_patched_config(&self, owner: &Owner, section: &Value) -> Result<(), Reason> {
-        self.check_config(owner, section)?
+    pub(super) fn vet_patched_config(
+        &self,
+        owner: &Owner,
+        section: &Value,
+        asking: &mut Asking<'_>,
+    ) -> Result<(), Reason> {
+        self.check_config(owner, section, asking)?
             .map_err(|invalid| breaks(owner, "config values", &invalid))
     }
 
     /// The effective values as a hook wants to leave them.
-    pub(super) fn vet_patched_values(&self, owner: &Owner, effective: &Value) -> Result<(), Reason> {
-        self.schemas
-            .check(Kind::Values, &owner.values_key(), effective, Some(&self.effective))
-            .map_err(|invalid| breaks(owner, "values", &invalid))
+    pub(super) fn vet_patched_values(
+        &self,
+        owner: &Owner,
+        effective: &Arc<Value>,
+        asking: &mut Asking<'_>,
+    ) -> Result<(), Reason> {
+        let vetting = self.vetting(owner, Kind::Values, Arc::clone(effective), Some(&self.effective));
+        let checked = vetting.map_or(Ok(()), |vetting| asking.ask(vetting));
+        checked.map_err(|invalid| breaks(owner, "values", &invalid))
     }
 }
 

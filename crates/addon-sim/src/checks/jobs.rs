@@ -34,6 +34,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::WatchReleases { .. }
         | Job::RunEnabledScript { .. }
         | Job::PublishWebhooks(_)
+        | Job::Vet(_)
         | Job::JudgeEdit(_)
         | Job::SaveConfig { .. } => None,
     }
@@ -60,6 +61,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::JudgeEdit(_) => Some("edits".to_owned()),
         Job::EnsureCrds(_)
         | Job::EnsureConversions(_)
+        | Job::Vet(_)
         | Job::ConfigureHooks(_)
         | Job::ListReleases
         | Job::RunHook(_)

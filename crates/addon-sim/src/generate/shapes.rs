@@ -69,6 +69,7 @@ fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
         defaults,
         late_defaults,
         for_helm,
+        ruled: most % 2 == 0,
     });
 }
 

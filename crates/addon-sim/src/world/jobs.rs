@@ -7,6 +7,7 @@ use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
 use addon_core::operator::event::{Done, Saved, SavedState, Usage};
+use addon_core::values::vetted::Vetting;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ pub fn job_name(job: &Job) -> String {
         Job::WatchReleases { .. } => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
+        Job::Vet(_) => "vet".to_owned(),
         Job::JudgeEdit(_) => "judge".to_owned(),
         Job::EnsureCrds(modules) => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
@@ -47,6 +49,12 @@ pub fn job_name(job: &Job) -> String {
         Job::DeleteRelease { release } => format!("delete/{release}"),
         Job::SaveConfig { .. } => "save-config".to_owned(),
     }
+}
+
+/// Nothing of values that break their schema gets to helm.
+fn vet_for_helm(vetting: Option<&Vetting>) -> Result<(), Failure> {
+    let vetted = vetting.map_or(Ok(()), Vetting::for_helm);
+    vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
 }
 
 impl World {
@@ -72,6 +80,7 @@ impl World {
             | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
             | Job::PublishWebhooks(_)
+            | Job::Vet(_)
             | Job::JudgeEdit(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
         }
@@ -98,6 +107,7 @@ impl World {
                 self.webhooks.publish(routes);
                 Ok(Done::WebhooksPublished)
             }
+            Job::Vet(unvetted) => Ok(Done::Vetted(unvetted.clone().vet())),
             Job::JudgeEdit(edit) => {
                 self.fault(&job_name(job), Class::Defect)?;
                 Ok(Done::EditJudged(edit.judge()))
@@ -112,9 +122,10 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                vetting,
                 maintenance,
-            } => self
-                .sync(module.as_str(), &document(values), *maintenance)
+            } => vet_for_helm(vetting.as_deref())
+                .and_then(|()| self.sync(module.as_str(), &document(values), *maintenance))
                 .map(Done::ReleaseSynced),
             Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
@@ -158,7 +169,8 @@ impl World {
 
     fn ensure_conversions(&mut self, of: &[Conversions]) -> Done {
         let outcomes = of.iter().map(|one| {
-            let outcome = self.fault(&format!("conversions/{}", one.module), Class::Refused);
+            let outcome = vet_for_helm(one.vetting.as_deref());
+            let outcome = outcome.and_then(|()| self.fault(&format!("conversions/{}", one.module), Class::Refused));
             (one.module.clone(), outcome)
         });
         Done::ConversionsEnsured(outcomes.collect())
@@ -182,8 +194,11 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                vetting,
                 maintenance,
-            } if dice.chance(60) => self.cut_off_sync(module.as_str(), &document(values), *maintenance),
+            } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
+                self.cut_off_sync(module.as_str(), &document(values), *maintenance);
+            }
             Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig {
                 key,

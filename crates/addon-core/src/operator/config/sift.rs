@@ -10,18 +10,44 @@ use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::values::Rejected;
 use crate::values::section::ConfigDocument;
+use crate::values::vetted::Unvetted;
+
+/// What came of looking at a reading.
+#[derive(Debug)]
+pub(super) struct Sifted {
+    /// The keys that can be used, and for those that cannot their last good texts.
+    good: BTreeMap<String, String>,
+    /// What is wrong with the others.
+    problems: BTreeMap<String, String>,
+}
 
 impl Operator {
-    /// The keys that can be used, and for those that cannot their last good texts.
-    pub(super) fn sift(&mut self, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    /// Looks at what a ConfigMap holds, as far as that can be done here and now.
+    pub(super) fn sift(&self, data: &BTreeMap<String, String>) -> Result<Sifted, Unvetted> {
         let document = ConfigDocument::parse(data);
-        let unfit = self.unfit(data, &document);
+        let unfit = self.unfit(data, &document)?;
         let problems: BTreeMap<_, _> = document
             .problems
             .into_iter()
             .map(|problem| (problem.key, problem.message))
             .chain(unfit)
             .collect();
+        let last = &self.config.good;
+        let mut good = BTreeMap::new();
+        for (key, text) in data {
+            let text = match last.get(key) {
+                _ if !problems.contains_key(key) => text,
+                Some(kept) if self.still_fits(key, kept)? => kept,
+                Some(_) | None => continue,
+            };
+            let kept = last.get(key).filter(|kept| means_the_same(key, kept, text));
+            good.insert(key.clone(), kept.unwrap_or(text).clone());
+        }
+        Ok(Sifted { good, problems })
+    }
+
+    /// Takes note of what cannot be used, and returns what can.
+    pub(super) fn note(&mut self, Sifted { good, problems }: Sifted) -> BTreeMap<String, String> {
         for (key, message) in &problems {
             if self.config.problems.get(key) != Some(message) {
                 self.tell(Notice::ConfigRejected {
@@ -30,43 +56,34 @@ impl Operator {
                 });
             }
         }
-        let last = &self.config.good;
-        let sound = data.iter().filter_map(|(key, text)| {
-            let text = if problems.contains_key(key) {
-                last.get(key).filter(|kept| self.still_fits(key, kept))?
-            } else {
-                text
-            };
-            let kept = last
-                .get(key)
-                .filter(|kept| means_the_same(key, kept, text))
-                .unwrap_or(text);
-            Some((key.clone(), kept.clone()))
-        });
-        let good: BTreeMap<String, String> = sound.collect();
         self.config.problems = problems;
         self.config.vetted.clone_from(&good);
         good
     }
 
     /// The sections that cannot be used, with what is wrong.
-    fn unfit(&self, data: &BTreeMap<String, String>, document: &ConfigDocument) -> Vec<(String, String)> {
+    fn unfit(
+        &self,
+        data: &BTreeMap<String, String>,
+        document: &ConfigDocument,
+    ) -> Result<Vec<(String, String)>, Unvetted> {
         let is_known = |key: &str| {
-            let vetted = self.config.vetted.get(key);
-            vetted.is_some() && vetted == data.get(key)
+            let is_known =
+                |text: &String| self.config.vetted.get(key) == Some(text) || self.commits.is_saving(key, text, false);
+            data.get(key).is_some_and(is_known)
         };
-        let unfit = self.values.unfit(document, is_known).into_iter();
+        let unfit = self.values.unfit(document, is_known, &self.config.readings.vetted)?;
         let told = |rejected: Rejected| {
             let report = Failure::of(Class::Invalid, &rejected).report;
             (rejected.owner.values_key(), report)
         };
-        unfit.map(told).collect()
+        Ok(unfit.into_iter().map(told).collect())
     }
 
     /// A text that was good in an earlier life may break a schema that is newer.
-    fn still_fits(&self, key: &str, text: &str) -> bool {
+    fn still_fits(&self, key: &str, text: &str) -> Result<bool, Unvetted> {
         let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
         let document = ConfigDocument::parse(&data);
-        document.problems.is_empty() && self.unfit(&data, &document).is_empty()
+        Ok(document.problems.is_empty() && self.unfit(&data, &document)?.is_empty())
     }
 }

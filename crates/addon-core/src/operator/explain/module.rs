@@ -49,7 +49,7 @@ impl Operator {
                     format!("the next try in {wait}s, after {} failures: {error}", head.failures)
                 }
                 State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
-                    (_, Some(owner)) => format!("the section of {owner} to be saved"),
+                    (_, Some(wait)) => wait,
                     (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
                     (None, None) => match &unit.life {
                         Lifecycle::Watching { next, .. } => {

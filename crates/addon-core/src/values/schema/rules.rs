@@ -16,8 +16,8 @@ use cost::Budget;
 use program::{Outcome, Program};
 
 /// How much all rules of one schema may cost at one check, in steps and parts of values. An API server grants as much to
-/// one expression, in units much like these, and ten times that to all of an object; but here everybody waits, and this
-/// takes up to half a second already. Comparing each of 300 items with each other takes two thirds of it.
+/// one expression, in units much like these, and ten times that to all of an object; but this takes up to half a second
+/// already, for which whoever made the values has to wait. Comparing each of 300 items with each other takes two thirds of it.
 const BUDGET: u64 = 1_000_000;
 
 /// One rule.
@@ -46,6 +46,16 @@ impl Rule {
         })?;
         Ok(Self { program, message })
     }
+
+    /// It compares with what was there before.
+    pub(super) fn looks_back(&self) -> bool {
+        self.program.looks_back
+    }
+}
+
+/// Whether a check ever comes to such a rule.
+pub(super) fn has_some(node: &Node, is_such: fn(&Rule) -> bool) -> bool {
+    node.rules.iter().flatten().any(is_such) || node.properties.values().any(|node| has_some(node, is_such))
 }
 
 /// The messages of the rules that are broken; properties come before what they belong to. A rule that cannot be

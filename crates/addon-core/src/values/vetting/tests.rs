@@ -28,6 +28,20 @@ fn add(path: &str, value: &Value) -> Patch {
     .unwrap()
 }
 
+fn vet_section(store: &Store, owner: &Owner, section: &Value) -> Result<(), Rejected> {
+    Vetted::at_once(|vetted| {
+        let mut asking = Asking::new(vetted);
+        let outcome = store.vet_section(owner, section, &mut asking);
+        asking.decided(outcome)
+    })
+}
+
+fn vet_for_helm(store: &Store) -> Result<(), NotForHelm> {
+    store
+        .vetting_for_helm(&one())
+        .map_or(Ok(()), |vetting| vetting.for_helm())
+}
+
 fn reason(rejected: &Rejected) -> String {
     rejected.reason.to_string()
 }
@@ -115,24 +129,24 @@ fn a_section_is_held_against_its_schema_with_defaults_below_it() {
         "required: [a, b]\nproperties: {a: {default: 1}, b: {}}",
         "x-extend: {schema: c}",
     );
-    assert_eq!(store.vet_section(&one(), &json!({"b": 1})), Ok(()));
+    assert_eq!(vet_section(&store, &one(), &json!({"b": 1})), Ok(()));
     assert_eq!(
-        store.vet_section(&one(), &json!({})),
+        vet_section(&store, &one(), &json!({})),
         Ok(()),
         "a flag alone is no section"
     );
-    let refused = store.vet_section(&one(), &json!({"c": 1})).unwrap_err();
+    let refused = vet_section(&store, &one(), &json!({"c": 1})).unwrap_err();
     assert_eq!(
         reason(&refused),
         "2 errors occurred:\n\t* one.c in body is a forbidden property\n\t* one.b in body is required"
     );
     store.set_static(&one(), json!({"b": 1})).unwrap();
     assert!(
-        store.vet_section(&one(), &json!({"a": 2})).is_err(),
+        vet_section(&store, &one(), &json!({"a": 2})).is_err(),
         "values of files are no part of it"
     );
     assert_eq!(
-        store.vet_section(&Owner::Global, &json!({"x": 1})),
+        vet_section(&store, &Owner::Global, &json!({"x": 1})),
         Ok(()),
         "nothing is known of these"
     );
@@ -142,12 +156,79 @@ fn a_section_is_held_against_its_schema_with_defaults_below_it() {
 fn more_is_asked_before_helm() {
     let mut store = store(&one(), CONFIG, VALUES);
     assert_eq!(
-        store.vet_for_helm(&one()).unwrap_err().to_string(),
+        vet_for_helm(&store).unwrap_err().to_string(),
         "check helm values: 1 error occurred:\n\t* one.late in body is required"
     );
     let patch = store
         .propose(&one(), &add("/one/late", &json!("l")), &Patch::default())
         .unwrap();
     store.commit(patch).unwrap();
-    assert_eq!(store.vet_for_helm(&one()), Ok(()));
+    assert_eq!(vet_for_helm(&store), Ok(()));
+}
+
+const RULES: &str = "properties: {a: {type: integer}, b: {}}\n\
+                     x-deckhouse-validations: [{expression: 'self.a > 0', message: a is too small}]\n";
+
+#[test]
+fn what_takes_long_is_left_to_others_and_asked_together() {
+    let store = store(&one(), RULES, "x-extend: {schema: config-values.yaml}");
+    let patches = (add("/one/b", &json!(1)), add("/one/a", &json!(5)));
+    let propose = |vetted: &Vetted| store.propose_vetted(&one(), &patches.0, &patches.1, vetted);
+    let unvetted = propose(&Vetted::default()).unwrap_err();
+    assert_eq!(unvetted.owners(), [&one()].into());
+    let vetted = unvetted.vet();
+    let proposal = propose(&vetted).expect("answered").expect("good");
+    assert_eq!(proposal, store.propose(&one(), &patches.0, &patches.1).unwrap());
+}
+
+#[test]
+fn an_answer_counts_for_what_was_asked_and_for_nothing_else() {
+    let mut store = store(&one(), RULES, "x-extend: {schema: config-values.yaml}");
+    let none = Patch::default();
+    let (good, bad) = (add("/one/a", &json!(5)), add("/one/a", &json!(-5)));
+    let vetted = store.propose_vetted(&one(), &good, &none, &Vetted::default());
+    let vetted = vetted.unwrap_err().vet();
+    assert!(store.propose_vetted(&one(), &bad, &none, &vetted).is_err());
+    let refused = store.propose_vetted(&one(), &bad, &none, &Vetted::default());
+    let refused = refused.unwrap_err().vet();
+    assert!(store.propose_vetted(&one(), &bad, &none, &refused).unwrap().is_err());
+    store.set_static(&one(), json!({"b": 1})).unwrap();
+    assert!(
+        store.propose_vetted(&one(), &good, &none, &vetted).is_err(),
+        "values below the patch have changed"
+    );
+}
+
+#[test]
+fn nothing_counts_that_nobody_could_look_at() {
+    let store = store(&one(), RULES, "x-extend: {schema: config-values.yaml}");
+    let (patch, none) = (add("/one/a", &json!(5)), Patch::default());
+    let unvetted = store
+        .propose_vetted(&one(), &none, &patch, &Vetted::default())
+        .unwrap_err();
+    let refused = store.propose_vetted(&one(), &none, &patch, &unvetted.refuse("no time"));
+    assert!(reason(&refused.unwrap().unwrap_err()).ends_with("* no time"));
+}
+
+#[test]
+fn schemas_without_rules_are_looked_at_here_and_now() {
+    let store = store(
+        &one(),
+        "properties: {a: {type: integer}}",
+        "x-extend: {schema: config-values.yaml}",
+    );
+    let bad = add("/one/a", &json!("x"));
+    let proposed = store.propose_vetted(&one(), &Patch::default(), &bad, &Vetted::default());
+    assert!(proposed.unwrap().is_err());
+    assert!(!store.vetting_for_helm(&one()).unwrap().takes_long());
+    let mut nested = store.clone();
+    let mut files = Files::default();
+    files.insert(
+        "v",
+        "properties: {a: {x-deckhouse-validations: [{expression: 'true', message: m}]}}",
+    );
+    nested
+        .set_schemas(&one(), Schemas::load(&files, None, Some("v")).unwrap())
+        .unwrap();
+    assert!(nested.vetting_for_helm(&one()).unwrap().takes_long());
 }

@@ -44,7 +44,7 @@ pub(super) struct Program {
     text: String,
     expression: IdedExpr,
     /// It compares with the value before.
-    looks_back: bool,
+    pub(super) looks_back: bool,
     /// The regular expressions that stand in it.
     patterns: Arc<BTreeMap<String, Pattern>>,
 }
