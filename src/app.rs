@@ -62,6 +62,7 @@ use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
 use crate::telemetry::{self, LevelHandle};
+use crate::traces::Traces;
 use config_events::ConfigEvents;
 use leading::Concerned;
 use parts::Parts;
@@ -105,13 +106,19 @@ struct Log {
 
 async fn operate(settings: &Settings, environment: &Environment, log: Log, spawner: Spawner, mut parts: Parts) -> u8 {
     start::announce(settings);
-    match build(settings, environment, log, spawner, &mut parts).await {
+    let traces = match Traces::start(settings.traces.as_ref(), settings.program().name()) {
+        Ok(traces) => traces,
+        Err(error) => return cannot_start(&StartError::Traces(error)),
+    };
+    let code = match build(settings, environment, (log, &traces), spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
             parts.stop().await;
             cannot_start(&error)
         }
-    }
+    };
+    traces.stop().await;
+    code
 }
 
 fn cannot_start(error: &StartError) -> u8 {
@@ -128,7 +135,7 @@ fn cannot_start(error: &StartError) -> u8 {
 async fn build(
     settings: &Settings,
     environment: &Environment,
-    log: Log,
+    (log, traces): (Log, &Traces),
     spawner: Spawner,
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
@@ -175,9 +182,10 @@ async fn build(
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
     leading::start(settings, &tools.cluster, outside.concerned(), parts);
+    let traces = traces.clone();
     let run = move |job, cancel| {
         outside.events.wanted(&job);
-        jobs::run(job, Arc::clone(&tools), cancel)
+        jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
     let operator = Operator::new(seed(), start::policy(settings, environment, restores));
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);

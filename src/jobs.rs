@@ -11,6 +11,7 @@ pub mod hook;
 pub mod release;
 pub mod state;
 pub mod tmp;
+pub mod traced;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ pub mod report;
 pub mod secrets;
 pub mod settings;
 pub mod telemetry;
+pub mod traces;
 
 pub mod certificates;
 pub mod mailbox;

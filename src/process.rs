@@ -10,6 +10,7 @@ mod output;
 mod reaper;
 mod spawner;
 mod sys;
+mod traced;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -206,7 +207,7 @@ enum Cause {
 
 impl Spawner {
     /// Runs the program to its end, and all of its group if it has to be ended early.
-    pub async fn run(&self, mut spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
+    async fn run_to_the_end(&self, mut spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
         if cancel.is_cancelled() {
             return Err(ProcessError::Cancelled {
                 program: spawn.program,

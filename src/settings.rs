@@ -12,6 +12,7 @@ mod machine;
 mod program;
 mod said;
 mod shared_arguments;
+mod traces;
 mod unsupported;
 mod webhook_arguments;
 pub mod webhooks;
@@ -31,6 +32,7 @@ pub use environment::Environment;
 pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
 pub use program::Program;
+pub use traces::TraceSettings;
 
 use leadership::{LeaderLabel, Leadership};
 use said::Setting;
@@ -91,6 +93,7 @@ pub struct Settings {
     pub queue_actions: QueueActions,
     pub webhooks: WebhookSettings,
     pub log: LogSettings,
+    pub traces: Option<TraceSettings>,
     pub debug_socket: PathBuf,
     /// Whether its answers hold secrets.
     pub secrets: ShownSecrets,
@@ -327,6 +330,7 @@ impl Settings {
             queue_actions: words.queue_actions()?,
             webhooks: words.webhooks(webhooks)?,
             log: words.log()?,
+            traces: words.traces()?,
             debug_socket: debug_socket(words.program, flag, words.environment)?,
             secrets: words.shown_secrets()?,
             debug_http: words.debug_http()?,

@@ -32,6 +32,7 @@ use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
 use crate::settings::leadership;
 use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings, Work};
+use crate::traces::TracesError;
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
@@ -69,6 +70,8 @@ pub enum StartError {
     Tls(#[source] TlsError),
     #[error("there is no kubeconfig to give to helm")]
     NoKubeconfig,
+    #[error("cannot start traces")]
+    Traces(#[source] TracesError),
     #[error("cannot find our own program file, which helm needs")]
     OwnProgram(#[source] io::Error),
 }
@@ -85,6 +88,7 @@ impl StartError {
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
             Self::Problem(problem) => vec![about_disk(&problem.fault)],
             Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster"],
+            Self::Traces(_) => vec!["TRACING_OTLP_ENDPOINT says where traces go; without it there are none"],
             Self::Runtime(_)
             | Self::Spawner(_)
             | Self::Signals(_)

@@ -150,6 +150,7 @@ fn without_a_word_everything_has_its_default() {
             format: LogFormat::Json,
             client: ClientLog::Quiet,
         },
+        traces: None,
         debug_socket: "/var/run/addon-operator/debug.socket".into(),
         secrets: ShownSecrets::AskedFor,
         debug_http: None,

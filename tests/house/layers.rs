@@ -26,11 +26,11 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 }
 
 const ALL_OF_CORE: &str = "name time failure number digest yaml pattern secret values object metric queue hook module release artifact review";
-const LAYERS_TO_0: &str = "core report secrets settings telemetry";
-const LAYERS_TO_1: &str = "core report secrets settings telemetry process certificates mailbox meters";
+const LAYERS_TO_0: &str = "core report secrets settings telemetry traces";
+const LAYERS_TO_1: &str = "core report secrets settings telemetry traces process certificates mailbox meters";
 const LAYERS_TO_2: &str =
-    "core report secrets settings telemetry process certificates mailbox meters disk helm cluster registry";
-const LAYERS_TO_4: &str = "core report secrets settings telemetry process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
+    "core report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry";
+const LAYERS_TO_4: &str = "core report secrets settings telemetry traces process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -66,6 +66,7 @@ pub(crate) const SHELL: Table = Table {
         row("secrets", "core"),
         row("settings", "core"),
         row("telemetry", "core report secrets settings"),
+        row("traces", "settings"),
         row("process", LAYERS_TO_0),
         row("certificates", LAYERS_TO_0),
         row("mailbox", LAYERS_TO_0),

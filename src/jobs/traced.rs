@@ -1,0 +1,75 @@
+//! Jobs as traces show them.
+//! Never tells what a job is about beyond its names.
+
+use std::sync::Arc;
+
+use addon_core::failure::Failure;
+use addon_core::name::{HookId, ModuleName, Owner};
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::Done;
+use tokio_util::sync::CancellationToken;
+
+use super::Tools;
+use crate::traces::{Attributes, Ending, Traces};
+
+/// Does the job, and has it traced.
+pub async fn run(traces: Traces, job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
+    let (name, attributes) = told(&job);
+    let work = Box::pin(super::run(job, tools, cancel));
+    traces.whole(name, || attributes, work, ending).await
+}
+
+fn ending(done: &Result<Done, Failure>) -> Ending {
+    match done {
+        Ok(_) => Ending::Well,
+        Err(failure) => Ending::Badly(failure.class.label().to_owned()),
+    }
+}
+
+fn told(job: &Job) -> (&'static str, Attributes) {
+    match job {
+        Job::LoadState => ("load state", Vec::new()),
+        Job::SaveState { .. } => ("save state", Vec::new()),
+        Job::ListReleases => ("list releases", Vec::new()),
+        Job::EnsureCrds(modules) => ("ensure CRDs", of_modules(modules.iter())),
+        Job::EnsureConversions(of) => (
+            "ensure conversions",
+            of_modules(of.iter().map(|conversions| &conversions.module)),
+        ),
+        Job::WatchReleases { .. } => ("watch releases", Vec::new()),
+        Job::ConfigureHooks(owner) => ("configure hooks", of_owner(owner)),
+        Job::PublishWebhooks(_) => ("publish webhooks", Vec::new()),
+        Job::JudgeEdit(_) => ("judge edit", Vec::new()),
+        Job::StartMonitors { hook, .. } => ("start monitors", of_hook(hook)),
+        Job::RunHook(run) => {
+            let mut attributes = of_hook(&run.hook);
+            attributes.push(("binding", run.labels.binding.to_owned()));
+            attributes.push(("binding.name", run.labels.binding_name.clone()));
+            attributes.push(("queue", run.labels.queue.clone()));
+            attributes.retain(|(_, value)| !value.is_empty());
+            ("run hook", attributes)
+        }
+        Job::RunEnabledScript { module, .. } => ("run enabled script", of_modules([module].into_iter())),
+        Job::SyncRelease { module, .. } => ("sync release", of_modules([module].into_iter())),
+        Job::DeleteRelease { release } => ("delete release", vec![("release", release.clone())]),
+        Job::SaveConfig { key, .. } => ("save config", vec![("section", key.clone())]),
+    }
+}
+
+fn of_modules<'a>(modules: impl Iterator<Item = &'a ModuleName>) -> Attributes {
+    let names: Vec<String> = modules.map(ToString::to_string).collect();
+    vec![("module", names.join(","))]
+}
+
+fn of_owner(owner: &Owner) -> Attributes {
+    match owner {
+        Owner::Global => Vec::new(),
+        Owner::Module(module) => of_modules([module].into_iter()),
+    }
+}
+
+fn of_hook(hook: &HookId) -> Attributes {
+    let mut attributes = of_owner(&hook.owner);
+    attributes.push(("hook", hook.name.to_string()));
+    attributes
+}

@@ -1,0 +1,26 @@
+//! A run of a program as traces show it: which program, and how it ended.
+//! Never tells what it was given.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Exit, Finished, ProcessError, Spawn, Spawner};
+use crate::traces::{self, Ending};
+
+impl Spawner {
+    /// Runs the program to its end, and all of its group if it has to be ended early.
+    pub async fn run(&self, spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
+        let program = spawn.program.clone();
+        let told = || vec![("program", program.display().to_string())];
+        traces::step("process", told, self.run_to_the_end(spawn, cancel), ending).await
+    }
+}
+
+fn ending(done: &Result<Finished, ProcessError>) -> Ending {
+    match done {
+        Ok(finished) if finished.exit == Exit::Code(0) => Ending::Well,
+        Ok(finished) => Ending::Badly(finished.exit.to_string()),
+        Err(ProcessError::TimedOut { .. }) => Ending::Badly("timed out".to_owned()),
+        Err(ProcessError::Cancelled { .. }) => Ending::Badly("cancelled".to_owned()),
+        Err(_) => Ending::Badly("not started or lost".to_owned()),
+    }
+}

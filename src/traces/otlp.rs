@@ -1,0 +1,99 @@
+//! Spans, and the thread that sends them in batches.
+//!
+//! Which tracer a step belongs to goes with the context of its whole, so that there is no global one. Never keeps
+//! anybody waiting: when the collector is away, spans are dropped.
+
+use std::time::Duration;
+
+use opentelemetry::context::FutureExt;
+use opentelemetry::trace::{SpanBuilder, Status, TraceContextExt, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::tonic_types::metadata::MetadataMap;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithTonicConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tracing::warn;
+
+use super::{Attributes, Ending, TracesError};
+use crate::settings::TraceSettings;
+
+/// The scope of our spans, as collectors show it.
+const SCOPE: &str = "addon-operator";
+/// How long a batch may take to be sent.
+const SEND_WITHIN: Duration = Duration::from_secs(5);
+/// How long the last one may take when everything else has ended.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+#[derive(Clone)]
+pub(super) struct Sender {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+impl Sender {
+    pub(super) fn start(settings: &TraceSettings, service: &'static str) -> Result<Self, TracesError> {
+        let TraceSettings { endpoint, token } = settings;
+        let mut metadata = MetadataMap::new();
+        if let Some(token) = token {
+            let value = format!("Bearer {token}").parse().map_err(|_| TracesError::Token)?;
+            metadata.insert("authorization", value);
+        }
+        let exporter = SpanExporter::builder()
+            .with_tonic()
+            .with_endpoint(endpoint)
+            .with_timeout(SEND_WITHIN)
+            .with_metadata(metadata)
+            .build()
+            .map_err(|source| TracesError::Exporter {
+                endpoint: endpoint.clone(),
+                source,
+            })?;
+        let resource = Resource::builder()
+            .with_service_name(service)
+            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .build();
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_resource(resource)
+            .build();
+        let tracer = provider.tracer(SCOPE);
+        Ok(Self { provider, tracer })
+    }
+
+    pub(super) fn tracer(&self) -> SdkTracer {
+        self.tracer.clone()
+    }
+
+    pub(super) async fn stop(self) {
+        let stopped = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(LAST_WITHIN)).await;
+        if let Ok(Err(error)) = stopped {
+            warn!(%error, "The last traces could not be sent");
+        }
+    }
+}
+
+/// That of the piece of work that is going on.
+pub(super) fn tracer_of_whole() -> Option<SdkTracer> {
+    Context::map_current(|context| context.get::<SdkTracer>().cloned())
+}
+
+pub(super) async fn span<T>(
+    tracer: SdkTracer,
+    name: &'static str,
+    attributes: Attributes,
+    work: impl Future<Output = T>,
+    ending: impl FnOnce(&T) -> Ending,
+) -> T {
+    let attributes = attributes.into_iter().map(|(name, value)| KeyValue::new(name, value));
+    let builder = SpanBuilder::from_name(name).with_attributes(attributes);
+    let outer = Context::current();
+    let span = builder.start_with_context(&tracer, &outer);
+    let context = outer.with_span(span).with_value(tracer);
+    // If the work is given up, the span ends with the context.
+    let done = work.with_context(context.clone()).await;
+    if let Ending::Badly(how) = ending(&done) {
+        context.span().set_status(Status::error(how));
+    }
+    context.span().end();
+    done
+}
