@@ -128,6 +128,29 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
     }
 }
 
+/// What is typed along the way exists; helm refuses values that do not.
+#[test]
+fn the_installation_page_sets_values_that_exist() {
+    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let set: Vec<&str> = page
+        .split_whitespace()
+        .skip_while(|word| *word != "--set")
+        .filter(|word| word.contains('=') && word.starts_with(|first: char| first.is_ascii_lowercase()))
+        .filter(|word| ["image.", "monitoring."].iter().any(|part| word.starts_with(part)))
+        .collect();
+    assert!(set.len() > 4, "{set:?}");
+    let set: Vec<String> = set.iter().map(|word| format!("--set={word}")).collect();
+    rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
+    let rules = page
+        .split("```yaml\n")
+        .find(|block| block.starts_with("rbac:"))
+        .unwrap();
+    let rules = rules.split("```").next().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(file.path(), rules).unwrap();
+    rendered(HELMS[1], &[&format!("--values={}", file.path().display())]);
+}
+
 #[test]
 fn the_chart_is_of_this_version() {
     let about = fs_err::read_to_string(chart().join("Chart.yaml")).unwrap();

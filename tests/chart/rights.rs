@@ -19,15 +19,15 @@ const ROBOT: [(&str, &str); 8] = [
     ("values.yaml", "robot:\n  greeting: hello\n"),
     (
         "crds/mice.yaml",
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mice.chart.example.com}\n\
-         spec:\n  group: chart.example.com\n  scope: Namespaced\n  names: {kind: Mouse, plural: mice, singular: mouse}\n  \
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mice.@NAMESPACE@.example.com}\n\
+         spec:\n  group: @NAMESPACE@.example.com\n  scope: Namespaced\n  names: {kind: Mouse, plural: mice, singular: mouse}\n  \
          versions:\n  - name: v1\n    served: true\n    storage: true\n    \
          schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n",
     ),
     (
         "templates/objects.yaml",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n---\n\
-         apiVersion: chart.example.com/v1\nkind: Mouse\nmetadata: {name: robot}\n---\n\
+         apiVersion: @NAMESPACE@.example.com/v1\nkind: Mouse\nmetadata: {name: robot}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: robot}\ndata: {greeting: {{ .Values.robot.greeting | quote }}}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Namespace }}-robot\", namespace: kube-public}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: robot-first, annotations: {helm.sh/hook: pre-upgrade}}\n",
@@ -54,7 +54,7 @@ const ROBOT: [(&str, &str); 8] = [
          - {name: nodes, apiVersion: v1, kind: Node, executeHookOnEvent: []}\n\
          - {name: one, apiVersion: v1, kind: ConfigMap, executeHookOnEvent: [], nameSelector: {matchNames: [some]}, \
          namespace: {nameSelector: {matchNames: [kube-system]}}}\n\
-         - {name: mice, apiVersion: chart.example.com/v1, kind: Mouse, executeHookOnEvent: [], \
+         - {name: mice, apiVersion: @NAMESPACE@.example.com/v1, kind: Mouse, executeHookOnEvent: [], \
          namespace: {nameSelector: {matchNames: [@NAMESPACE@]}}}\nEND\nfi\n",
     ),
     (
@@ -138,6 +138,11 @@ fn look<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     wait_until(PATIENCE, what, || Ok::<_, String>(look())).unwrap()
 }
 
+/// A module whose CRD is new may need a second attempt, since the API server needs a moment.
+fn installed(stage: &Stage) -> Option<String> {
+    stage.namespace.kubectl(["get", "configmap", "robot"]).ok()
+}
+
 #[test]
 fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     for helm in [Part::Helm3, Part::Helm4] {
@@ -149,6 +154,7 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         let beginning = stage.namespace.plane().audit().mark().unwrap();
         let operator = stage.start(&pods[0]);
         operator.wait_until_ready();
+        look("the release", || installed(&stage));
 
         // A hook has made the ConfigMap, another one has added to it. Edits, good and bad; a release that is upgraded, damaged and removed.
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
@@ -171,9 +177,7 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         let refused = stage.namespace.kubectl(bad).unwrap_err().to_string();
         assert!(refused.contains("robotEnabled"), "{refused}");
         stage.kubectl("delete configmap robot");
-        look("the restored object", || {
-            stage.namespace.kubectl(["get", "configmap", "robot"]).ok()
-        });
+        look("the restored object", || installed(&stage));
         let configuration = format!("addon-operator-hooks.{}", stage.namespace.name());
         for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
             let timeout = "--output=jsonpath={.webhooks[0].timeoutSeconds}";
@@ -223,6 +227,7 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
     stage.chart("install", &[&format!("--values={}", rights.display())]);
     let operator = stage.start(&stage.pods()[0]);
     operator.wait_until_ready();
+    look("the release", || installed(&stage));
     let of_ours = || -> Vec<String> {
         let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
         let names = stage.kubectl(&format!("get {kinds} --output=name"));
