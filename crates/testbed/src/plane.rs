@@ -277,7 +277,9 @@ impl Drop for ControlPlane {
         while let Some(component) = self.components.pop() {
             drop(component);
         }
-        drop(self.home.take());
+        if self.home.take().is_some() {
+            pods::wait_until_gone(&self.path);
+        }
         drop(self.folder.take());
     }
 }

@@ -8,6 +8,9 @@ mod machine;
 #[path = "images/push.rs"]
 mod push;
 
+#[path = "node/death.rs"]
+mod death;
+
 #[path = "node/end.rs"]
 mod end;
 

@@ -5,7 +5,11 @@
 //! lead into it from the loopback of the machine, under the same numbers.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
 
 use super::launch::StartError;
 use super::setup::{Inmate, KWOK, Ports};
@@ -30,6 +34,36 @@ impl Home {
         let door = Door::open(&network, &[ports.server, ports.registry]).map_err(StartError::Door)?;
         Ok(Self { network, _door: door })
     }
+}
+
+/// Waits until the processes of pods are gone whose files are in the folder. To be called when their agent is dead, and
+/// the kernel therefore kills them, which takes it a moment.
+pub(super) fn wait_until_gone(folder: &Path) {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(10);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && is_inhabited(folder) {
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Whether there is an init of ours, or anything that has mounted something from the folder for itself.
+fn is_inhabited(folder: &Path) -> bool {
+    let Some(folder) = folder.to_str() else { return false };
+    let ours = std::fs::read_link("/proc/self/ns/mnt").ok();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let mut processes = entries.map(|entry| entry.path());
+    processes.any(|process| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let mounted = || {
+            fs::read_to_string(process.join("mountinfo"))
+                .unwrap_or_default()
+                .contains(folder)
+        };
+        let apart = std::fs::read_link(process.join("ns/mnt")).is_ok_and(|its| Some(its) != ours);
+        (line.contains("\0pod-") && line.contains(folder)) || (apart && mounted())
+    })
 }
 
 impl ControlPlane {

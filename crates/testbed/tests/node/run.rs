@@ -7,7 +7,7 @@ use super::stage::{create, log, once, phase, said, stage};
 #[test]
 fn a_container_is_its_image_and_nothing_of_the_machine() {
     let namespace = stage().plane.namespace("image").unwrap();
-    let script = "echo $$; cat /new; ls /; ls /tmp; cat /proc/self/cgroup >/dev/null; echo $FROM_IMAGE; id -u; id -g; echo $HOSTNAME";
+    let script = "echo $$$$; cat /new; ls /; ls /tmp; cat /proc/self/cgroup >/dev/null; echo $FROM_IMAGE; id -u; id -g; echo $HOSTNAME";
     let said = said(&namespace, "seen", script, &json!({}), &json!({}));
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..2], ["1", "from abovebin"], "number one, in the image: {said}");
