@@ -39,6 +39,12 @@ pub mod part;
 
 mod build;
 
+pub mod node;
+
+mod space;
+
+mod forward;
+
 mod folder;
 
 mod environment;

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser, Subcommand};
 use testbed::find::Finder;
+use testbed::node::init::{self, Order};
+use testbed::node::{self, Settings};
 use testbed::part::Part;
 use testbed::plane::{self, ControlPlane, Options, Pods, User};
 use testbed::process::{self, Asked, Bond, Bound};
@@ -69,13 +71,69 @@ enum Command {
         #[arg(long)]
         operator: bool,
     },
+    /// Be the agent of a node
+    #[command(hide = true)]
+    Node(Agent),
+    /// Start a container, or a command in one
+    #[command(hide = true)]
+    PodInit(Contained),
+    /// Become the process of a container, or a command in one
+    #[command(hide = true)]
+    PodProcess(Contained),
+}
+
+#[derive(Args)]
+struct Agent {
+    #[arg(long)]
+    kubeconfig: PathBuf,
+    #[arg(long)]
+    folder: PathBuf,
+    #[arg(long)]
+    name: String,
+}
+
+impl Agent {
+    fn run(self) -> ExitCode {
+        let settings = Settings {
+            kubeconfig: self.kubeconfig,
+            folder: self.folder,
+            name: self.name,
+        };
+        if let Err(error) = node::run(&settings) {
+            say(&format!("error: {}", report::chain(&error)));
+        }
+        // It was to run for as long as its control plane.
+        ExitCode::FAILURE
+    }
+}
+
+#[derive(Args)]
+struct Contained {
+    /// The first process of the container that a command is to run in
+    #[arg(long)]
+    within: Option<u32>,
+    spec: PathBuf,
+    #[arg(last = true)]
+    words: Vec<std::ffi::OsString>,
+}
+
+impl Contained {
+    fn order(self) -> Order {
+        match self.within {
+            Some(process) => Order::Command(self.spec, process, self.words),
+            None => Order::Container(self.spec),
+        }
+    }
 }
 
 #[derive(Args)]
 struct Wishes {
     /// Add a node on which pods become ready although nothing runs (kube-scheduler and kwok)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "node")]
     kwok: bool,
+    /// Add a node on which pods are real processes of this machine (kube-scheduler, registry and an agent; as root)
+    #[arg(long)]
+    node: bool,
     /// Add an OCI registry (plain HTTP, on loopback); its address is `TESTBED_REGISTRY` to commands and `env`
     #[arg(long)]
     registry: bool,
@@ -86,7 +144,11 @@ struct Wishes {
 
 impl Wishes {
     fn options(&self, folder: Option<PathBuf>) -> Options {
-        let pods = if self.kwok { Pods::Alive } else { Pods::Pending };
+        let pods = match (self.kwok, self.node) {
+            (true, _) => Pods::Alive,
+            (false, true) => Pods::Running,
+            (false, false) => Pods::Pending,
+        };
         let tools = if self.helm4 { vec![Part::Helm4] } else { Vec::new() };
         Options {
             pods,
@@ -107,12 +169,18 @@ enum Event {
 type Outcome = anyhow::Result<Option<ControlPlane>>;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let command = match Cli::parse().command {
+        // These are told to end by nobody, and the last two must stay alone in their process.
+        Command::Node(agent) => return agent.run(),
+        Command::PodInit(contained) => return init::start(&contained.order()),
+        Command::PodProcess(contained) => return init::become_it(&contained.order()),
+        other => other,
+    };
     let (tell, events) = mpsc::channel();
     let told = tell.clone();
     let outcome = process::on_signal(move |asked| drop(told.send(Event::Asked(asked))))
         .context("cannot listen to signals")
-        .and_then(|()| execute(cli.command, &tell, &events));
+        .and_then(|()| execute(command, &tell, &events));
     outcome.unwrap_or_else(|error| {
         say(&format!("error: {}", report::chain(error.as_ref())));
         ExitCode::FAILURE
@@ -134,6 +202,7 @@ fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> 
             });
             Ok(built?.err().unwrap_or(ExitCode::SUCCESS))
         }
+        Command::Node(_) | Command::PodInit(_) | Command::PodProcess(_) => bail!("that must be called alone"),
         Command::Env { dir, operator } => env(dir, if operator { User::Operator } else { User::Admin }),
     }
 }

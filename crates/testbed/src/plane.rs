@@ -26,6 +26,10 @@ pub mod launch;
 
 pub mod component;
 
+pub mod inside;
+
+mod pods;
+
 mod setup;
 
 /// What to start.
@@ -48,17 +52,28 @@ pub enum Pods {
     Pending,
     /// There is one node, and on it they become ready at once, although nothing runs.
     Alive,
+    /// There is one node, and on it they are real processes of this machine, from images of the registry, which is there
+    /// too. That takes root.
+    Running,
 }
 
 impl Options {
     /// The programs that these options need.
     pub fn parts(&self) -> Vec<Part> {
-        let alive: &[Part] = if self.pods == Pods::Alive { &part::ALIVE } else { &[] };
-        let registry: &[Part] = if self.registry { &[Part::Registry] } else { &[] };
+        let alive: &[Part] = match self.pods {
+            Pods::Pending => &[],
+            Pods::Alive => &part::ALIVE,
+            Pods::Running => &[Part::KubeScheduler],
+        };
+        let registry: &[Part] = if self.has_registry() { &[Part::Registry] } else { &[] };
         let mut parts: Vec<Part> = [&part::BASIC, alive, registry, &self.tools].concat();
         parts.sort_unstable();
         parts.dedup();
         parts
+    }
+
+    fn has_registry(&self) -> bool {
+        self.registry || self.pods == Pods::Running
     }
 }
 
@@ -105,6 +120,7 @@ pub struct ControlPlane {
     path: PathBuf,
     /// In reverse order of their start, so that they are dropped that way; before the folder with their files.
     components: Vec<component::Component>,
+    home: Option<pods::Home>,
     folder: Option<Folder>,
 }
 
@@ -142,6 +158,7 @@ impl ControlPlane {
             facts,
             path: folder.to_owned(),
             components: Vec::new(),
+            home: None,
             folder: None,
         })
     }
@@ -259,6 +276,9 @@ impl Drop for ControlPlane {
         // Nothing in there is wanted any more, so nobody is asked to stop: the last started is killed first.
         while let Some(component) = self.components.pop() {
             drop(component);
+        }
+        if self.home.take().is_some() {
+            pods::wait_until_gone(&self.path);
         }
         drop(self.folder.take());
     }

@@ -12,11 +12,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// Describes a process to be started. Its standard input is empty unless it is given one.
@@ -108,6 +109,19 @@ impl Drop for Bound {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The command's process will be in that network namespace.
+pub(crate) fn place(command: &mut Command, network: Arc<OwnedFd>) {
+    let enter = move || {
+        // SAFETY: a plain system call, async-signal-safe, on a descriptor that the closure keeps open.
+        match unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// Runs a command to its end with the given standard input and returns what it wrote.

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use crate::find::FindError;
+use crate::space::SpaceError;
 
 /// The causes, one a line, and the hints of the one that has some.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
@@ -12,6 +13,9 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<FindError>() {
+            hints = error.hints();
+        }
+        if let Some(error) = error.downcast_ref::<SpaceError>() {
             hints = error.hints();
         }
         next = error.source();

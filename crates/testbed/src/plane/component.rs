@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::environment;
 use crate::process::{self, Bond, Bound};
+use crate::space::Network;
 
 #[derive(Debug, Error)]
 pub enum ComponentError {
@@ -61,6 +62,7 @@ impl Component {
         program: &Path,
         arguments: &[String],
         folder: &Path,
+        network: Option<&Network>,
     ) -> Result<Self, ComponentError> {
         let log = folder.join(format!("{name}.log"));
         let start = || {
@@ -72,6 +74,9 @@ impl Component {
             command
                 .stdout(output.file().try_clone()?)
                 .stderr(fs::File::into_parts(output).0);
+            if let Some(network) = network {
+                network.place(&mut command);
+            }
             Bound::start(command, Bond::Group)
         };
         let bound = start().map_err(|source| ComponentError::Start { name, source })?;

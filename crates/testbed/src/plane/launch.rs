@@ -9,12 +9,14 @@ use fs_err as fs;
 use thiserror::Error;
 
 use super::component::{Component, ComponentError, wait_for};
-use super::setup::{self, CERTIFICATES, Inmate, KWOK, POLICY, Ports, REGISTRY, TOKENS};
+use super::pods::Home;
+use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, REGISTRY, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
 use crate::kubectl::KubectlError;
 use crate::part::Part;
+use crate::space::SpaceError;
 
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -26,6 +28,12 @@ pub enum StartError {
     Component(#[from] ComponentError),
     #[error("cannot furnish the control plane")]
     Furnish(#[from] KubectlError),
+    #[error("cannot give the control plane a network of its own")]
+    Network(#[from] SpaceError),
+    #[error("cannot open a way to the control plane")]
+    Door(#[source] io::Error),
+    #[error("cannot find the program testbed, which is the agent of the node")]
+    Own(#[source] io::Error),
 }
 
 /// A probe that hangs must not hide that a program died, or that the start was interrupted.
@@ -55,19 +63,24 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     let facts = Facts {
         server: format!("https://127.0.0.1:{}", ports.server),
         pods: options.pods,
-        registry: options.registry.then(|| format!("127.0.0.1:{}", ports.registry)),
+        registry: options.has_registry().then(|| format!("127.0.0.1:{}", ports.registry)),
     };
     setup::write(&path, tools, &facts.server)?;
+    let home = match options.pods {
+        Pods::Running => Some(Home::make(&ports)?),
+        Pods::Pending | Pods::Alive => None,
+    };
     // From here on an error drops the plane, and with it whatever runs already.
     let mut plane = ControlPlane {
         facts,
         path,
         components: Vec::new(),
+        home,
         folder: Some(folder),
     };
 
     plane.add(Part::Etcd, &store_flags(&plane.path, &ports))?;
-    plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports))?;
+    plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports, options.pods))?;
     wait_for(&mut plane.components, "the API server to listen", || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server)).map(drop)
     })?;
@@ -75,8 +88,11 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     wait_for(&mut plane.components, "the API server to be ready", || {
         admin.run(["get", "--raw", "/readyz", SOON])
     })?;
-    plane.add(Part::KubeControllerManager, &controller_flags(&plane.path))?;
-    if options.registry {
+    plane.add(
+        Part::KubeControllerManager,
+        &controller_flags(&plane.path, options.pods),
+    )?;
+    if options.has_registry() {
         plane.add_registry(ports.registry)?;
     }
     let (role, user) = (
@@ -84,15 +100,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         format!("--user={}", User::Operator.name()),
     );
     admin.run(["create", "clusterrolebinding", "testbed-operator", role, &user])?;
-    if plane.pods() == Pods::Alive {
-        plane.add(Part::KubeScheduler, &scheduler_flags(&plane.path))?;
-        plane.add(Part::Kwok, &kwok_flags(&plane.path))?;
-        plane.add_node(NODE)?;
-        admin.run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
-        wait_for(&mut plane.components, "the node to be ready", || {
-            admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
-        })?;
-    }
+    plane.add_pods()?;
     wait_for(&mut plane.components, "the controllers to work", || {
         admin.run(["get", "serviceaccount", "default", "--namespace=default", SOON])
     })?;
@@ -102,9 +110,10 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
 }
 
 impl ControlPlane {
-    fn add(&mut self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
-        self.components
-            .push(Component::start(part.name(), &self.program(part), flags, &self.path)?);
+    pub(super) fn add(&mut self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
+        let network = self.home.as_ref().map(|home| &home.network);
+        let component = Component::start(part.name(), &self.program(part), flags, &self.path, network)?;
+        self.components.push(component);
         Ok(())
     }
 
@@ -159,7 +168,7 @@ fn store_url(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
 
-fn server_flags(folder: &Path, ports: &Ports) -> Vec<String> {
+fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     // The API server makes a key pair for its certificate before it reads any key. Signing the tokens of service
     // accounts with that pair spares us a key generator.
@@ -182,11 +191,19 @@ fn server_flags(folder: &Path, ports: &Ports) -> Vec<String> {
         // A request is in the log before its answer is out of the house; a rotated log could not be counted in.
         ("audit-log-mode", "blocking".to_owned()),
         ("audit-log-maxsize", "0".to_owned()),
+        // Straight to the addresses of pods, because nobody plays the addresses of services. Where there are no pods to be
+        // reached, services are names of this machine, which that way does not know.
+        ("enable-aggregator-routing", (pods == Pods::Running).to_string()),
     ])
 }
 
-fn controller_flags(folder: &Path) -> Vec<String> {
+fn controller_flags(folder: &Path, pods: Pods) -> Vec<String> {
     let certificate = |name: &str| folder.join(CERTIFICATES).join(name).display().to_string();
+    let controllers = match pods {
+        Pods::Running => "*,-nodeipam",
+        // Nodes are nobody's business here: without kubelets these would only evict what they find.
+        Pods::Pending | Pods::Alive => "*,-nodeipam,-nodelifecycle",
+    };
     flags([
         (
             "kubeconfig",
@@ -195,28 +212,7 @@ fn controller_flags(folder: &Path) -> Vec<String> {
         ("leader-elect", "false".to_owned()),
         ("service-account-private-key-file", certificate("apiserver.key")),
         ("root-ca-file", certificate("apiserver.crt")),
-        // Nodes are nobody's business here: without kubelets these would only evict what they find.
-        ("controllers", "*,-nodeipam,-nodelifecycle".to_owned()),
+        ("controllers", controllers.to_owned()),
         ("secure-port", "0".to_owned()),
     ])
 }
-
-fn scheduler_flags(folder: &Path) -> Vec<String> {
-    flags([
-        ("kubeconfig", Inmate::Scheduler.kubeconfig(folder).display().to_string()),
-        ("leader-elect", "false".to_owned()),
-        ("secure-port", "0".to_owned()),
-    ])
-}
-
-fn kwok_flags(folder: &Path) -> Vec<String> {
-    flags([
-        ("kubeconfig", Inmate::Kwok.kubeconfig(folder).display().to_string()),
-        ("config", folder.join(KWOK).display().to_string()),
-        ("manage-all-nodes", "true".to_owned()),
-        // Beside the range of the services.
-        ("cidr", "10.0.1.0/24".to_owned()),
-    ])
-}
-
-const NODE: &str = "testbed";

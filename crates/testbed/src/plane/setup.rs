@@ -25,6 +25,7 @@ pub(super) enum Inmate {
     Controllers,
     Scheduler,
     Kwok,
+    Node,
 }
 
 impl Inmate {
@@ -33,6 +34,7 @@ impl Inmate {
             Self::Controllers => "kube-controller-manager.kubeconfig",
             Self::Scheduler => "kube-scheduler.kubeconfig",
             Self::Kwok => "kwok.kubeconfig",
+            Self::Node => "node.kubeconfig",
         })
     }
 
@@ -41,11 +43,12 @@ impl Inmate {
             Self::Controllers => "system:kube-controller-manager",
             Self::Scheduler => "system:kube-scheduler",
             Self::Kwok => "testbed:kwok",
+            Self::Node => "testbed:node",
         }
     }
 }
 
-const INMATES: [Inmate; 3] = [Inmate::Controllers, Inmate::Scheduler, Inmate::Kwok];
+const INMATES: [Inmate; 4] = [Inmate::Controllers, Inmate::Scheduler, Inmate::Kwok, Inmate::Node];
 
 /// Ports that were free a moment ago.
 pub(super) struct Ports {
@@ -93,7 +96,12 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()
 
 /// One line per user: token, name, id, groups.
 fn tokens() -> String {
-    let masters = [User::Admin.name(), Inmate::Controllers.name(), Inmate::Kwok.name()];
+    let masters = [
+        User::Admin.name(),
+        Inmate::Controllers.name(),
+        Inmate::Kwok.name(),
+        Inmate::Node.name(),
+    ];
     let others = [User::Operator.name(), Inmate::Scheduler.name()];
     let line = |name: &str, group: &str| format!("{0},{name},{name}{group}\n", token(name));
     let masters = masters.map(|name| line(name, ",system:masters"));

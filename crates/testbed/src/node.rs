@@ -1,0 +1,195 @@
+//! A node whose pods are real processes of this machine.
+//!
+//! The agent registers the node, takes the pods that the scheduler binds to it, and runs each container from the
+//! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, where
+//! nothing leads out of, and knows nothing of what the pods are for. Everything it makes ends with it: processes by
+//! parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
+
+pub mod init;
+
+mod board;
+
+mod child;
+
+mod container;
+
+mod environment;
+
+mod identity;
+
+mod images;
+
+mod layer;
+
+mod life;
+
+mod network;
+
+mod probe;
+
+mod reference;
+
+mod registration;
+
+mod spec;
+
+mod status;
+
+mod tls;
+
+mod volumes;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use thiserror::Error;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::report;
+use crate::space::SpaceError;
+use images::Images;
+use life::Orders;
+use network::Addresses;
+
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How it reaches the API server.
+    pub kubeconfig: PathBuf,
+    /// Where images, logs and volumes go.
+    pub folder: PathBuf,
+    /// The name of the node.
+    pub name: String,
+}
+
+#[derive(Debug, Error)]
+pub enum NodeError {
+    #[error("cannot start the agent")]
+    Runtime(#[source] io::Error),
+    #[error("cannot make the network of the pods")]
+    Network(#[from] SpaceError),
+    #[error("cannot read how to reach the API server")]
+    Config(#[from] kube::config::KubeconfigError),
+    #[error("cannot talk to the API server")]
+    Api(#[from] kube::Error),
+    #[error("cannot listen where pods look for the API server")]
+    Listen(#[source] io::Error),
+}
+
+/// What all pods of a node share.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    client: ClientOf,
+    name: String,
+    folder: PathBuf,
+    images: Images,
+    addresses: Addresses,
+}
+
+/// A client that can be shown in an error of ours.
+struct ClientOf(Client);
+
+impl std::fmt::Debug for ClientOf {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Client")
+    }
+}
+
+impl Agent {
+    pub(crate) fn client(&self) -> Client {
+        self.client.0.clone()
+    }
+}
+
+/// Runs an agent, for as long as this process lives. To be called in the network namespace of the control plane.
+pub fn run(settings: &Settings) -> Result<(), NodeError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(NodeError::Runtime)?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: &Settings) -> Result<(), NodeError> {
+    let read = Kubeconfig::read_from(&settings.kubeconfig)?;
+    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    network::prepare()?;
+    let mut tasks = JoinSet::new();
+    let server = network::server(&config.cluster_url);
+    tasks.spawn(network::lead_to_server(server).await.map_err(NodeError::Listen)?);
+    let agent = Arc::new(Agent {
+        client: ClientOf(Client::try_from(config)?),
+        name: settings.name.clone(),
+        folder: settings.folder.clone(),
+        images: Images::new(settings.folder.join("images")),
+        addresses: Addresses::default(),
+    });
+    registration::register(&agent).await?;
+    tasks.spawn(registration::stay_registered(Arc::clone(&agent)));
+    follow(agent, tasks).await;
+    Ok(())
+}
+
+/// Gives each pod a life of its own and passes on what becomes of its object.
+async fn follow(agent: Arc<Agent>, mut tasks: JoinSet<()>) {
+    let ours = watcher::Config::default().fields(&format!("spec.nodeName={}", agent.name));
+    let mut events = watcher(Api::<Pod>::all(agent.client()), ours).default_backoff().boxed();
+    let mut lives: HashMap<String, watch::Sender<Orders>> = HashMap::new();
+    let mut listed = Vec::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(pod)) => {
+                listed.push(identifier(&pod));
+                applied(&agent, &mut lives, &mut tasks, pod);
+            }
+            Ok(Event::InitDone) => lives.retain(|id, life| {
+                let there = listed.contains(id);
+                if !there {
+                    life.send_replace(Orders::Gone);
+                }
+                there
+            }),
+            Ok(Event::Apply(pod)) => applied(&agent, &mut lives, &mut tasks, pod),
+            Ok(Event::Delete(pod)) => {
+                if let Some(life) = lives.remove(&identifier(&pod)) {
+                    life.send_replace(Orders::Gone);
+                }
+            }
+            Err(error) => say(&format!("cannot watch pods: {}", report::chain(&error))),
+        }
+        while tasks.try_join_next().is_some() {}
+    }
+}
+
+fn applied(agent: &Arc<Agent>, lives: &mut HashMap<String, watch::Sender<Orders>>, tasks: &mut JoinSet<()>, pod: Pod) {
+    let pod = Arc::new(pod);
+    if let Some(life) = lives.get(&identifier(&pod)) {
+        life.send_replace(Orders::Is(pod));
+        return;
+    }
+    let (life, orders) = watch::channel(Orders::Is(Arc::clone(&pod)));
+    lives.insert(identifier(&pod), life);
+    tasks.spawn(life::live(Arc::clone(agent), pod, orders));
+}
+
+fn identifier(pod: &Pod) -> String {
+    pod.metadata.uid.clone().unwrap_or_default()
+}
+
+/// The agent's own log.
+fn say(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(io::stderr(), "node: {line}");
+}

@@ -1,0 +1,153 @@
+//! A container's process as the agent holds it: started through its init, signalled, waited for.
+
+use std::ffi::OsString;
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use fs_err as fs;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::spec::Spec;
+use crate::process::{self, Bond, Bound};
+use crate::space::Network;
+
+/// A running container.
+#[derive(Debug)]
+pub(super) struct Child {
+    spec: PathBuf,
+    /// Its init, whose end is its end.
+    init: OwnedFd,
+    process: PathBuf,
+}
+
+/// The end of a container, which comes once.
+#[derive(Debug)]
+pub(super) struct End(oneshot::Receiver<u8>);
+
+impl End {
+    /// Waits for it and returns the code.
+    pub(super) async fn come(&mut self) -> i32 {
+        // The thread that waits ends only after it has told.
+        (&mut self.0).await.map_or(LOST, i32::from)
+    }
+}
+
+impl Child {
+    /// Starts it with its output added to `log`.
+    pub(super) fn start(spec: &Spec, network: &Network, log: &Path) -> io::Result<(Self, End)> {
+        fs::create_dir_all(&spec.folder)?;
+        let file = spec.folder.join("spec.json");
+        fs::write(&file, serde_json::to_vec(spec)?)?;
+        // There are secrets in its environment.
+        fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+        let _ = fs::remove_file(spec.process_file());
+        let log = fs::OpenOptions::new().create(true).append(true).open(log)?;
+        let mut command = process::command("/proc/self/exe");
+        command
+            .args([OsString::from("pod-init"), file.clone().into()])
+            .env_clear();
+        command.stdout(log.file().try_clone()?).stderr(log.into_parts().0);
+        network.place(&mut command);
+        let bound = Bound::start(command, Bond::Group)?;
+        let (init, ended) = held(bound)?;
+        let child = Self {
+            spec: file,
+            init,
+            process: spec.process_file(),
+        };
+        Ok((child, End(ended)))
+    }
+
+    /// Asks it to stop, and ends it when it has not stopped in time.
+    pub(super) async fn stop(&self, end: &mut End, grace: Duration) -> i32 {
+        if let Some(first) = self.first().await.and_then(Pid::from_raw) {
+            // Its id is not used again before its init, which waits for it, has ended; and that is looked at next.
+            if let Ok(first) = pidfd_open(first, PidfdFlags::empty()) {
+                let _ = pidfd_send_signal(first.as_fd(), Signal::TERM);
+            }
+        }
+        if let Ok(code) = timeout(grace, end.come()).await {
+            return code;
+        }
+        let _ = pidfd_send_signal(self.init.as_fd(), Signal::KILL);
+        end.come().await
+    }
+
+    /// The id of the container's first process, as the machine knows it, once there is one.
+    async fn first(&self) -> Option<i32> {
+        for _ in 0..TRIES {
+            if let Ok(text) = fs::read_to_string(&self.process) {
+                return text.trim().parse().ok();
+            }
+            if pidfd_send_signal(self.init.as_fd(), Signal::CONT).is_err() {
+                return None;
+            }
+            sleep(LOOK).await;
+        }
+        None
+    }
+
+    /// What it takes to run commands in it.
+    pub(super) async fn inside(&self) -> Option<Inside> {
+        Some(Inside {
+            spec: self.spec.clone(),
+            first: self.first().await?,
+        })
+    }
+}
+
+/// A way into a running container.
+#[derive(Clone, Debug)]
+pub(super) struct Inside {
+    spec: PathBuf,
+    first: i32,
+}
+
+impl Inside {
+    /// Runs a command in it, as the container's own user, and returns how it ended, with what it said if that matters.
+    pub(super) async fn run(&self, words: &[String], patience: Duration) -> io::Result<u8> {
+        let mut command = process::command("/proc/self/exe");
+        command.args(["pod-init", "--within", &self.first.to_string()]);
+        command.arg(&self.spec).arg("--").args(words).env_clear();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let (init, ended) = held(Bound::start(command, Bond::Group)?)?;
+        if let Ok(code) = timeout(patience, ended).await {
+            return Ok(code.unwrap_or(u8::MAX));
+        }
+        let _ = pidfd_send_signal(init.as_fd(), Signal::KILL);
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the command did not end in time",
+        ))
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(10);
+const TRIES: u32 = 500;
+
+/// What is told of a container whose end nobody saw.
+const LOST: i32 = 255;
+
+/// Has a thread wait for its end. What is returned may be signalled at any time: it is a handle, not an id.
+fn held(mut bound: Bound) -> io::Result<(OwnedFd, oneshot::Receiver<u8>)> {
+    let id = i32::try_from(bound.id()).ok().and_then(Pid::from_raw);
+    let id = id.ok_or_else(|| io::Error::other("a process without an id"))?;
+    let handle = pidfd_open(id, PidfdFlags::empty())?;
+    let (tell, ended) = oneshot::channel();
+    thread::Builder::new()
+        .name("testbed-waiter".to_owned())
+        .spawn(move || {
+            let code = bound.wait().map_or(u8::MAX, process::exit_code);
+            // Nobody waits any more for a container whose pod is gone.
+            let _ = tell.send(code);
+        })?;
+    Ok((handle, ended))
+}

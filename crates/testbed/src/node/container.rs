@@ -1,0 +1,370 @@
+//! One container of a pod: pulled, started, probed, started again with growing pauses, and ended.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use k8s_openapi::api::core::v1::Container;
+use thiserror::Error;
+use tokio::time::{sleep, timeout};
+
+use super::board::{Ended, State};
+use super::child::{Child, End, Inside};
+use super::environment::{self, EnvironmentError};
+use super::identity::{self, IdentityError};
+use super::images::{Image, Policy, PullError};
+use super::life::{Sandbox, hostname};
+use super::probe::{self, Target};
+use super::reference::Reference;
+use super::spec::{Mount, Spec};
+use super::status::{Restart, now};
+use super::volumes::VolumeError;
+use crate::plane::component::tail;
+use crate::report;
+
+#[derive(Debug, Error)]
+enum ContainerError {
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    #[error("cannot start the container")]
+    Start(#[source] std::io::Error),
+}
+
+impl ContainerError {
+    /// The words for it in the status: the first time, and while it is tried again.
+    fn reasons(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pull(error) => match error.reason() {
+                "ErrImagePull" => ("ErrImagePull", "ImagePullBackOff"),
+                reason => (reason, reason),
+            },
+            Self::Start(_) => ("CreateContainerError", "CreateContainerError"),
+            Self::Environment(_) | Self::Identity(_) | Self::Volume(_) => {
+                ("CreateContainerConfigError", "CreateContainerConfigError")
+            }
+        }
+    }
+}
+
+/// Pauses that double. The first try after a success is free.
+struct Pauses {
+    next: Option<Duration>,
+    first: Duration,
+    most: Duration,
+}
+
+impl Pauses {
+    fn new(first: Duration, most: Duration) -> Self {
+        Self {
+            next: None,
+            first,
+            most,
+        }
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.next.unwrap_or_default();
+        let double = self.next.map_or(self.first, |next| next * 2);
+        self.next = Some(double.min(self.most));
+        pause
+    }
+
+    fn reset(&mut self) {
+        self.next = None;
+    }
+}
+
+/// A container that ran so long is no crash loop.
+const STEADY: Duration = Duration::from_mins(10);
+
+/// Keeps it running for as long as the restart policy and the pod say. Returns the code of its last end, if it was not
+/// the pod that was to end.
+pub(super) async fn keep(pod: Arc<Sandbox>, index: usize, container: Container, restart: Restart) -> Option<i32> {
+    let first = pod.board.read().borrow().get(index).is_some_and(|view| view.first);
+    let mut pauses = Pauses::new(Duration::from_secs(10), Duration::from_mins(5));
+    let mut run = 0;
+    loop {
+        let started = Instant::now();
+        let running = tokio::select! {
+            started = start(&pod, index, &container, run) => started,
+            _ = pod.asked_to_end() => return None,
+        };
+        let code = attend(&pod, index, &container, running).await;
+        if pod.end.borrow().is_some() {
+            return None;
+        }
+        if !restart.again(first, code) {
+            return Some(code);
+        }
+        if started.elapsed() > STEADY {
+            pauses.reset();
+        }
+        run += 1;
+        let pause = pauses.next();
+        if !pause.is_zero() {
+            let message = format!(
+                "back-off {} restarting failed container={}",
+                shown(pause),
+                container.name
+            );
+            pod.board
+                .change(index, |view| view.state = State::waiting("CrashLoopBackOff", message));
+        }
+        if timeout(pause, pod.asked_to_end()).await.is_ok() {
+            return None;
+        }
+    }
+}
+
+fn shown(pause: Duration) -> String {
+    let seconds = pause.as_secs();
+    if seconds < 60 {
+        return format!("{seconds}s");
+    }
+    format!("{}m{}s", seconds / 60, seconds % 60)
+}
+
+/// A container that was started.
+struct Running {
+    child: Child,
+    end: End,
+    folder: PathBuf,
+    log: PathBuf,
+}
+
+/// Tries until it runs.
+async fn start(pod: &Sandbox, index: usize, container: &Container, run: i32) -> Running {
+    let mut pauses = Pauses::new(Duration::from_secs(2), Duration::from_mins(5));
+    pauses.next();
+    loop {
+        let error = match attempt(pod, index, container, run).await {
+            Ok(started) => return started,
+            Err(error) => error,
+        };
+        let (reason, later) = error.reasons();
+        let message = report::chain(&error);
+        pod.board
+            .change(index, |view| view.state = State::waiting(reason, message.clone()));
+        let pause = pauses.next();
+        if reason != later {
+            // Seen for a moment, as the first word for it.
+            sleep(Duration::from_secs(1)).await;
+            pod.board
+                .change(index, |view| view.state = State::waiting(later, message));
+        }
+        sleep(pause).await;
+    }
+}
+
+async fn attempt(pod: &Sandbox, index: usize, container: &Container, run: i32) -> Result<Running, ContainerError> {
+    let asked = container.image.as_deref().unwrap_or_default();
+    let image = pod.agent.images.obtain(asked, policy(container)).await?;
+    let spec = spec(pod, container, &image, run).await?;
+    let log = log(pod, container, run);
+    if let Some(folder) = log.parent() {
+        fs::create_dir_all(folder).map_err(ContainerError::Start)?;
+    }
+    let (child, end) = Child::start(&spec, &pod.place.network, &log).map_err(ContainerError::Start)?;
+    let id = format!(
+        "testbed://{}/{}/{run}",
+        pod.pod.metadata.uid.clone().unwrap_or_default(),
+        container.name
+    );
+    let image_id = Reference::parse(asked)
+        .map(|reference| reference.by_digest(&image.digest))
+        .unwrap_or_default();
+    pod.board.change(index, |view| {
+        if let State::Ended(ended) = &view.state {
+            view.last = Some(ended.clone());
+        }
+        view.restarts = run;
+        view.id = id;
+        view.image_id = image_id;
+        view.state = State::Running { since: now() };
+    });
+    Ok(Running {
+        child,
+        end,
+        folder: spec.folder,
+        log,
+    })
+}
+
+fn policy(container: &Container) -> Policy {
+    let latest = || {
+        let image = container.image.as_deref().unwrap_or_default();
+        Reference::parse(image).is_ok_and(|reference| reference.is_latest())
+    };
+    match container.image_pull_policy.as_deref() {
+        Some("Always") => Policy::Always,
+        Some("Never") => Policy::Never,
+        None if latest() => Policy::Always,
+        _ => Policy::IfNotPresent,
+    }
+}
+
+/// Where what it says goes: a file a run.
+fn log(pod: &Sandbox, container: &Container, run: i32) -> PathBuf {
+    pod.folder.join("logs").join(&container.name).join(format!("{run}.log"))
+}
+
+async fn spec(pod: &Sandbox, container: &Container, image: &Image, run: i32) -> Result<Spec, ContainerError> {
+    let (client, address) = (pod.agent.client(), pod.place.address());
+    let variables = environment::variables(&client, &pod.pod, container, address, &image.config).await?;
+    let identity = identity::identity(&pod.spec, container, image)?;
+    let folder = pod
+        .folder
+        .join("containers")
+        .join(&container.name)
+        .join(run.to_string());
+    fs::create_dir_all(&folder).map_err(ContainerError::Start)?;
+    let context = container.security_context.as_ref();
+    let directory = container.working_dir.clone().filter(|path| !path.is_empty());
+    let directory = directory.unwrap_or_else(|| image.config.working_dir.clone());
+    Ok(Spec {
+        image: image.root.clone(),
+        mounts: mounts(pod, container, &folder).await?,
+        read_only: context.and_then(|context| context.read_only_root_filesystem) == Some(true),
+        hostname: hostname(&pod.pod),
+        identity,
+        command: environment::words(container, &image.config, &variables),
+        environment: variables.into_iter().collect(),
+        directory: if directory.is_empty() {
+            "/".into()
+        } else {
+            directory.into()
+        },
+        folder,
+    })
+}
+
+/// The file whose content is shown when a container has ended.
+const LAST_WORDS: &str = "last-words";
+
+/// The volumes, and the files that every container has.
+async fn mounts(pod: &Sandbox, container: &Container, folder: &Path) -> Result<Vec<Mount>, ContainerError> {
+    let own = |source: PathBuf, target: &str, read_only: bool| Mount {
+        source,
+        target: target.into(),
+        read_only,
+    };
+    let last_words = folder.join(LAST_WORDS);
+    let writable = std::fs::Permissions::from_mode(0o666);
+    fs::write(&last_words, "").map_err(ContainerError::Start)?;
+    fs::set_permissions(&last_words, writable).map_err(ContainerError::Start)?;
+    let place = container
+        .termination_message_path
+        .as_deref()
+        .unwrap_or("/dev/termination-log");
+    let mut mounts = vec![own(last_words, place, false)];
+    for name in ["hosts", "hostname", "resolv.conf"] {
+        mounts.push(own(pod.folder.join(name), &format!("/etc/{name}"), false));
+    }
+    let volumes = pod.volumes.lock().await;
+    for asked in container.volume_mounts.iter().flatten() {
+        mounts.push(volumes.mount(asked)?);
+    }
+    // What is mounted inside of another mount must come after it.
+    mounts.sort_by(|one, other| one.target.cmp(&other.target));
+    Ok(mounts)
+}
+
+/// Stays with a container that runs until it has ended, by itself or by us.
+async fn attend(pod: &Sandbox, index: usize, container: &Container, running: Running) -> i32 {
+    let Running {
+        child,
+        mut end,
+        folder,
+        log,
+    } = running;
+    let since = now();
+    let probed = async {
+        match child.inside().await {
+            Some(inside) => probe::watch(container, target(pod, container, inside), &pod.board, index).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (ended, cause) = tokio::select! {
+        code = end.come() => (Some(code), String::new()),
+        cause = probed => (None, cause),
+        _ = pod.asked_to_end() => (None, String::new()),
+    };
+    let code = match ended {
+        Some(code) => code,
+        None => stop(pod, container, &child, &mut end).await,
+    };
+    let said = last_words(container, &folder, &log, code);
+    let ended = Ended {
+        code,
+        reason: if code == 0 { "Completed" } else { "Error" }.to_owned(),
+        message: if said.is_empty() { cause } else { said },
+        started: since,
+        finished: now(),
+        id: String::new(),
+    };
+    pod.board.change(index, |view| {
+        view.started = false;
+        view.ready = false;
+        let id = view.id.clone();
+        view.state = State::Ended(Ended { id, ..ended });
+    });
+    // Its own layer is of no use to the next run.
+    let _ = fs::remove_dir_all(&folder);
+    code
+}
+
+/// What it left to be shown; the end of its log if that is asked for, or if it could not be started at all.
+fn last_words(container: &Container, folder: &Path, log: &Path, code: i32) -> String {
+    const MOST: usize = 4096;
+    let written = fs::read(folder.join(LAST_WORDS)).unwrap_or_default();
+    let written = String::from_utf8_lossy(&written[..written.len().min(MOST)]).into_owned();
+    if !written.is_empty() || code == 0 {
+        return written;
+    }
+    let end = tail(log, 10);
+    let asked = container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
+    if asked || end.starts_with("testbed: ") {
+        end
+    } else {
+        String::new()
+    }
+}
+
+/// Ends it as the pod wants it ended.
+async fn stop(pod: &Sandbox, container: &Container, child: &Child, end: &mut End) -> i32 {
+    let usual = pod.spec.termination_grace_period_seconds.unwrap_or(30);
+    let usual = Duration::from_secs(u64::try_from(usual).unwrap_or(0));
+    let grace = pod.end.borrow().unwrap_or(usual);
+    let begun = Instant::now();
+    let before = container
+        .lifecycle
+        .as_ref()
+        .and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+    if let Some(words) = before.and_then(|before| before.exec.as_ref()?.command.clone())
+        && let Some(inside) = child.inside().await
+    {
+        // It is asked to stop in any case.
+        let _ = inside.run(&words, grace).await;
+    }
+    if let Some(pause) = before.and_then(|before| before.sleep.as_ref()) {
+        let pause = Duration::from_secs(u64::try_from(pause.seconds).unwrap_or(0));
+        let _ = timeout(pause.min(grace), end.come()).await;
+    }
+    child.stop(end, grace.saturating_sub(begun.elapsed())).await
+}
+
+fn target(pod: &Sandbox, container: &Container, inside: Inside) -> Target {
+    Target {
+        address: pod.place.address(),
+        ports: container.ports.clone().unwrap_or_default(),
+        inside,
+    }
+}

@@ -1,0 +1,178 @@
+//! The images of a node: asked for at the registry, checked against their digests, unpacked once.
+//!
+//! An unpacked image appears by a rename, complete; nobody writes to it afterwards. What the registry says is not
+//! trusted where it can be checked: content that does not have its digest is an error.
+
+mod pull;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fs_err as fs;
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use super::layer;
+use super::reference::{Reference, ReferenceError};
+use pull::{Pull, WireError};
+
+/// An image that containers can be started from.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// The digest it was found by, of the list of platforms if there is one.
+    pub(crate) digest: String,
+    pub(crate) root: PathBuf,
+    pub(crate) config: Config,
+}
+
+/// What an image says about the process in it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct Config {
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) env: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) entrypoint: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) cmd: Vec<String>,
+    pub(crate) working_dir: String,
+}
+
+/// Some who build images write `null` for nothing.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// When the registry is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Always,
+    IfNotPresent,
+    Never,
+}
+
+#[derive(Debug, Error)]
+pub(crate) enum PullError {
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error("cannot ask the registry for {image}")]
+    Wire { image: String, source: WireError },
+    #[error("{0} is not there, and the pull policy is Never")]
+    Never(String),
+    #[error("cannot unpack {image}")]
+    Unpack { image: String, source: io::Error },
+    #[error("the work on {image} panicked")]
+    Panic { image: String, source: JoinError },
+}
+
+impl PullError {
+    /// The word for it in the status of a container.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Reference(_) => "InvalidImageName",
+            Self::Never(_) => "ErrImageNeverPull",
+            Self::Wire { .. } | Self::Unpack { .. } | Self::Panic { .. } => "ErrImagePull",
+        }
+    }
+}
+
+/// All images of a node.
+#[derive(Debug)]
+pub(crate) struct Images {
+    folder: PathBuf,
+    /// What references meant when they were last asked for.
+    known: Mutex<HashMap<String, Arc<Image>>>,
+    /// One at a time: two containers that start at once mostly want the same.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Images {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            known: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) async fn obtain(&self, image: &str, policy: Policy) -> Result<Arc<Image>, PullError> {
+        let reference = Reference::parse(image)?;
+        let name = reference.to_string();
+        let _turn = self.turn.lock().await;
+        let present = self.known().get(&name).cloned();
+        match (policy, present) {
+            (Policy::IfNotPresent | Policy::Never, Some(present)) => return Ok(present),
+            (Policy::Never, None) => return Err(PullError::Never(name)),
+            (Policy::Always, _) | (Policy::IfNotPresent, None) => {}
+        }
+        let image = Arc::new(self.pull(&reference, &name).await?);
+        self.known().insert(name, Arc::clone(&image));
+        Ok(image)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn pull(&self, reference: &Reference, name: &str) -> Result<Image, PullError> {
+        let wire = |source| PullError::Wire {
+            image: name.to_owned(),
+            source,
+        };
+        let pull = Pull::new(reference);
+        let manifest = pull.manifest().await.map_err(wire)?;
+        let config = pull.config(&manifest).await.map_err(wire)?;
+        let failed = |source| PullError::Unpack {
+            image: name.to_owned(),
+            source,
+        };
+        let root = self.folder.join(manifest.own_digest.replace(':', "-"));
+        if !root.exists() {
+            fs::create_dir_all(&self.folder).map_err(failed)?;
+            let site = tempfile::tempdir_in(&self.folder).map_err(failed)?;
+            let mut layers = Vec::new();
+            for blob in &manifest.layers {
+                layers.push(pull.blob(&blob.digest, site.path()).await.map_err(wire)?);
+            }
+            let to = root.clone();
+            let unpacked = tokio::task::spawn_blocking(move || unpack(site.path(), &layers, &to)).await;
+            let unpacked = unpacked.map_err(|source| PullError::Panic {
+                image: name.to_owned(),
+                source,
+            })?;
+            unpacked.map_err(failed)?;
+        }
+        Ok(Image {
+            digest: manifest.digest,
+            root,
+            config,
+        })
+    }
+}
+
+fn unpack(site: &Path, layers: &[PathBuf], to: &Path) -> io::Result<()> {
+    let root = site.join("root");
+    fs::create_dir(&root)?;
+    // Who is not root must be able to enter it.
+    fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    for file in layers {
+        layer::lay(fs::File::open(file)?, &root)?;
+        fs::remove_file(file)?;
+    }
+    fs::rename(root, to)
+}
+
+impl Config {
+    /// What it sets in the environment, and a search path in any case.
+    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
+        const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let set = self.env.iter().filter_map(|line| line.split_once('='));
+        let mut environment = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
+        environment.extend(set.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        environment
+    }
+}

@@ -1,0 +1,140 @@
+//! What makes something of pods: a scheduler, and a node, played or real.
+//!
+//! With a real node the whole control plane is in a network namespace of its own, with the pods: so the API server reaches
+//! them by their addresses, they reach nothing else, and interfaces end with the last process. The ports that others use
+//! lead into it from the loopback of the machine, under the same numbers.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use super::launch::StartError;
+use super::setup::{Inmate, KWOK, Ports};
+use super::{ControlPlane, Pods, component::Component, component::wait_for};
+use crate::forward::Door;
+use crate::part::Part;
+use crate::space::Network;
+
+pub(super) const NODE: &str = "testbed";
+
+/// The network namespace of a control plane, and the way into it.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) network: Network,
+    _door: Door,
+}
+
+impl Home {
+    pub(super) fn make(ports: &Ports) -> Result<Self, StartError> {
+        let network = Network::create()?;
+        network.furnish("link set lo up\n")?;
+        let door = Door::open(&network, &[ports.server, ports.registry]).map_err(StartError::Door)?;
+        Ok(Self { network, _door: door })
+    }
+}
+
+/// Waits until the processes of pods are gone whose files are in the folder. To be called when their agent is dead, and
+/// the kernel therefore kills them, which takes it a moment.
+pub(super) fn wait_until_gone(folder: &Path) {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(10);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && is_inhabited(folder) {
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Whether there is an init of ours, or anything that has mounted something from the folder for itself.
+fn is_inhabited(folder: &Path) -> bool {
+    let Some(folder) = folder.to_str() else { return false };
+    let ours = std::fs::read_link("/proc/self/ns/mnt").ok();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let mut processes = entries.map(|entry| entry.path());
+    processes.any(|process| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let mounted = || {
+            fs::read_to_string(process.join("mountinfo"))
+                .unwrap_or_default()
+                .contains(folder)
+        };
+        let apart = std::fs::read_link(process.join("ns/mnt")).is_ok_and(|its| Some(its) != ours);
+        (line.contains("\0pod-") && line.contains(folder)) || (apart && mounted())
+    })
+}
+
+impl ControlPlane {
+    pub(super) fn add_pods(&mut self) -> Result<(), StartError> {
+        match self.pods() {
+            Pods::Pending => return Ok(()),
+            Pods::Alive => {
+                self.add(Part::KubeScheduler, &self.scheduler_flags())?;
+                self.add(Part::Kwok, &self.kwok_flags())?;
+                self.add_node(NODE)?;
+            }
+            Pods::Running => {
+                self.add(Part::KubeScheduler, &self.scheduler_flags())?;
+                self.add_agent()?;
+            }
+        }
+        let admin = self.admin();
+        wait_for(&mut self.components, "the node to be ready", || {
+            admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
+        })?;
+        admin.run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
+        Ok(())
+    }
+
+    fn add_agent(&mut self) -> Result<(), StartError> {
+        let kubeconfig = Inmate::Node.kubeconfig(&self.path);
+        let flags = [
+            "node".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--folder={}", self.path.join("node").display()),
+            format!("--name={NODE}"),
+        ];
+        let network = self.home.as_ref().map(|home| &home.network);
+        let agent = Component::start("node", &agent().map_err(StartError::Own)?, &flags, &self.path, network)?;
+        self.components.push(agent);
+        Ok(())
+    }
+
+    fn scheduler_flags(&self) -> Vec<String> {
+        vec![
+            format!("--kubeconfig={}", Inmate::Scheduler.kubeconfig(&self.path).display()),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+        ]
+    }
+
+    fn kwok_flags(&self) -> Vec<String> {
+        vec![
+            format!("--kubeconfig={}", Inmate::Kwok.kubeconfig(&self.path).display()),
+            format!("--config={}", self.path.join(KWOK).display()),
+            "--manage-all-nodes=true".to_owned(),
+            // Beside the range of the services.
+            "--cidr=10.0.1.0/24".to_owned(),
+        ]
+    }
+}
+
+/// The program `testbed`: this one, or the one that was built beside it, as tests have it.
+pub(super) fn agent() -> io::Result<PathBuf> {
+    const NAME: &str = "testbed";
+    let own = std::env::current_exe()?;
+    let places = own.ancestors().skip(1).take(2).map(|folder| folder.join(NAME));
+    let found = std::iter::once(own.clone())
+        .filter(|own| own.file_name().is_some_and(|name| name == NAME))
+        .chain(places)
+        .find(|file| file.is_file());
+    found.ok_or_else(|| {
+        let text = format!(
+            "there is none beside {}; `cargo build --package testbed` makes it",
+            own.display()
+        );
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}

@@ -1,0 +1,24 @@
+//! A node on which pods are real processes. Its tests need root, and fail where they do not have it.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+#![expect(clippy::disallowed_methods, reason = "a test asks the machine about itself")]
+
+#[path = "images/machine.rs"]
+mod machine;
+
+#[path = "images/push.rs"]
+mod push;
+
+#[path = "node/death.rs"]
+mod death;
+
+#[path = "node/end.rs"]
+mod end;
+
+#[path = "node/run.rs"]
+mod run;
+
+#[path = "node/stage.rs"]
+mod stage;
+
+#[path = "node/wire.rs"]
+mod wire;

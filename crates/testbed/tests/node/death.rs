@@ -1,0 +1,86 @@
+//! However the owner of a node ends, nothing of its pods stays.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use testbed::plane::ControlPlane;
+use testbed::process::{self, Bond, Bound};
+use testbed::wait::wait_until;
+
+use super::stage::{self, PATIENCE};
+
+/// An owner in a process of its own, with a pod that has a child and hears no signal; and where its files are.
+fn owner() -> (Bound, PathBuf) {
+    let mut command = process::command(env!("CARGO_BIN_EXE_testbed"));
+    command.args(["up", "--node"]).stdout(Stdio::piped());
+    let mut owner = Bound::start(command, Bond::Group).unwrap();
+    let mut lines = BufReader::new(owner.take_stdout().unwrap()).lines();
+    let kubeconfig = lines.find_map(|line| line.unwrap().strip_prefix("export KUBECONFIG=").map(PathBuf::from));
+    let folder = kubeconfig.unwrap().parent().unwrap().to_owned();
+    let plane = ControlPlane::join(&folder).unwrap();
+    let (image, _) = stage::push_image(&plane, "app", "1");
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "deaf" }, "spec": { "containers": [
+        { "name": "main", "image": image, "args": ["trap '' TERM; sleep 100000 & echo up; wait"] },
+    ] } });
+    plane.admin().feed(["create", "-f", "-"], &pod.to_string()).unwrap();
+    wait_until(PATIENCE, "the pod to run", || {
+        let said = plane
+            .pod_log("default", "deaf", "main")
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>(said.contains("up").then_some(()))
+    })
+    .unwrap();
+    (owner, folder)
+}
+
+fn mounts_of(folder: &Path) -> usize {
+    let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
+    table
+        .lines()
+        .filter(|line| line.contains(folder.to_str().unwrap()))
+        .count()
+}
+
+fn devices() -> BTreeSet<String> {
+    let entries = fs_err::read_dir("/sys/class/net").unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_killed_owner_leaves_no_process_no_mount_and_no_device() {
+    let devices_before = devices();
+    let (mut owner, folder) = owner();
+    let users = || {
+        let entries = fs_err::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let tables = entries.filter_map(|entry| fs_err::read_to_string(entry.path().join("mountinfo")).ok());
+        tables.filter(|table| table.contains(folder.to_str().unwrap())).count()
+    };
+    assert!(users() >= 2, "the shell of the pod and its child");
+    assert_eq!(
+        (mounts_of(&folder), devices()),
+        (0, devices_before),
+        "all is out of the machine's sight"
+    );
+    process::signal(owner.id(), libc::SIGKILL);
+    owner.wait().unwrap();
+    wait_until(PATIENCE, "the processes of the pod to end", || match users() {
+        0 => Ok(Some(())),
+        count => Err(format!("{count} are there")),
+    })
+    .unwrap();
+    drop(ControlPlane::start(&testbed::plane::Options::default()).unwrap());
+    assert!(!folder.exists(), "the next start removes its files");
+}
+
+#[test]
+fn an_owner_that_ends_in_order_has_removed_everything() {
+    let (mut owner, folder) = owner();
+    process::signal(owner.id(), libc::SIGINT);
+    assert_eq!(process::exit_code(owner.wait().unwrap()), 0);
+    assert!(!folder.exists());
+}
