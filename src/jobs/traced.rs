@@ -40,6 +40,7 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         Job::ConfigureHooks(owner) => ("configure hooks", of_owner(owner)),
         Job::PublishWebhooks(_) => ("publish webhooks", Vec::new()),
         Job::JudgeEdit(_) => ("judge edit", Vec::new()),
+        Job::Vet(_) => ("vet values", Vec::new()),
         Job::StartMonitors { hook, .. } => ("start monitors", of_hook(hook)),
         Job::RunHook(run) => {
             let mut attributes = of_hook(&run.hook);

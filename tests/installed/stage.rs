@@ -38,10 +38,9 @@ pub(crate) fn start() -> ControlPlane {
         tools: vec![Part::Helm3],
         ..Options::default()
     };
-    match ControlPlane::start(&asked) {
-        Ok(plane) => plane,
-        Err(error) => panic!("{}", report::chain(&error)),
-    }
+    let plane = ControlPlane::start(&asked);
+    assert!(plane.is_ok(), "{}", report::chain(&plane.unwrap_err()));
+    plane.unwrap()
 }
 
 /// What a pod runs: everything of an image but its tag.
@@ -116,10 +115,8 @@ impl<'a> Stage<'a> {
 
     /// What kubectl says of a request that is refused.
     pub(crate) fn refused(&self, arguments: &str) -> String {
-        match self.namespace.kubectl(arguments.split(' ')) {
-            Ok(said) => panic!("`kubectl {arguments}` is not refused: {said}"),
-            Err(error) => error.to_string(),
-        }
+        let answer = self.namespace.kubectl(arguments.split(' '));
+        answer.expect_err("it is to be refused").to_string()
     }
 
     pub(crate) fn json(&self, arguments: &str) -> Value {
@@ -159,7 +156,12 @@ impl<'a> Stage<'a> {
         let said = self
             .namespace
             .kubectl(["rollout", "status", "deployment/ao-addon-operator", &limit]);
-        said.unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.kubectl("describe pods"), self.logs()));
+        assert!(
+            said.is_ok(),
+            "{said:?}\n{}\n{}",
+            self.kubectl("describe pods"),
+            self.logs()
+        );
     }
 
     /// What `rbac generate` says that the modules need.
@@ -234,7 +236,8 @@ impl<'a> Stage<'a> {
                 Err(said)
             }
         };
-        wait_until(PATIENCE, command, look).unwrap_or_else(|error| panic!("{error}\n{}", self.logs()));
+        let waited = wait_until(PATIENCE, command, look);
+        assert!(waited.is_ok(), "{}\n{}", waited.unwrap_err(), self.logs());
     }
 
     /// Every revision of every release of modules, and when it was made.

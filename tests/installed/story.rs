@@ -51,7 +51,7 @@ fn hooks_answer_through_the_service(stage: &Stage<'_>) {
         let said = stage
             .namespace
             .kubectl(["create", "configmap", "bad", "--dry-run=server"]);
-        let said = said.map_or_else(|error| error.to_string(), |said| said);
+        let said = said.unwrap_or_else(|error| error.to_string());
         if said.contains(SAYS_NO) {
             Ok(Some(()))
         } else {
