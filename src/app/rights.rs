@@ -118,9 +118,9 @@ pub fn derive(question: &Question, environment: &Environment) -> Result<Answer, 
     } = deriver;
     for dir in question.modules_dirs.iter().chain(&question.global_hooks_dir) {
         let place = fs_err::canonicalize(dir).map_err(look(dir))?;
-        findings
-            .iter_mut()
-            .for_each(|finding| finding.show_as_typed(&place, dir));
+        for finding in &mut findings {
+            finding.show_as_typed(&place, dir);
+        }
     }
     Ok(Answer { rights, findings })
 }

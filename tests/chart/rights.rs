@@ -9,7 +9,7 @@ use testbed::audit::Records;
 use testbed::part::Part;
 use testbed::wait::wait_until;
 
-use super::stage::{PATIENCE, Stage};
+use super::stage::{PATIENCE, SIDES, Stage, name_of};
 use super::tool::root;
 
 /// A chart with everything that takes rights of its own: roles of both kinds, bindings to them and to others, a resource of a
@@ -160,10 +160,7 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
         assert_eq!(saved.trim(), "added: true\nseen: true");
         let leader = stage.kubectl("get pods --selector=addon-operator/leader=true --output=name");
-        assert_eq!(
-            leader.trim(),
-            format!("pod/{}", pods[0]["metadata"]["name"].as_str().unwrap())
-        );
+        assert_eq!(leader.trim(), format!("pod/{}", name_of(&pods[0])));
         stage.patch("configmap addon-operator", &json!({"data": {"robot": "greeting: hi"}}));
         let greeting = || stage.kubectl("get configmap robot --output=jsonpath={.data.greeting}");
         look("the upgraded release", || (greeting() == "hi").then_some(()));
@@ -252,6 +249,67 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
     let release = stage.kubectl("get secrets --selector=name=robot,owner=helm,status=deployed --output=name");
     assert_eq!(release.lines().count(), 1);
     stage.kubectl("get configmap addon-operator");
+}
+
+#[test]
+fn the_services_of_webhooks_lead_to_the_leader() {
+    let stage = build("services", Part::Helm3);
+    let rights = stage.rights();
+    stage.chart("install", &[&format!("--values={}", rights.display())]);
+    let pods = stage.pods();
+    // As a kubelet would say it, but for the readiness: the first converge may need its own webhooks.
+    for (pod, address) in pods.iter().zip(["10.9.0.1", "10.9.0.2"]) {
+        let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
+        stage.patch(&format!("pod {} --subresource=status", name_of(pod)), &status);
+    }
+    let lead_to = |pod: &Value| {
+        for side in SIDES {
+            look(&format!("the Service for {side}"), || {
+                (stage.led_to(side) == [name_of(pod)]).then_some(())
+            });
+        }
+    };
+    for side in SIDES {
+        assert_eq!(stage.led_to(side), Vec::<String>::new(), "nobody leads yet");
+    }
+    let leader = stage.start_unreached(&pods[0]);
+    lead_to(&pods[0]);
+    let standby = stage.start_unreached(&pods[1]);
+    leader.wait_until_ready();
+    lead_to(&pods[0]);
+    leader.kill();
+    // The pod is still there, with its label: who comes next takes that off.
+    lead_to(&pods[1]);
+    standby.stop();
+}
+
+/// Charts that take values of hooks are not passed over, and who knows the values can give them.
+#[test]
+fn a_chart_that_cannot_be_rendered_is_told_by_module_and_file() {
+    let generate = |arguments: &[&str]| {
+        let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
+        command
+            .args(["rbac", "generate", "examples/modules", "--output=json"])
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
+            .env("HELM_BIN", testbed::shared::program(Part::Helm3))
+            .current_dir(root());
+        let output = testbed::process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let rules: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (rules, String::from_utf8(output.stderr).unwrap())
+    };
+    let (guessed, said) = generate(&[]);
+    let place = "examples/modules/100-guestbook/templates/page.yaml:7: warning: module 'guestbook': the chart cannot be rendered";
+    assert!(said.starts_with(place), "{said}");
+    let values = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(values.path(), "guestbook: {internal: {pages: 1}}\n").unwrap();
+    let (known, said) = generate(&[&format!("--values={}", values.path().display())]);
+    assert_eq!(said, "");
+    assert_eq!(guessed, known);
+    assert!(known.to_string().contains("configmaps"), "{known}");
 }
 
 #[test]

@@ -24,6 +24,18 @@ use super::tool::{chart, helm, printed};
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 
+/// What the API server asks, each with a Service of its own.
+pub(crate) const SIDES: [&str; 2] = ["validating", "conversion"];
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+pub(crate) fn name_of(pod: &Value) -> &str {
+    pod["metadata"]["name"].as_str().unwrap()
+}
+
 pub(crate) struct Stage {
     /// Shows the log in the folder, so it goes first.
     pub(crate) namespace: Namespace<'static>,
@@ -130,21 +142,21 @@ impl Stage {
         format!("system:serviceaccount:{}:ao-addon-operator", self.namespace.name())
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    fn kubeconfig(&self, own: &Path) -> PathBuf {
         let mut config = self.json("config view --raw --minify");
         let token = self.kubectl("create token ao-addon-operator");
         config["users"][0]["user"] = json!({ "token": token.trim() });
-        let file = self.path("kubeconfig");
+        let file = own.join("kubeconfig");
         fs::write(&file, config.to_string()).unwrap();
         file
     }
 
     /// The environment of a pod's container, as a kubelet would make it, apart from what is different on this machine.
-    fn environment(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
+    fn environment(&self, pod: &Value, own: &Path, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
         let container = &pod["spec"]["containers"][0];
         let said = container["env"].as_array().unwrap().iter().map(|variable| {
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
-                Some("metadata.name") => pod["metadata"]["name"].as_str().unwrap(),
+                Some("metadata.name") => name_of(pod),
                 Some("metadata.namespace") => self.namespace.name(),
                 Some("status.podIP") => "127.0.0.1",
                 other => {
@@ -155,27 +167,21 @@ impl Stage {
             (variable["name"].as_str().unwrap().to_owned(), OsString::from(value))
         });
         let mut variables: BTreeMap<String, OsString> = said.collect();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         let [validating, conversion] = webhooks;
-        let own: [(&str, OsString); 14] = [
+        let own: [(&str, OsString); 13] = [
             ("PATH", "/usr/bin:/bin".into()),
-            ("HOME", self.path("home").into()),
-            ("KUBECONFIG", self.kubeconfig().into()),
+            ("HOME", own.join("home").into()),
+            ("KUBECONFIG", self.kubeconfig(own).into()),
             ("HELM_BIN", testbed::shared::program(self.helm).into()),
             ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
             ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
-            ("ADDON_OPERATOR_TMP_DIR", self.path("tmp").into()),
-            ("DEBUG_UNIX_SOCKET", self.path("debug.socket").into()),
-            ("ADDON_OPERATOR_LISTEN_PORT", port.to_string().into()),
+            ("ADDON_OPERATOR_TMP_DIR", own.join("tmp").into()),
+            ("DEBUG_UNIX_SOCKET", own.join("debug.socket").into()),
+            ("ADDON_OPERATOR_LISTEN_PORT", free_port().to_string().into()),
             ("VALIDATING_WEBHOOK_LISTEN_ADDRESS", validating.ip().to_string().into()),
             ("VALIDATING_WEBHOOK_LISTEN_PORT", validating.port().to_string().into()),
             ("CONVERSION_WEBHOOK_LISTEN_ADDRESS", conversion.ip().to_string().into()),
             ("CONVERSION_WEBHOOK_LISTEN_PORT", conversion.port().to_string().into()),
-            ("NOTES", self.path("notes").into()),
         ];
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
         variables
@@ -183,33 +189,49 @@ impl Stage {
 
     /// The Services of the chart lead to pods; here they lead to this machine.
     fn reached(&self) -> [SocketAddr; 2] {
-        ["validating", "conversion"].map(|what| {
-            let service = format!("ao-addon-operator-{what}-svc");
+        SIDES.map(|side| {
+            let service = format!("ao-addon-operator-{side}-svc");
             self.kubectl(&format!("delete service {service}"));
             self.namespace.service_to_us(&service).unwrap()
         })
     }
 
-    /// Starts the program in the place of this pod.
+    /// Starts the program in the place of this pod. The API server reaches it.
     pub(crate) fn start(&self, pod: &Value) -> Running {
-        let log = self.path("operator.log");
-        self.namespace.show_on_panic("operator", &log);
-        let variables = self.environment(pod, self.reached());
-        let port = variables["ADDON_OPERATOR_LISTEN_PORT"]
-            .to_str()
-            .unwrap()
-            .parse()
-            .unwrap();
+        self.launch(pod, self.reached())
+    }
+
+    /// The same without a touch of the Services, which lead to where pods would be.
+    pub(crate) fn start_unreached(&self, pod: &Value) -> Running {
+        self.launch(pod, SIDES.map(|_| (Ipv4Addr::LOCALHOST, free_port()).into()))
+    }
+
+    fn launch(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> Running {
+        let own = self.path(name_of(pod));
+        fs::create_dir(&own).unwrap();
+        let log = own.join("operator.log");
+        self.namespace.show_on_panic(name_of(pod), &log);
+        let variables = self.environment(pod, &own, webhooks);
+        let port = variables["ADDON_OPERATOR_LISTEN_PORT"].to_str().unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port.parse().unwrap()).into();
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
         // As the image does, which says nothing more.
-        command.current_dir(self.folder.path()).env_clear().envs(variables);
+        command.current_dir(&own).env_clear().envs(variables);
         command.stdout(output.try_clone().unwrap()).stderr(output);
-        Running {
-            bound: Bound::start(command, Bond::Group).unwrap(),
-            log,
-            address: (Ipv4Addr::LOCALHOST, port).into(),
-        }
+        let bound = Bound::start(command, Bond::Group).unwrap();
+        Running { bound, log, address }
+    }
+
+    /// The pods to which the Service for one side leads.
+    pub(crate) fn led_to(&self, side: &str) -> Vec<String> {
+        let slices = format!("--selector=kubernetes.io/service-name=ao-addon-operator-{side}-svc");
+        let found = self.json(&format!("get endpointslices {slices}"));
+        let slices = found["items"].as_array().unwrap().iter();
+        let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default());
+        endpoints
+            .map(|endpoint| endpoint["targetRef"]["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// What the account was answered since then.
@@ -244,6 +266,12 @@ impl Running {
             Ok(answer.contains("Startup converge done.").then_some(()))
         };
         wait_until(PATIENCE, "readiness", look).unwrap();
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        process::signal(self.bound.id(), libc::SIGKILL);
+        wait_until(PATIENCE, "the end of a killed operator", || self.bound.ended()).unwrap();
     }
 
     /// Asks it to stop, which it has to do well.
