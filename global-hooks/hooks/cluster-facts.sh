@@ -19,7 +19,8 @@ fi
 
 account=/var/run/secrets/kubernetes.io/serviceaccount
 if command -v kubectl >/dev/null; then
-  version=$(kubectl get --raw /version --request-timeout=10s)
+  # Not --request-timeout: with it a kubectl in a pod forgets that it is in one.
+  version=$(timeout 10 kubectl get --raw /version)
 elif command -v curl >/dev/null && [[ -n ${KUBERNETES_SERVICE_HOST-} && -r $account/token ]]; then
   # The token goes through a file descriptor: arguments are visible to every process of the machine.
   version=$(curl --silent --show-error --fail --max-time 10 --cacert "$account/ca.crt" \
