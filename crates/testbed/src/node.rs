@@ -31,6 +31,8 @@ mod reference;
 
 mod registration;
 
+mod serve;
+
 mod spec;
 
 mod status;
@@ -82,7 +84,7 @@ pub enum NodeError {
     Config(#[from] kube::config::KubeconfigError),
     #[error("cannot talk to the API server")]
     Api(#[from] kube::Error),
-    #[error("cannot listen where pods look for the API server")]
+    #[error("cannot listen where pods and the API server look for the node")]
     Listen(#[source] io::Error),
 }
 
@@ -118,10 +120,10 @@ pub fn run(settings: &Settings) -> Result<(), NodeError> {
         .enable_all()
         .build()
         .map_err(NodeError::Runtime)?;
-    runtime.block_on(serve(settings))
+    runtime.block_on(work(settings))
 }
 
-async fn serve(settings: &Settings) -> Result<(), NodeError> {
+async fn work(settings: &Settings) -> Result<(), NodeError> {
     let read = Kubeconfig::read_from(&settings.kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
     network::prepare()?;
@@ -135,6 +137,8 @@ async fn serve(settings: &Settings) -> Result<(), NodeError> {
         images: Images::new(settings.folder.join("images")),
         addresses: Addresses::default(),
     });
+    let listener = serve::listen().await.map_err(NodeError::Listen)?;
+    tasks.spawn(serve::serve(Arc::clone(&agent), listener));
     registration::register(&agent).await?;
     tasks.spawn(registration::stay_registered(Arc::clone(&agent)));
     follow(agent, tasks).await;

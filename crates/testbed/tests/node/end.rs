@@ -115,9 +115,7 @@ fn probes_decide_about_readiness_and_restarts() {
     });
     assert_eq!(container(&pod)["ready"], false);
     let inside = |script: &str| {
-        let plane = &stage().plane;
-        plane
-            .pod_exec(namespace.name(), "seen", "main", &["sh", "-c", script])
+        namespace.kubectl(["exec", "seen", "--", "sh", "-c", script])
             .unwrap()
     };
     assert_eq!(inside("touch /tmp/ready; echo made"), "made\n");

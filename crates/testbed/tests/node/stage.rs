@@ -119,5 +119,5 @@ pub(crate) fn said(namespace: &Namespace<'_>, name: &str, script: &str, more: &V
 
 /// What the container of a pod said in its last run.
 pub(crate) fn log(namespace: &Namespace<'_>, name: &str) -> String {
-    namespace.plane().pod_log(namespace.name(), name, "main").unwrap()
+    namespace.kubectl(["logs", name]).unwrap()
 }
