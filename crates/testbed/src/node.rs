@@ -4,6 +4,11 @@
 //! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, where
 //! nothing leads out of, and knows nothing of what the pods are for. Everything it makes ends with it: processes by
 //! parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
+//!
+//! Deliberately absent: names of services (there is no DNS), limits of resources and seccomp profiles (both are taken and not
+//! enforced), terminals and port-forwarding, volumes other than `ConfigMap`, Secret, projected, downward API and
+//! `emptyDir`, namespaces of the machine in pods, and init containers that go on running. What cannot be had says so in
+//! the status of the pod.
 
 pub mod init;
 

@@ -154,7 +154,10 @@ impl Asked {
     }
 
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(own, _)| own == name)
+            .map(|(_, value)| value.as_str())
     }
 
     fn number(&self, name: &str) -> Option<usize> {
@@ -172,17 +175,11 @@ fn plain(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
         let code = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let code = code.filter(|_| first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        rest = match code {
-            Some(byte) => {
-                bytes.push(byte);
-                &after[2..]
-            }
-            None => {
-                bytes.push(if first == b'+' { b' ' } else { first });
-                after
-            }
-        };
+        let code = code
+            .filter(|_| first == b'%')
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(code.unwrap_or(if first == b'+' { b' ' } else { first }));
+        rest = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

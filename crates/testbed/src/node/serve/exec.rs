@@ -11,7 +11,9 @@ use std::process::Stdio;
 use futures::{SinkExt as _, StreamExt as _};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use hyper::header::{
+    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -20,9 +22,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::{Asked, Body, ServeError, runs};
 use crate::node::child::Inside;
@@ -46,7 +49,9 @@ pub(super) fn answer(
     let key = request.headers().get(SEC_WEBSOCKET_KEY).ok_or(ServeError::Upgrade)?;
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| ServeError::Upgrade)?;
     let offered = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    let mut offered = offered.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    let mut offered = offered
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
     if !offered.any(|protocol| protocol.trim() == PROTOCOL) {
         return Err(ServeError::Upgrade);
     }
@@ -81,19 +86,29 @@ async fn run_in(socket: Socket, inside: &Inside, words: &[String], with_input: b
     let mut running = match inside.start(words, [input, Stdio::piped(), Stdio::piped()]) {
         Ok(running) => running,
         Err(error) => {
-            out.send(channel(OUTCOME, failure(&error.to_string(), None).to_string().as_bytes())).await?;
-            return Ok(out.close().await?);
+            out.send(channel(
+                OUTCOME,
+                failure(&error.to_string(), None).to_string().as_bytes(),
+            ))
+            .await?;
+            return Ok(out.send(end()).await?);
         }
     };
     let (tell, mut said) = mpsc::channel::<Message>(16);
     let (output, errors) = (running.output.take(), running.errors.take());
-    let (output, errors) = (pass_on(OUTPUT, output, tell.clone()), pass_on(ERRORS, errors, tell.clone()));
+    let (output, errors) = (
+        pass_on(OUTPUT, output, tell.clone()),
+        pass_on(ERRORS, errors, tell.clone()),
+    );
     let mut input = running.input.take().map(pipe::Sender::from_owned_fd).transpose()?;
     let work = async {
         futures::join!(output, errors);
         let outcome = match running.end.come().await {
             0 => json!({ "metadata": {}, "status": "Success" }),
-            code => failure(&format!("command terminated with non-zero exit code: {code}"), Some(code)),
+            code => failure(
+                &format!("command terminated with non-zero exit code: {code}"),
+                Some(code),
+            ),
         };
         // With this the last sender is gone, so that the messages end.
         drop(tell.send(channel(OUTCOME, outcome.to_string().as_bytes())).await);
@@ -103,7 +118,7 @@ async fn run_in(socket: Socket, inside: &Inside, words: &[String], with_input: b
         while let Some(message) = said.recv().await {
             out.send(message).await?;
         }
-        out.close().await
+        out.send(end()).await
     };
     let feed = async {
         while let Some(Ok(message)) = into.next().await {
@@ -145,6 +160,14 @@ async fn pass_on(number: u8, pipe: Option<OwnedFd>, tell: mpsc::Sender<Message>)
             return;
         }
     }
+}
+
+/// Without a word about why, clients take an end for a broken connection.
+fn end() -> Message {
+    Message::Close(Some(CloseFrame {
+        code: CloseCode::Normal,
+        reason: Utf8Bytes::default(),
+    }))
 }
 
 fn channel(number: u8, bytes: &[u8]) -> Message {
