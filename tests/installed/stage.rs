@@ -191,12 +191,8 @@ impl<'a> Stage<'a> {
     }
 
     fn logs(&self) -> String {
-        let plane = self.namespace.plane();
-        let log = |pod: String| plane.pod_log(self.namespace.name(), &pod, "addon-operator");
-        let logs = self
-            .pods()
-            .into_iter()
-            .map(|pod| log(pod).unwrap_or_else(|error| error.to_string()));
+        let log = |pod: String| self.namespace.kubectl(["logs", &pod]);
+        let logs = self.pods().into_iter().map(|pod| log(pod).unwrap_or_else(|error| error.to_string()));
         logs.collect::<Vec<_>>().join("\n---\n")
     }
 
@@ -217,19 +213,15 @@ impl<'a> Stage<'a> {
         wait_until(PATIENCE, "one pod that leads", look).unwrap()
     }
 
-    /// What a command of the operator says in the pod that leads.
+    /// What a command says in the pod that leads.
     pub(crate) fn ask(&self, words: &str) -> String {
-        let words = ["addon-operator"].into_iter().chain(words.split(' '));
-        let plane = self.namespace.plane();
-        plane
-            .pod_exec(self.namespace.name(), &self.leader(), "addon-operator", words)
-            .unwrap()
+        self.kubectl(&format!("exec {} -- {words}", self.leader()))
     }
 
-    /// Waits until that command says all of this.
+    /// Waits until a command of the operator says all of this there.
     pub(crate) fn wait_until_it_says(&self, command: &str, words: &[&str]) {
         let look = || {
-            let said = self.ask(command);
+            let said = self.ask(&format!("addon-operator {command}"));
             if words.iter().all(|word| said.contains(word)) {
                 Ok(Some(()))
             } else {

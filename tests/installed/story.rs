@@ -30,11 +30,7 @@ fn an_installation_from_its_beginning_to_its_end() {
 
 fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     assert_eq!(stage.pods().len(), 2);
-    let who = stage
-        .namespace
-        .plane()
-        .pod_exec(stage.namespace.name(), &stage.leader(), "addon-operator", ["id", "-u"]);
-    assert_eq!(who.unwrap().trim(), "65532");
+    assert_eq!(stage.ask("id -u").trim(), "65532");
     stage.wait_until_it_says("module list", &["greeter", "reviews", "Ready"]);
     assert_eq!(
         stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),

@@ -2,9 +2,10 @@
 //!
 //! [`plane::ControlPlane::start`] gives one of your own, [`shared::plane`] the one of this test run, and
 //! [`plane::ControlPlane::namespace`] a place in it that belongs to one test.
-//! Nothing here is imitated: the programs are etcd, Kubernetes and helm, found on the machine or built from pinned
-//! Go modules. The crate knows nothing of the operator under test, leaves no process behind however its owner ends,
-//! and listens on no address but 127.0.0.1.
+//! Nothing here is imitated: the programs are etcd, Kubernetes, helm and a registry, found on the machine or built from
+//! pinned Go modules; and where a run asks for it, pods are real processes of a [`node`]. The crate knows nothing of the
+//! operator under test, leaves no process behind however its owner ends, and listens on no address of the machine but
+//! 127.0.0.1.
 //!
 //! ```no_run
 //! use testbed::plane::User;

@@ -4,6 +4,11 @@
 //! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, where
 //! nothing leads out of, and knows nothing of what the pods are for. Everything it makes ends with it: processes by
 //! parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
+//!
+//! Deliberately absent: names of services (there is no DNS), limits of resources and seccomp profiles (both are taken and not
+//! enforced), terminals and port-forwarding, volumes other than `ConfigMap`, Secret, projected, downward API and
+//! `emptyDir`, namespaces of the machine in pods, and init containers that go on running. What cannot be had says so in
+//! the status of the pod.
 
 pub mod init;
 
@@ -30,6 +35,8 @@ mod probe;
 mod reference;
 
 mod registration;
+
+mod serve;
 
 mod spec;
 
@@ -82,7 +89,7 @@ pub enum NodeError {
     Config(#[from] kube::config::KubeconfigError),
     #[error("cannot talk to the API server")]
     Api(#[from] kube::Error),
-    #[error("cannot listen where pods look for the API server")]
+    #[error("cannot listen where pods and the API server look for the node")]
     Listen(#[source] io::Error),
 }
 
@@ -118,10 +125,10 @@ pub fn run(settings: &Settings) -> Result<(), NodeError> {
         .enable_all()
         .build()
         .map_err(NodeError::Runtime)?;
-    runtime.block_on(serve(settings))
+    runtime.block_on(work(settings))
 }
 
-async fn serve(settings: &Settings) -> Result<(), NodeError> {
+async fn work(settings: &Settings) -> Result<(), NodeError> {
     let read = Kubeconfig::read_from(&settings.kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
     network::prepare()?;
@@ -135,6 +142,8 @@ async fn serve(settings: &Settings) -> Result<(), NodeError> {
         images: Images::new(settings.folder.join("images")),
         addresses: Addresses::default(),
     });
+    let listener = serve::listen().await.map_err(NodeError::Listen)?;
+    tasks.spawn(serve::serve(Arc::clone(&agent), listener));
     registration::register(&agent).await?;
     tasks.spawn(registration::stay_registered(Arc::clone(&agent)));
     follow(agent, tasks).await;

@@ -26,8 +26,6 @@ pub mod launch;
 
 pub mod component;
 
-pub mod inside;
-
 mod pods;
 
 mod setup;

@@ -20,5 +20,8 @@ mod run;
 #[path = "node/stage.rs"]
 mod stage;
 
+#[path = "node/talk.rs"]
+mod talk;
+
 #[path = "node/wire.rs"]
 mod wire;

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::spec::Spec;
+use super::spec::{PROCESS, SPEC, Spec};
 use crate::process::{self, Bond, Bound};
 use crate::space::Network;
 
@@ -44,7 +44,7 @@ impl Child {
     /// Starts it with its output added to `log`.
     pub(super) fn start(spec: &Spec, network: &Network, log: &Path) -> io::Result<(Self, End)> {
         fs::create_dir_all(&spec.folder)?;
-        let file = spec.folder.join("spec.json");
+        let file = spec.folder.join(SPEC);
         fs::write(&file, serde_json::to_vec(spec)?)?;
         // There are secrets in its environment.
         fs::set_permissions(&file, Permissions::from_mode(0o600))?;
@@ -111,22 +111,57 @@ pub(super) struct Inside {
     first: i32,
 }
 
+/// A command in a container; killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    init: OwnedFd,
+    pub(super) end: End,
+    pub(super) input: Option<OwnedFd>,
+    pub(super) output: Option<OwnedFd>,
+    pub(super) errors: Option<OwnedFd>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It is a handle: a command that has ended long ago is not met.
+        let _ = pidfd_send_signal(self.init.as_fd(), Signal::KILL);
+    }
+}
+
 impl Inside {
-    /// Runs a command in it, as the container's own user, and returns how it ended, with what it said if that matters.
-    pub(super) async fn run(&self, words: &[String], patience: Duration) -> io::Result<u8> {
+    /// The way into the container whose files are in the folder, if it runs.
+    pub(super) fn of(folder: &Path) -> Option<Self> {
+        let first = fs::read_to_string(folder.join(PROCESS)).ok()?;
+        Some(Self {
+            spec: folder.join(SPEC),
+            first: first.trim().parse().ok()?,
+        })
+    }
+
+    /// Starts a command in it, as the container's own user.
+    pub(super) fn start(&self, words: &[String], [input, output, errors]: [Stdio; 3]) -> io::Result<Running> {
         let mut command = process::command("/proc/self/exe");
         command.args(["pod-init", "--within", &self.first.to_string()]);
         command.arg(&self.spec).arg("--").args(words).env_clear();
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let (init, ended) = held(Bound::start(command, Bond::Group)?)?;
-        if let Ok(code) = timeout(patience, ended).await {
-            return Ok(code.unwrap_or(u8::MAX));
-        }
-        let _ = pidfd_send_signal(init.as_fd(), Signal::KILL);
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the command did not end in time",
-        ))
+        command.stdin(input).stdout(output).stderr(errors);
+        let mut bound = Bound::start(command, Bond::Group)?;
+        let (input, output) = (bound.take_stdin().map(Into::into), bound.take_stdout().map(Into::into));
+        let errors = bound.take_stderr().map(Into::into);
+        let (init, ended) = held(bound)?;
+        Ok(Running {
+            init,
+            end: End(ended),
+            input,
+            output,
+            errors,
+        })
+    }
+
+    /// Runs a command to its end and returns the code of that.
+    pub(super) async fn run(&self, words: &[String], patience: Duration) -> io::Result<i32> {
+        let mut running = self.start(words, [Stdio::null(), Stdio::null(), Stdio::null()])?;
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the command did not end in time");
+        timeout(patience, running.end.come()).await.map_err(late)
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn variables(
         let prefix = source.prefix.as_deref().unwrap_or_default();
         variables.extend(
             data.into_iter()
-                .map(|(key, value)| (format!("{prefix}{key}"), text(value))),
+                .map(|(key, value)| (format!("{prefix}{key}"), text(&value))),
         );
     }
     for variable in container.env.iter().flatten() {
@@ -138,8 +138,8 @@ pub(super) async fn variables(
     Ok(variables)
 }
 
-fn text(value: Vec<u8>) -> String {
-    String::from_utf8_lossy(&value).into_owned()
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
 }
 
 async fn referred(
@@ -163,7 +163,7 @@ async fn referred(
         return Err(EnvironmentError::Source(variable.to_owned()));
     };
     match data.remove(key) {
-        Some(value) => Ok(Some(text(value))),
+        Some(value) => Ok(Some(text(&value))),
         None if optional => Ok(None),
         None => Err(EnvironmentError::Key {
             kind,

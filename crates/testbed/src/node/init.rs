@@ -51,7 +51,9 @@ enum InitError {
     #[error("cannot go to {folder}")]
     Directory { folder: PathBuf, source: io::Error },
     #[error("there is nothing to run")]
-    Nothing,
+    NoWords,
+    #[error("cannot close the input")]
+    Nothing(#[source] io::Error),
     #[error("cannot run {program}")]
     Run { program: String, source: io::Error },
     #[error("whoever started this is gone")]
@@ -111,8 +113,11 @@ fn begin(order: &Order) -> Result<std::process::ExitStatus, InitError> {
                 .args(words);
         }
     }
-    // It breaks when we end, which is how the other learns of an end that was too early to be signalled.
-    let mut child = command.stdin(Stdio::piped()).spawn().map_err(InitError::Fork)?;
+    if matches!(order, Order::Container(_)) {
+        // It breaks when we end, which is how the other learns of an end that was too early to be signalled.
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn().map_err(InitError::Fork)?;
     let pipe = child.stdin.take();
     if let Order::Container(file) = order {
         let told = file.with_extension("told");
@@ -125,7 +130,7 @@ fn begin(order: &Order) -> Result<std::process::ExitStatus, InitError> {
 }
 
 fn replace(order: &Order) -> Result<Infallible, InitError> {
-    die_with_parent()?;
+    die_with_parent(order)?;
     let (spec, words) = match order {
         Order::Container(file) => {
             let spec = read(file)?;
@@ -150,12 +155,11 @@ fn replace(order: &Order) -> Result<Infallible, InitError> {
         source,
     })?;
     // Another identity makes the kernel forget it.
-    die_with_parent()?;
-    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-    if let Ok(nothing) = nothing {
-        let _ = rustix::stdio::dup2_stdin(nothing);
+    die_with_parent(order)?;
+    if matches!(order, Order::Container(_)) {
+        read_nothing().map_err(InitError::Nothing)?;
     }
-    let (program, arguments) = words.split_first().ok_or(InitError::Nothing)?;
+    let (program, arguments) = words.split_first().ok_or(InitError::NoWords)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(spec.environment);
     Err(InitError::Run {
@@ -189,16 +193,25 @@ fn enter(target: u32, kinds: &[(&str, LinkNameSpaceType)]) -> Result<(), InitErr
     Ok(())
 }
 
-fn die_with_parent() -> Result<(), InitError> {
+fn die_with_parent(order: &Order) -> Result<(), InitError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| InitError::Detach(error.into()))?;
-    let stdin = rustix::stdio::stdin();
-    let mut polled = [PollFd::new(&stdin, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut polled, Some(&now)).map_err(|error| InitError::Detach(error.into()))?;
-    if polled[0].revents().contains(PollFlags::HUP) {
-        return Err(InitError::Abandoned);
-    }
-    Ok(())
+    let abandoned = match order {
+        Order::Container(_) => {
+            let stdin = rustix::stdio::stdin();
+            let mut polled = [PollFd::new(&stdin, PollFlags::empty())];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            rustix::event::poll(&mut polled, Some(&now)).map_err(|error| InitError::Detach(error.into()))?;
+            polled[0].revents().contains(PollFlags::HUP)
+        }
+        // The parent is outside of what can be seen here; who takes the place of one that is gone is not.
+        Order::Command(..) => rustix::process::getppid().is_some(),
+    };
+    if abandoned { Err(InitError::Abandoned) } else { Ok(()) }
+}
+
+fn read_nothing() -> io::Result<()> {
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(rustix::stdio::dup2_stdin(nothing)?)
 }
 
 fn assume(identity: &Identity) -> io::Result<()> {

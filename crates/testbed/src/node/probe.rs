@@ -124,10 +124,11 @@ async fn judge(probe: &Probe, target: &Target, tell: impl Fn(bool)) {
     sleep(seconds(probe.initial_delay_seconds, 0)).await;
     let (mut fine, mut failed) = (0, 0);
     loop {
-        match once(probe, target).await {
-            Ok(()) => (fine, failed) = (fine + 1, 0),
-            Err(_) => (fine, failed) = (0, failed + 1),
-        }
+        (fine, failed) = if once(probe, target).await.is_ok() {
+            (fine + 1, 0)
+        } else {
+            (0, failed + 1)
+        };
         if fine == pace.successes {
             tell(true);
         } else if failed == pace.failures {

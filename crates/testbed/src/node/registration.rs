@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Agent, network, say};
+use super::{Agent, network, say, serve};
 use crate::report;
 
 /// Far below the time after which the controllers call a node dead.
@@ -61,6 +61,9 @@ fn status(agent: &Agent) -> Value {
             { "type": "InternalIP", "address": network::NODE },
             { "type": "Hostname", "address": agent.name },
         ],
+        "daemonEndpoints": { "kubeletEndpoint": { "Port": serve::PORT } },
+        // Commands come in a WebSocket; otherwise the API server would make something older of it.
+        "declaredFeatures": ["ExtendWebSocketsToKubelet"],
         "conditions": [
             condition("MemoryPressure", "False"),
             condition("DiskPressure", "False"),

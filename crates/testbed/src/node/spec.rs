@@ -40,9 +40,13 @@ pub(crate) struct Mount {
     pub(crate) read_only: bool,
 }
 
+/// The files beside the root of a container: what it was to be, and its first process.
+pub(crate) const SPEC: &str = "spec.json";
+pub(crate) const PROCESS: &str = "process";
+
 impl Spec {
     /// Where the id of its first process is written once there is one.
     pub(crate) fn process_file(&self) -> PathBuf {
-        self.folder.join("process")
+        self.folder.join(PROCESS)
     }
 }

@@ -191,6 +191,7 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
         // A request is in the log before its answer is out of the house; a rotated log could not be counted in.
         ("audit-log-mode", "blocking".to_owned()),
         ("audit-log-maxsize", "0".to_owned()),
+        ("kubelet-preferred-address-types", "InternalIP".to_owned()),
         // Straight to the addresses of pods, because nobody plays the addresses of services. Where there are no pods to be
         // reached, services are names of this machine, which that way does not know.
         ("enable-aggregator-routing", (pods == Pods::Running).to_string()),

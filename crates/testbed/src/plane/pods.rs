@@ -122,7 +122,7 @@ impl ControlPlane {
 }
 
 /// The program `testbed`: this one, or the one that was built beside it, as tests have it.
-pub(super) fn agent() -> io::Result<PathBuf> {
+fn agent() -> io::Result<PathBuf> {
     const NAME: &str = "testbed";
     let own = std::env::current_exe()?;
     let places = own.ancestors().skip(1).take(2).map(|folder| folder.join(NAME));

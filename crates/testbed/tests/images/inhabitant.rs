@@ -81,12 +81,10 @@ async fn answer(request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>>
         });
         return Ok(Response::new(Full::from(answer.to_string())));
     }
-    match fs::read(request.uri().path()) {
-        Ok(content) => Ok(Response::new(Full::from(content))),
-        Err(_) => {
-            let mut answer = Response::new(Full::from("there is none\n"));
-            *answer.status_mut() = StatusCode::NOT_FOUND;
-            Ok(answer)
-        }
+    if let Ok(content) = fs::read(request.uri().path()) {
+        return Ok(Response::new(Full::from(content)));
     }
+    let mut answer = Response::new(Full::from("there is none\n"));
+    *answer.status_mut() = StatusCode::NOT_FOUND;
+    Ok(answer)
 }

@@ -51,7 +51,7 @@ fn found(program: &Path) -> PathBuf {
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
     places
         .find(|file| file.is_file())
-        .unwrap_or_else(|| panic!("{} is not on this machine", program.display()))
+        .expect("the programs of the image are on this machine")
 }
 
 fn libraries(program: &Path) -> Vec<PathBuf> {

@@ -1,5 +1,7 @@
 //! Small images, made up by a test and pushed to the real registry.
 
+use std::fmt::Write as _;
+
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, LOCATION};
@@ -19,11 +21,11 @@ pub(crate) struct Repository {
 }
 
 pub(crate) fn digest(content: &[u8]) -> String {
-    let hex: String = Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("sha256:{hex}")
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(content) {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    text
 }
 
 impl Repository {
@@ -72,7 +74,7 @@ impl Repository {
         digest
     }
 
-    /// The digest that a tag leads to.
+    /// The digest that a tag leads to, if it leads to any.
     pub(crate) async fn resolve(&self, tag: &str) -> Option<String> {
         let request = Request::builder()
             .method(Method::GET)

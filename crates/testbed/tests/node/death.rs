@@ -27,9 +27,7 @@ fn owner() -> (Bound, PathBuf) {
     ] } });
     plane.admin().feed(["create", "-f", "-"], &pod.to_string()).unwrap();
     wait_until(PATIENCE, "the pod to run", || {
-        let said = plane
-            .pod_log("default", "deaf", "main")
-            .map_err(|error| error.to_string())?;
+        let said = plane.kubectl(["logs", "deaf"]).map_err(|error| error.to_string())?;
         Ok::<_, String>(said.contains("up").then_some(()))
     })
     .unwrap();

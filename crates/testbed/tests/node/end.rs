@@ -114,12 +114,7 @@ fn probes_decide_about_readiness_and_restarts() {
         container(pod)["started"] == true
     });
     assert_eq!(container(&pod)["ready"], false);
-    let inside = |script: &str| {
-        let plane = &stage().plane;
-        plane
-            .pod_exec(namespace.name(), "seen", "main", &["sh", "-c", script])
-            .unwrap()
-    };
+    let inside = |script: &str| namespace.kubectl(["exec", "seen", "--", "sh", "-c", script]).unwrap();
     assert_eq!(inside("touch /tmp/ready; echo made"), "made\n");
     once(&namespace, "seen", "to be ready", |pod| container(pod)["ready"] == true);
     inside("touch /tmp/dead");

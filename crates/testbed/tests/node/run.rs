@@ -177,6 +177,7 @@ fn a_tag_that_moves_is_followed_only_if_the_pod_asks_always() {
     let config = json!({ "Entrypoint": ["sh", "-c"] });
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let after = runtime.block_on(repository.push("1", &config, &[layer]));
+    assert_eq!(runtime.block_on(repository.resolve("1")).as_ref(), Some(&after));
     assert!(run("second", "IfNotPresent").ends_with(&before));
     assert!(run("third", "Always").ends_with(&after));
 }

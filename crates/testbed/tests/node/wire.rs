@@ -93,7 +93,7 @@ fn the_api_server_asks_a_webhook_through_its_service() {
     admin.feed(["create", "-f", "-"], &configuration.to_string()).unwrap();
     wait_until(PATIENCE, "a refusal of the webhook", || {
         let refused = namespace.kubectl(["create", "configmap", "any", "--dry-run=server"]);
-        let said = refused.map_or_else(|error| error.to_string(), |said| said);
+        let said = refused.unwrap_or_else(|error| error.to_string());
         if said.contains("refused in the pod") {
             Ok(Some(()))
         } else {

@@ -32,13 +32,13 @@ pub(super) async fn files(
     if let Some(from) = &volume.config_map {
         let data = environment::config_map(client, pod, &from.name, from.optional == Some(true)).await;
         let mode = mode(from.default_mode);
-        return Ok(Some(chosen(data.map_err(content)?, from.items.as_deref(), mode)));
+        return Ok(Some(chosen(&data.map_err(content)?, from.items.as_deref(), mode)));
     }
     if let Some(from) = &volume.secret {
         let name = from.secret_name.as_deref().unwrap_or_default();
         let data = environment::secret(client, pod, name, from.optional == Some(true)).await;
         let mode = mode(from.default_mode);
-        return Ok(Some(chosen(data.map_err(content)?, from.items.as_deref(), mode)));
+        return Ok(Some(chosen(&data.map_err(content)?, from.items.as_deref(), mode)));
     }
     if let Some(from) = &volume.downward_api {
         let items = from.items.as_deref().unwrap_or_default();
@@ -76,11 +76,11 @@ async fn part(
     };
     if let Some(from) = &source.config_map {
         let data = environment::config_map(client, pod, &from.name, from.optional == Some(true)).await;
-        return Ok(chosen(data.map_err(content)?, from.items.as_deref(), mode));
+        return Ok(chosen(&data.map_err(content)?, from.items.as_deref(), mode));
     }
     if let Some(from) = &source.secret {
         let data = environment::secret(client, pod, &from.name, from.optional == Some(true)).await;
-        return Ok(chosen(data.map_err(content)?, from.items.as_deref(), mode));
+        return Ok(chosen(&data.map_err(content)?, from.items.as_deref(), mode));
     }
     if let Some(from) = &source.downward_api {
         return fields(pod, from.items.as_deref().unwrap_or_default(), mode).map_err(content);
@@ -93,7 +93,7 @@ fn mode(asked: Option<i32>) -> u32 {
 }
 
 /// All keys, or those that are asked for, under the paths that are asked for.
-fn chosen(data: BTreeMap<String, Vec<u8>>, items: Option<&[KeyToPath]>, mode: u32) -> Files {
+fn chosen(data: &BTreeMap<String, Vec<u8>>, items: Option<&[KeyToPath]>, mode: u32) -> Files {
     let file = |content: &Vec<u8>, mode: u32| File {
         content: content.clone(),
         mode,
