@@ -6,6 +6,7 @@
 mod claimed;
 mod installed;
 mod kinds;
+mod looked_up;
 mod rendered;
 pub mod rules;
 mod shown;
@@ -183,6 +184,9 @@ impl Deriver<'_> {
                 self.install(module, object, &roles);
             }
         }
+        for module in found.modules.iter().filter(|module| module.chart.is_some()) {
+            self.look_ups(module);
+        }
         for file in &found.global_hooks {
             self.hook(&Owner::Global, None, file);
         }
@@ -235,6 +239,16 @@ impl Deriver<'_> {
         let (objects, finding) = self.runtime.block_on(rendering);
         self.findings.extend(finding);
         Some(Rendered { module, objects })
+    }
+
+    fn look_ups(&mut self, module: &FoundModule) {
+        let whereabouts = (&self.kinds, self.question.namespace.as_str());
+        let name = module.name.as_str();
+        let unclear = looked_up::collect(&module.path, whereabouts, name, &mut self.rights);
+        for (file, what) in unclear {
+            let message = format!("a template looks up objects of a kind that is not known here: {what}");
+            self.add_once(Finding::warning(file, about(&module.name, message)));
+        }
     }
 
     fn install(&mut self, module: &FoundModule, object: &Value, roles: &installed::Roles) {

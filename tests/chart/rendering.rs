@@ -95,8 +95,8 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ),
         ("rbac.moduleRules.release[0].verb=get", "/rbac/moduleRules/release/0"),
         (
-            "rbac.moduleRules.namespaces.kube-system=all",
-            "/rbac/moduleRules/namespaces/kube-system",
+            "rbac.moduleRules.namespaces[0].name=Capital",
+            "/rbac/moduleRules/namespaces/0",
         ),
         ("resources.limits.memory=much", "/resources/limits/memory"),
         ("resources.limit.memory=1Gi", "/resources"),

@@ -30,7 +30,8 @@ const ROBOT: [(&str, &str); 8] = [
          apiVersion: @NAMESPACE@.example.com/v1\nkind: Mouse\nmetadata: {name: robot}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: robot}\ndata: {greeting: {{ .Values.robot.greeting | quote }}}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Namespace }}-robot\", namespace: kube-public}\n---\n\
-         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: robot-first, annotations: {helm.sh/hook: pre-upgrade}}\n",
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: robot-first, annotations: {helm.sh/hook: pre-upgrade}}\n\
+         data: {peers: \"{{ len (lookup \"v1\" \"Node\" \"\" \"\") }} {{ len (lookup \"v1\" \"Service\" .Release.Namespace \"ao-addon-operator\") }}\"}\n",
     ),
     (
         "templates/roles.yaml",

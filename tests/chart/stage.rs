@@ -207,7 +207,8 @@ impl Stage {
     }
 
     fn launch(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> Running {
-        let own = self.path(name_of(pod));
+        // The end of a pod's name tells pods apart, and the path of a socket must not be long.
+        let own = self.path(name_of(pod).rsplit('-').next().unwrap());
         fs::create_dir(&own).unwrap();
         let log = own.join("operator.log");
         self.namespace.show_on_panic(name_of(pod), &log);

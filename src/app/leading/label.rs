@@ -19,7 +19,7 @@ use crate::settings::leadership::LeaderLabel;
 
 /// How often a leader looks whether somebody has moved the label.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
-/// How soon an attempt that failed is made again.
+/// How soon an attempt that failed is made again. Each further one takes twice as long, up to the time between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
 /// What the end may take.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -39,6 +39,7 @@ pub(super) fn start(
         cluster: cluster.clone(),
         standing,
         trouble: None,
+        failures: 0,
     };
     let stopping = parts.stopping().clone();
     parts.spawn_graceful("the label of the leader", async move {
@@ -58,6 +59,8 @@ struct Bearer {
     standing: watch::Receiver<Standing>,
     /// Why the label is not where it should be.
     trouble: Option<String>,
+    /// How often in a row it could not be brought there.
+    failures: u32,
 }
 
 impl Bearer {
@@ -69,7 +72,7 @@ impl Bearer {
                 Standing::Seeks { .. } | Standing::Standby(_) => Mark::Absent,
             };
             let pause = match (self.bring(wanted).await, wanted) {
-                (Err(()), _) => Some(PAUSE),
+                (Err(()), _) => Some((PAUSE * (1 << self.failures.min(8))).min(LOOK_EVERY)),
                 (Ok(()), Mark::Carried) => Some(LOOK_EVERY),
                 (Ok(()), Mark::Absent) => None,
             };
@@ -84,7 +87,7 @@ impl Bearer {
         let LeaderLabel { pod, key } = &self.label;
         let brought = self.cluster.mark_leader(key, pod, wanted).await;
         let done = brought.map_err(|error| self.complain(error))?;
-        self.trouble = None;
+        (self.trouble, self.failures) = (None, 0);
         for (pod, mark) in done {
             match mark {
                 Mark::Carried => info!(pod, label = self.label.key, "Our pod carries the label of the leader"),
@@ -109,6 +112,7 @@ impl Bearer {
             );
         }
         self.trouble = Some(report);
+        self.failures += 1;
     }
 }
 

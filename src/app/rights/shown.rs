@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Answer;
 use super::rules::{Place, Rights, Rule};
@@ -19,9 +19,9 @@ pub enum Form {
 const HEAD: &str = "\
 # What the modules need of the cluster, beyond what the operator itself needs. Values for its chart: `--values THIS-FILE`.
 #
-# Known are the objects of their charts and whatever the roles among these give away, CRDs, and what hooks watch. Not known is
-# what hooks write as object patches and what their scripts ask for with kubectl: a module says that in the field `rights` of
-# its module.yaml, and for global hooks it has to be added here by hand.
+# Known are the objects of their charts and whatever the roles among these give away, what charts look up, CRDs, and what hooks
+# watch. Not known is what hooks write as object patches and what their scripts ask for with kubectl: a module says that in the
+# field `rights` of its module.yaml, and for global hooks it has to be added here by hand.
 ";
 
 /// What was found, as values.
@@ -49,9 +49,9 @@ fn name(place: &Place) -> &str {
 
 fn document(rights: &Rights) -> Value {
     let rules = |place| -> Vec<Value> { rights.rules(place).iter().map(Rule::document).collect() };
-    let others: Map<String, Value> = elsewhere(rights)
+    let others: Vec<Value> = elsewhere(rights)
         .into_iter()
-        .map(|place| (name(place).to_owned(), json!(rules(place))))
+        .map(|place| json!({"name": name(place), "rules": rules(place)}))
         .collect();
     json!({"cluster": rules(&Place::Cluster), "release": rules(&Place::Release), "namespaces": others})
 }
@@ -59,27 +59,28 @@ fn document(rights: &Rights) -> Value {
 fn yaml(rights: &Rights) -> String {
     let mut text = format!("{HEAD}rbac:\n  moduleRules:\n");
     for place in [&Place::Cluster, &Place::Release] {
-        list(&mut text, "    ", place, rights);
+        list(&mut text, "    ", name(place), rights.rules(place));
     }
     let others = elsewhere(rights);
+    // A list, since of a map helm would keep what an earlier file said.
     if others.is_empty() {
-        text.push_str("    namespaces: {}\n");
+        text.push_str("    namespaces: []\n");
     } else {
         text.push_str("    namespaces:\n");
         for place in others {
-            list(&mut text, "      ", place, rights);
+            let _ = writeln!(text, "      - name: {}", word(name(place)));
+            list(&mut text, "        ", "rules", rights.rules(place));
         }
     }
     text
 }
 
-fn list(text: &mut String, indent: &str, place: &Place, rights: &Rights) {
-    let rules = rights.rules(place);
+fn list(text: &mut String, indent: &str, key: &str, rules: Vec<Rule>) {
     if rules.is_empty() {
-        let _ = writeln!(text, "{indent}{}: []", name(place));
+        let _ = writeln!(text, "{indent}{key}: []");
         return;
     }
-    let _ = writeln!(text, "{indent}{}:", name(place));
+    let _ = writeln!(text, "{indent}{key}:");
     for rule in rules {
         let needed: Vec<&str> = rule.needed_by.iter().map(String::as_str).collect();
         let _ = writeln!(text, "{indent}  # {}", needed.join(", "));
@@ -144,15 +145,16 @@ mod tests {
         resourceNames: [\"on\"]
         verbs: [get]
     namespaces:
-      kube-system:
-        # two
-        - apiGroups: [\"*\"]
+      - name: kube-system
+        rules:
+          # two
+          - apiGroups: [\"*\"]
 ";
         assert!(text.contains(wanted), "{text}");
         let nothing = Answer {
             rights: Rights::default(),
             findings: Vec::new(),
         };
-        assert!(shown(&nothing, Form::Yaml).ends_with("    cluster: []\n    release: []\n    namespaces: {}\n"));
+        assert!(shown(&nothing, Form::Yaml).ends_with("    cluster: []\n    release: []\n    namespaces: []\n"));
     }
 }
