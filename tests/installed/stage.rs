@@ -192,7 +192,10 @@ impl<'a> Stage<'a> {
 
     fn logs(&self) -> String {
         let log = |pod: String| self.namespace.kubectl(["logs", &pod]);
-        let logs = self.pods().into_iter().map(|pod| log(pod).unwrap_or_else(|error| error.to_string()));
+        let logs = self
+            .pods()
+            .into_iter()
+            .map(|pod| log(pod).unwrap_or_else(|error| error.to_string()));
         logs.collect::<Vec<_>>().join("\n---\n")
     }
 
