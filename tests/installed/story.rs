@@ -31,7 +31,7 @@ fn an_installation_from_its_beginning_to_its_end() {
 fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     assert_eq!(stage.pods().len(), 2);
     assert_eq!(stage.ask("id -u").trim(), "65532");
-    stage.wait_until_it_says("module list", &["greeter", "reviews", "Ready"]);
+    stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
     assert_eq!(
         stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),
         "hello"
@@ -124,7 +124,7 @@ fn pods_are_replaced(stage: &Stage<'_>) {
         if others { Ok(Some(())) } else { Err(format!("{now:?}")) }
     };
     wait_until(PATIENCE, "two other pods", look).unwrap();
-    stage.wait_until_it_says("module list", &["greeter", "Ready"]);
+    stage.wait_until_it_says("module list -o wide", &["greeter", "Ready"]);
 }
 
 fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
@@ -135,7 +135,7 @@ fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
         Ok::<_, String>((now != before).then_some(()))
     };
     wait_until(PATIENCE, "another leader", look).unwrap();
-    stage.wait_until_it_says("module list", &["greeter", "Ready"]);
+    stage.wait_until_it_says("module list -o wide", &["greeter", "Ready"]);
     let said = stage.refused("create configmap bad --dry-run=server");
     assert!(said.contains(SAYS_NO), "{said}");
 }
