@@ -8,7 +8,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
-# Where `make image` puts the image, and packages that were fetched for it.
+# What assembles the image; CI has built it before.
+ASSEMBLER ?= cargo run --locked --quiet --package image --
+# What goes into the image, where it is put, and where packages are kept that were fetched for it.
+DEFINITION ?= image
 IMAGE ?= $(TARGET)/image
 PACKAGES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/packages
 
@@ -67,18 +70,18 @@ operator: ## the operator as it goes into the image: small, and the same from wh
 
 .PHONY: image
 image: $(if $(OPERATOR),,operator) ## the container image, without an engine; ADD="ours/modules:/modules" goes on top
-	cargo run --locked --quiet --package image -- build --to $(IMAGE) --packages $(PACKAGES) \
+	$(ASSEMBLER) build --definition $(DEFINITION) --to $(IMAGE) --packages $(PACKAGES) \
 	  --operator $(or $(OPERATOR),$(TARGET)/dist/addon-operator) $(foreach added,$(ADD),--add $(added)) \
 	  --revision "$$(git describe --always --abbrev=40 --dirty --exclude='*')" --epoch "$$(git log -1 --format=%ct)"
 
 .PHONY: image-push
 image-push: ## send the image to a registry: REF=registry.example/team/addon-operator:1.0
 	@test -n "$(REF)" || { echo 'say where to: make image-push REF=registry.example/team/addon-operator:1.0' >&2; exit 1; }
-	cargo run --locked --quiet --package image -- push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json
+	$(ASSEMBLER) push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json
 
 .PHONY: image-lock
 image-lock: ## pin the newest Debian packages for the image
-	cargo run --locked --quiet --package image -- lock
+	$(ASSEMBLER) lock --definition $(DEFINITION)
 
 .PHONY: lint-image
 lint-image: $(TOOLS)/hadolint/bin/hadolint ## is the Dockerfile as it should be?

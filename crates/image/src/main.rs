@@ -42,6 +42,12 @@ enum Command {
         #[arg(long)]
         architecture: Vec<String>,
     },
+    /// Fetch the pinned packages, or say which of them are gone
+    Fetch {
+        /// Where packages are kept once they were fetched
+        #[arg(long)]
+        packages: PathBuf,
+    },
     /// Put helm and kubectl, built as they go into the image, into a folder
     Programs {
         #[arg(long)]
@@ -89,6 +95,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Build(build) => run_build(&cli.definition, &build),
         Command::Lock { architecture } => run_lock(&cli.definition, architecture),
+        Command::Fetch { packages } => run_fetch(&cli.definition, &packages),
         Command::Programs { to } => run_programs(&cli.definition, &to),
         Command::Push {
             layout,
@@ -108,9 +115,7 @@ fn main() -> ExitCode {
 fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
     let definition = Definition::read(&folder.join("image.yaml"))?;
     let architecture = architecture()?;
-    let file = folder.join(format!("{architecture}.lock"));
-    let lock = Lock::read(&file)?;
-    lock.covers(definition.packages(), &file)?;
+    let lock = lock(&definition, folder, architecture)?;
     let origin = Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         revision: build.revision.clone(),
@@ -133,6 +138,18 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
         &build.to,
     )?;
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
+}
+
+fn run_fetch(folder: &Path, kept: &Path) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join("image.yaml"))?;
+    packages(&lock(&definition, folder, architecture()?)?, kept).map(drop)
+}
+
+fn lock(definition: &Definition, folder: &Path, architecture: &str) -> anyhow::Result<Lock> {
+    let file = folder.join(format!("{architecture}.lock"));
+    let lock = Lock::read(&file)?;
+    lock.covers(definition.packages(), &file)?;
+    Ok(lock)
 }
 
 fn packages(lock: &Lock, kept: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {

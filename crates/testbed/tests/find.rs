@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fs_err as fs;
-use testbed::find::{FindError, Finder, Source};
+use testbed::find::{FindError, Finder, Source, Tools};
 use testbed::part::Part;
 use testbed::process::{self, Bond, Bound};
 use testbed::report;
@@ -142,6 +142,19 @@ fn programs_of_an_unfit_version_are_passed_over() {
     assert_eq!(tools[&Part::Helm3].source, Source::Built);
     assert_eq!(tools[&Part::Helm4].file, four);
     assert_eq!(tools[&Part::Kubectl].source, Source::Built);
+}
+
+#[test]
+fn what_is_wanted_as_pinned_is_never_what_somebody_installed() {
+    let machine = Machine::new();
+    machine.go(WORKS);
+    machine.script("assets/helm", "echo v3.99.0");
+    machine.script("path/helm", "echo v3.99.0");
+    let of = |tools: &Tools| tools[&Part::Helm3].source;
+    assert_eq!(of(&machine.finder().find(&[Part::Helm3]).unwrap()), Source::Assets);
+    assert_eq!(of(&machine.finder().pinned(&[Part::Helm3]).unwrap()), Source::Built);
+    assert_eq!(of(&machine.finder().pinned(&[Part::Helm3]).unwrap()), Source::Cache);
+    assert_eq!(machine.builds(), ["helm.sh/helm/v3/cmd/helm"]);
 }
 
 #[test]
