@@ -26,7 +26,8 @@ pub(crate) fn check(data: &[u8]) {
             Mistake::Misspelt { line, .. }
             | Mistake::Wrong { line, .. }
             | Mistake::Name { line, .. }
-            | Mistake::Drift { line } => *line,
+            | Mistake::Drift { line }
+            | Mistake::Account { line } => *line,
         };
         assert!((1..=lines).contains(&line), "{mistake}");
     }

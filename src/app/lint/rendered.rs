@@ -64,6 +64,7 @@ impl Linter<'_> {
             dir: made.as_ref().map_or(module.path.as_path(), |made| made.path()),
             values: &values,
             labels: &BTreeMap::new(),
+            kubeconfig: None,
             claims: None,
         };
         let cancel = CancellationToken::new();
