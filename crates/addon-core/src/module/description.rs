@@ -251,11 +251,10 @@ impl Description {
 
 /// What it speaks of in other words: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`, `service-account`.
 fn nearly_ours(field: &str) -> Option<&'static str> {
-    let letters = field.to_ascii_lowercase().replace(['-', '_'], "");
-    let begins = |with| letters.starts_with(with);
+    let small = field.to_ascii_lowercase();
     match () {
-        () if begins("depend") => Some(DEPENDS_ON),
-        () if begins("serviceaccount") => Some(SERVICE_ACCOUNT),
+        () if small.starts_with("depend") => Some(DEPENDS_ON),
+        () if small.replace(['-', '_'], "").starts_with("serviceaccount") => Some(SERVICE_ACCOUNT),
         () => None,
     }
 }
