@@ -84,11 +84,18 @@ impl Accounts {
 }
 
 impl Known {
-    /// It lasts for so long. An API server may grant less than was asked for; then half of that has to do.
-    fn lasts(&self, now: Instant, needed: Duration) -> bool {
-        let left = self.until.saturating_duration_since(now);
-        left >= needed + MARGIN || left >= self.granted / 2
+    fn lasts(&self, needed: Duration) -> bool {
+        lasts(
+            self.granted,
+            self.until.saturating_duration_since(Instant::now()),
+            needed,
+        )
     }
+}
+
+/// What is left of a token is enough. An API server may grant less than was asked for; then half of that has to do.
+fn lasts(granted: Duration, left: Duration, needed: Duration) -> bool {
+    left >= needed + MARGIN || left >= granted / 2
 }
 
 impl Cluster {
@@ -100,7 +107,7 @@ impl Cluster {
             ));
         };
         let mut known = accounts.known.lock().await;
-        if let Some(known) = known.get(account).filter(|known| known.lasts(Instant::now(), needed)) {
+        if let Some(known) = known.get(account).filter(|known| known.lasts(needed)) {
             return Ok(known.actor.clone());
         }
         let fresh = self.ask_for_token(account, needed).await.map_err(AccountError::Token);
@@ -234,5 +241,31 @@ fn told(error: AccountError, account: &AccountName, namespace: &str) -> Failure 
         AccountError::Keep(_) | AccountError::Use(_) | AccountError::Connect(_) => {
             Failure::new(Class::Unavailable, format!("{attempt}: {}", Chain(&error)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_token_is_used_while_it_lasts_for_what_is_needed() {
+        assert!(lasts(60 * MINUTE, 15 * MINUTE, 10 * MINUTE));
+        assert!(
+            !lasts(60 * MINUTE, 11 * MINUTE, 10 * MINUTE),
+            "a child may take longer to end"
+        );
+        assert!(!lasts(60 * MINUTE, Duration::ZERO, Duration::ZERO));
+        assert!(
+            lasts(10 * MINUTE, 6 * MINUTE, 20 * MINUTE),
+            "an API server that grants less is not asked each time"
+        );
+        assert!(!lasts(10 * MINUTE, 4 * MINUTE, 20 * MINUTE));
+        assert!(
+            !lasts(Duration::MAX, Duration::ZERO, Duration::ZERO),
+            "what was forgotten"
+        );
     }
 }
