@@ -4,6 +4,7 @@
 //! Never retries: only the watch of the `ConfigMap` recovers by itself, and a hook's change of an object is made again
 //! when somebody else was faster. Never deletes an object, unless a hook asks for it.
 
+pub mod accounts;
 pub mod apis;
 pub mod config_map;
 pub mod crds;
@@ -31,16 +32,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::client::ClientBuilder;
-use kube::{Api, Client};
+use kube::{Api, Client, Config};
 use tokio::sync::Mutex;
 
 use crate::meters::Meters;
 use crate::meters::requests::Requests;
 use crate::settings::{KubeSettings, RateLimit};
 
+use accounts::Accounts;
 use apis::Apis;
 use error::{Attempt, RequestError};
-use kubeconfig::{Address, ConnectError};
+use kubeconfig::{Address, ConnectError, Settled};
 use pace::Pace;
 
 /// An API server that has not answered by then is not reachable for us.
@@ -61,6 +63,12 @@ pub struct Cluster {
     server: String,
     kubeconfig: Option<PathBuf>,
     uses_plugin: bool,
+    /// The line that requests stand in, if there is one.
+    pace: Option<Pace>,
+    /// The service account that this is, if it is not the operator's own.
+    account: Option<Arc<str>>,
+    /// Others that can be acted as; none where no kubeconfig is written.
+    accounts: Option<Arc<Accounts>>,
     apis: Arc<Mutex<Option<apis::Known>>>,
 }
 
@@ -83,25 +91,27 @@ impl Cluster {
         meters: Arc<Meters>,
     ) -> Result<Self, ConnectError> {
         let found = kubeconfig::find(address)?;
-        let (mut config, private) = found.settle().await?;
-        config.default_retry = false;
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        namespace.clone_into(&mut config.default_namespace);
+        let Settled {
+            config,
+            private,
+            ca_file,
+        } = found.settle().await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let kubeconfig = dir.map(|dir| private.write(dir)).transpose()?;
-        let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Client {
-            server: server.clone(),
-            source: Box::new(source),
-        })?;
-        let client = builder.with_layer(&Requests::to(&server, meters)).build();
+        let uses_plugin = private.uses_plugin();
+        let client = client(config, namespace, &server, Arc::clone(&meters))?;
+        let accounts = dir.map(|dir| Arc::new(Accounts::new(private, ca_file, dir, meters)));
         Ok(Self {
             open: client.clone(),
             client,
+            pace: None,
+            account: None,
+            accounts,
             patience: REQUEST_TIMEOUT,
             namespace: namespace.to_owned(),
             server,
             kubeconfig,
-            uses_plugin: private.uses_plugin(),
+            uses_plugin,
             apis: Arc::new(Mutex::new(None)),
         })
     }
@@ -109,11 +119,30 @@ impl Cluster {
     /// The same cluster, asked no faster than that.
     #[must_use]
     pub fn limited(&self, limit: RateLimit) -> Self {
-        let client = match Pace::of(limit) {
+        Self {
+            pace: Pace::of(limit),
+            ..self.clone()
+        }
+        .paced()
+    }
+
+    fn paced(self) -> Self {
+        let client = match &self.pace {
             Some(pace) => pace.before(&self.open),
             None => self.open.clone(),
         };
-        Self { client, ..self.clone() }
+        Self { client, ..self }
+    }
+
+    /// Whoever the other one is, asked as this one is: no faster, and in the same line.
+    #[must_use]
+    fn as_patient_as(&self, other: &Self) -> Self {
+        Self {
+            pace: other.pace.clone(),
+            patience: other.patience,
+            ..self.clone()
+        }
+        .paced()
     }
 
     /// The same cluster as object patches are to reach it.
@@ -166,6 +195,7 @@ impl Cluster {
             name: name.to_owned(),
             namespace: Some(self.namespace.clone()),
             server: self.server.clone(),
+            account: self.account.clone(),
         }
     }
 
@@ -203,4 +233,15 @@ impl Cluster {
     pub async fn forget_apis(&self) {
         *self.apis.lock().await = None;
     }
+}
+
+fn client(mut config: Config, namespace: &str, server: &str, meters: Arc<Meters>) -> Result<Client, ConnectError> {
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    namespace.clone_into(&mut config.default_namespace);
+    let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Client {
+        server: server.to_owned(),
+        source: Box::new(source),
+    })?;
+    Ok(builder.with_layer(&Requests::to(server, meters)).build())
 }

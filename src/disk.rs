@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::module::description::Restoring;
+use addon_core::module::description::{AccountName, Restoring};
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
 use addon_core::values::schema::Schemas;
 use serde_json::Value;
@@ -93,6 +93,8 @@ pub struct FoundModule {
     pub depends_on: Vec<ModuleName>,
     /// What of its release is put right, if it says so itself.
     pub drift: Option<Restoring>,
+    /// As whom its hooks and its release act, if not as the operator.
+    pub service_account: Option<AccountName>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
 }
@@ -270,7 +272,7 @@ fn read_module(
         faults.push(problem);
         Vec::new()
     });
-    let (depends_on, drift) = description::read(&path.join(description::FILE), &mut faults, warnings);
+    let said = description::read(&path.join(description::FILE), &mut faults, warnings);
     let (chart, version) = (chart::find(&path), chart::version(&path));
     FoundModule {
         name,
@@ -283,8 +285,9 @@ fn read_module(
         has_conversions: chart::has_conversions(&path),
         version,
         crds,
-        depends_on,
-        drift,
+        depends_on: said.depends_on,
+        drift: said.drift,
+        service_account: said.service_account,
         faults,
         path,
     }

@@ -96,6 +96,8 @@ pub struct Chart<'a> {
     pub values: &'a Path,
     /// Labels for every object; empty for none.
     pub labels: &'a BTreeMap<String, String>,
+    /// Leads helm to the cluster as somebody else than all others.
+    pub kubeconfig: Option<&'a Path>,
     /// Where its objects are claimed; nowhere for somebody who only wants to look.
     pub claims: Option<&'a Claims>,
 }
@@ -169,7 +171,7 @@ impl Helm {
         if verbosity == Verbosity::Debug {
             args.push("--debug".into());
         }
-        let finished = self.run(args, TEMPLATE_DEADLINE, cancel).await?;
+        let finished = self.run(args, chart.kubeconfig, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
             let error = failed("render", chart.release, &finished, &labelling.complaint());
             let rendered = finished.stdout.text();
@@ -220,7 +222,7 @@ impl Helm {
         ] {
             args.push(flag.into());
         }
-        let finished = self.run(args, self.deadline(), cancel).await?;
+        let finished = self.run(args, chart.kubeconfig, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
             return Err(failed("upgrade", chart.release, &finished, &labelling.complaint()));
         }
@@ -238,7 +240,12 @@ impl Helm {
     }
 
     /// Removes the release with its history; its helm hooks run. One that is absent is a success.
-    pub async fn uninstall(&self, release: &str, cancel: &CancellationToken) -> Result<(), HelmError> {
+    pub async fn uninstall(
+        &self,
+        release: &str,
+        kubeconfig: Option<&Path>,
+        cancel: &CancellationToken,
+    ) -> Result<(), HelmError> {
         self.version().await?;
         let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
         let args = [
@@ -249,11 +256,20 @@ impl Helm {
             &self.options.namespace,
             "--timeout",
             &timeout,
+            // Otherwise nobody is told why an object could not be deleted.
+            "--debug",
         ];
         let finished = self
-            .run(args.map(OsString::from).into(), self.deadline(), cancel)
+            .run(args.map(OsString::from).into(), kubeconfig, self.deadline(), cancel)
             .await?;
         if finished.exit.is_success() {
+            if let Some(objects) = outcry::left_behind(&finished.stdout.text()) {
+                tracing::warn!(
+                    release,
+                    objects,
+                    "the release is uninstalled, but objects of it were left behind"
+                );
+            }
             Ok(())
         } else {
             Err(failed("uninstall", release, &finished, ""))
@@ -261,7 +277,7 @@ impl Helm {
     }
 
     /// `--timeout` limits each step; this limits all of them together.
-    fn deadline(&self) -> Duration {
+    pub fn deadline(&self) -> Duration {
         self.options.timeout * 2 + VERSION_DEADLINE
     }
 
@@ -276,12 +292,13 @@ impl Helm {
     async fn run(
         &self,
         args: Vec<OsString>,
+        kubeconfig: Option<&Path>,
         deadline: Duration,
         cancel: &CancellationToken,
     ) -> Result<Finished, HelmError> {
         let spawn = Spawn {
             args,
-            env: self.environment(),
+            env: self.environment(kubeconfig),
             stdout: Output::captured(STDOUT_LIMIT),
             stderr: Output::captured(STDERR_LIMIT),
             on_parent_death: ParentDeath::DiesToo,

@@ -3,6 +3,7 @@
 //! A job asks nobody what to do next and retries nothing; the core does both. Two jobs share only what stands in
 //! [`Tools`].
 
+mod acting;
 pub mod catalogue;
 pub mod config;
 pub mod crds;

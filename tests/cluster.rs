@@ -1,6 +1,7 @@
 //! What we do to a cluster, against a real one.
 
 mod cluster {
+    mod accounts;
     mod campaign;
     mod config_map;
     mod events;

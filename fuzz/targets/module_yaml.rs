@@ -1,6 +1,6 @@
 //! `module.yaml`: any text names modules, says what is wrong and where, or is no YAML at a place.
 
-use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake};
+use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, SERVICE_ACCOUNT};
 use addon_core::name::ModuleName;
 use addon_core::yaml;
 use serde_json::Value;
@@ -26,7 +26,8 @@ pub(crate) fn check(data: &[u8]) {
             Mistake::Misspelt { line, .. }
             | Mistake::Wrong { line, .. }
             | Mistake::Name { line, .. }
-            | Mistake::Drift { line } => *line,
+            | Mistake::Drift { line }
+            | Mistake::Account { line } => *line,
         };
         assert!((1..=lines).contains(&line), "{mistake}");
     }
@@ -61,10 +62,12 @@ fn told(value: &Value, description: &Description) {
         let expected = usize::from(!value.is_null());
         return assert_eq!((names.len(), told, unknown), (0, expected, 0));
     };
-    let misspelt = fields
-        .keys()
-        .filter(|field| *field != DEPENDS_ON && field.to_lowercase().starts_with("depend"))
-        .count();
+    let is_misspelt = |field: &&String| {
+        let small = field.to_lowercase();
+        let is_ours = [DEPENDS_ON, SERVICE_ACCOUNT].contains(&field.as_str());
+        !is_ours && (small.starts_with("depend") || small.replace(['-', '_'], "").starts_with("serviceaccount"))
+    };
+    let misspelt = fields.keys().filter(is_misspelt).count();
     let (good, bad) = match fields.get(DEPENDS_ON) {
         None => (Vec::new(), 0),
         Some(Value::Array(items)) => {
@@ -76,7 +79,8 @@ fn told(value: &Value, description: &Description) {
         Some(_) => (Vec::new(), 1),
     };
     let bad_drift = usize::from(fields.contains_key(DRIFT) && description.drift.is_none());
-    assert_eq!(told, misspelt + bad + bad_drift, "{value}");
+    let bad_account = usize::from(fields.contains_key(SERVICE_ACCOUNT) && description.service_account.is_none());
+    assert_eq!(told, misspelt + bad + bad_drift + bad_account, "{value}");
     assert!(good.iter().all(|name| names.contains(&name)), "{value}");
     assert!(names.iter().all(|name| good.contains(name)), "{value}");
     assert!(unknown + misspelt <= fields.len(), "{value}");

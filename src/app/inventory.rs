@@ -130,6 +130,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         crds,
         depends_on,
         drift: _,
+        service_account: _,
         faults,
     } = found;
     Module {

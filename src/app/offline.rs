@@ -95,6 +95,7 @@ impl Offline<'_> {
             dir: made.as_ref().map_or(module.path.as_path(), |made| made.path()),
             values: &values,
             labels: &BTreeMap::new(),
+            kubeconfig: None,
             claims: None,
         };
         let cancel = CancellationToken::new();

@@ -64,6 +64,7 @@ impl Cluster {
             name: key.name.clone(),
             namespace: namespace.map(str::to_owned),
             server: self.server.clone(),
+            account: self.account.clone(),
         };
         let params = PatchParams {
             dry_run: true,

@@ -219,6 +219,7 @@ impl Cluster {
             name: name.to_owned(),
             namespace: namespace.clone(),
             server: self.server.clone(),
+            account: self.account.clone(),
         };
         if let [key] = keys.as_slice() {
             let found = self

@@ -1,6 +1,7 @@
 //! A request that failed: what was attempted, why it did not work, who has to act. Must never show a secret's content.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -21,6 +22,8 @@ pub struct Attempt {
     pub namespace: Option<String>,
     /// The server's address.
     pub server: String,
+    /// The service account that asked, if it was not the operator's own.
+    pub account: Option<Arc<str>>,
 }
 
 impl fmt::Display for Attempt {
@@ -112,14 +115,18 @@ impl RequestError {
         let attempt = self.attempt();
         match self.code() {
             Some(403) => Some(format!(
-                "allow the verb '{}' on '{}'{} to the operator's service account",
+                "allow the verb '{}' on '{}'{} to {}",
                 attempt.verb,
                 attempt.resource,
                 attempt
                     .namespace
                     .as_ref()
                     .map(|name| format!(" in namespace '{name}'"))
-                    .unwrap_or_default()
+                    .unwrap_or_default(),
+                attempt.account.as_ref().map_or_else(
+                    || "the operator's service account".to_owned(),
+                    |account| format!("the service account '{account}'")
+                )
             )),
             Some(401) => Some(format!(
                 "{} does not accept our credentials: did they expire?",
@@ -173,6 +180,7 @@ mod tests {
             name: "x".to_owned(),
             namespace: Some("ns".to_owned()),
             server: "https://10.0.0.1".to_owned(),
+            account: None,
         };
         Failure::from(RequestError::Failed {
             attempt,

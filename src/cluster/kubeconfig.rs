@@ -86,6 +86,13 @@ pub(super) struct Found {
 /// The reduced kubeconfig.
 pub(super) struct Private(Kubeconfig);
 
+/// What it comes to: for our client, for children, and the file that both read certificates from, if it is not in there.
+pub(super) struct Settled {
+    pub(super) config: Config,
+    pub(super) private: Private,
+    pub(super) ca_file: Option<PathBuf>,
+}
+
 /// Looks where kubectl would look: what was named, then our own pod, then the home directory.
 pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     let found = |kubeconfig, origin: String| Found {
@@ -194,7 +201,7 @@ fn single(cluster: Cluster, user: AuthInfo) -> Kubeconfig {
 
 impl Found {
     /// Reduces it to one context and builds our client's configuration from the very result.
-    pub(super) async fn settle(self) -> Result<(Config, Private), ConnectError> {
+    pub(super) async fn settle(self) -> Result<Settled, ConnectError> {
         let use_error = |source| ConnectError::Use {
             origin: self.origin.clone(),
             source: Box::new(source),
@@ -227,18 +234,37 @@ impl Found {
         if let Some(server) = self.server {
             cluster.server = Some(server);
         }
-        let options = KubeConfigOptions::default();
-        let mut config = Config::from_custom_kubeconfig(single(cluster.clone(), user.clone()), &options)
-            .await
-            .map_err(use_error)?;
-        config.root_cert_file = self.ca_file;
+        let whole = Private(single(cluster.clone(), user.clone()));
+        let config = whole.config(self.ca_file.clone()).await.map_err(use_error)?;
         // A proxy from the environment was taken into account just now; children have no such environment.
         cluster.proxy_url = config.proxy_url.as_ref().map(ToString::to_string);
-        Ok((config, Private(single(cluster, user))))
+        Ok(Settled {
+            config,
+            private: Private(single(cluster, user)),
+            ca_file: self.ca_file,
+        })
     }
 }
 
 impl Private {
+    /// Our client's configuration.
+    pub(super) async fn config(&self, ca_file: Option<PathBuf>) -> Result<Config, KubeconfigError> {
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(self.0.clone(), &options).await?;
+        config.root_cert_file = ca_file;
+        Ok(config)
+    }
+
+    /// The same cluster for whoever the token in that file is of.
+    pub(super) fn with_token(&self, file: &Path) -> Self {
+        let cluster = self.0.clusters.first().and_then(|named| named.cluster.clone());
+        let user = AuthInfo {
+            token_file: Some(file.display().to_string()),
+            ..AuthInfo::default()
+        };
+        Self(single(cluster.unwrap_or_default(), user))
+    }
+
     /// Writes the file so that nobody else can read it at any time.
     pub(super) fn write(&self, dir: &Path) -> Result<PathBuf, ConnectError> {
         let path = dir.join(FILE);
@@ -302,7 +328,7 @@ contexts:
             context: Some("b".to_owned()),
             ..two(dir.path())
         };
-        let (config, private) = find(&address).unwrap().settle().await.unwrap();
+        let Settled { config, private, .. } = find(&address).unwrap().settle().await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://two:6443/");
         let path = private.write(dir.path()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -336,7 +362,7 @@ contexts:
             server,
             ..two(dir.path())
         };
-        let (config, private) = find(&address).unwrap().settle().await.unwrap();
+        let Settled { config, private, .. } = find(&address).unwrap().settle().await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://three:1/");
         let text = fs::read_to_string(private.write(dir.path()).unwrap()).unwrap();
         assert!(text.contains("https://three:1") && text.contains("secret"), "{text}");

@@ -37,6 +37,15 @@ impl Patcher {
         Self { cluster, kinds, jq }
     }
 
+    /// The same for another account.
+    #[must_use]
+    pub fn acting_as(&self, account: &Cluster) -> Self {
+        Self {
+            cluster: account.as_patient_as(&self.cluster),
+            ..self.clone()
+        }
+    }
+
     /// Carries out all operations, one by one. What failed is told together, each with its object.
     pub async fn apply(&self, operations: &[Operation], cancel: &CancellationToken) -> Result<(), Failure> {
         let mut failures = Vec::new();

@@ -315,6 +315,7 @@ impl Cluster {
             name: name.to_owned(),
             namespace: None,
             server: self.server.clone(),
+            account: self.account.clone(),
         }
     }
 }

@@ -3,34 +3,45 @@
 use std::io;
 use std::path::Path;
 
-use addon_core::module::description::{Description, Restoring};
+use addon_core::module::description::{AccountName, Description, Restoring};
 use addon_core::name::ModuleName;
 
 use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "module.yaml";
 
-/// The modules that have to succeed first, in the order of the file, and what of the release is put right.
-pub(super) fn read(
-    path: &Path,
-    faults: &mut Vec<Problem>,
-    warnings: &mut Vec<Problem>,
-) -> (Vec<ModuleName>, Option<Restoring>) {
+/// What of the file concerns others than whoever wrote it.
+#[derive(Default)]
+pub(super) struct Said {
+    /// The modules that have to succeed first, in the order of the file.
+    pub(super) depends_on: Vec<ModuleName>,
+    /// What of the release is put right.
+    pub(super) drift: Option<Restoring>,
+    /// As whom it acts.
+    pub(super) service_account: Option<AccountName>,
+}
+
+pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Said {
     let fatal = |fault| Problem::new(Severity::Fatal, path, fault);
     match parse(path) {
         Ok(Description {
             depends_on,
             drift,
+            service_account,
             mistakes,
             unknown,
         }) => {
             faults.extend(mistakes.into_iter().map(|mistake| fatal(mistake.into())));
             warnings.extend(unknown.into_iter().map(|field| Problem::warning(path, field.into())));
-            (depends_on, drift)
+            Said {
+                depends_on,
+                drift,
+                service_account,
+            }
         }
         Err(fault) => {
             faults.push(fatal(fault));
-            (Vec::new(), None)
+            Said::default()
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The world of a helm child. Must never let in a variable of ours: one of them could lead it to another cluster.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::{Helm, Options, plugin};
 
 impl Helm {
     /// Everything that a helm child knows of the machine.
-    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+    pub(super) fn environment(&self, kubeconfig: Option<&Path>) -> Vec<(OsString, OsString)> {
         let Options {
             dir,
-            kubeconfig,
+            kubeconfig: of_all,
             search_path,
             home,
             ..
@@ -22,7 +23,7 @@ impl Helm {
             ("PATH", search_path.clone()),
             ("HOME", home),
             ("TMPDIR", dir.clone().into_os_string()),
-            ("KUBECONFIG", kubeconfig.clone().into_os_string()),
+            ("KUBECONFIG", kubeconfig.unwrap_or(of_all).into()),
             ("HELM_DRIVER", "secret".into()),
             ("HELM_CACHE_HOME", own("cache")),
             ("HELM_CONFIG_HOME", own("config")),

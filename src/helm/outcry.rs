@@ -5,6 +5,11 @@ use addon_core::failure::Class;
 /// The longest excerpt of what a program said.
 const EXCERPT: usize = 1000;
 
+/// What helm says before the reasons for which objects could not be deleted.
+const UNDELETED: &str = "uninstall: Failed to delete release";
+/// What helm says before the objects that it has not deleted.
+const LEFT_BEHIND: &str = "not deleted because their ownership could not be verified:";
+
 /// An error output as we understand it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -45,11 +50,7 @@ const RULES: &[(&[&str], Class, &str)] = &[
         Class::Refused,
         "the API server does not accept our credentials: did they expire?",
     ),
-    (
-        &["is forbidden:"],
-        Class::Refused,
-        "allow it to the operator's service account",
-    ),
+    (&["is forbidden:"], Class::Refused, "allow it to the user that is named"),
     (&["context canceled", "received signal"], Class::Cancelled, ""),
     (&["timed out waiting", "context deadline exceeded"], Class::TimedOut, ""),
     (
@@ -100,7 +101,10 @@ const RULES: &[(&[&str], Class, &str)] = &[
 
 /// Finds the error in the output and what it means.
 pub(super) fn read(stderr: &str) -> Reading {
-    let message = error_of(stderr);
+    let mut message = error_of(stderr);
+    if let Some(reason) = undeleted(stderr) {
+        message = format!("{message}: {}", excerpt(&reason));
+    }
     for (words, class, hint) in RULES {
         if words.iter().any(|word| message.contains(word)) {
             let hint = (!hint.is_empty()).then(|| (*hint).to_owned());
@@ -126,11 +130,34 @@ fn error_of(stderr: &str) -> String {
     let text = text
         .rfind("Error: ")
         .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
+    // What follows is where in helm it was found.
+    let text = text.split("\nhelm.go:").next().unwrap_or_default();
     excerpt(
         text.trim()
             .trim_end_matches("Use --debug flag to render out invalid YAML")
             .trim(),
     )
+}
+
+/// Why objects of a release were not deleted, which helm tells only where it tells everything.
+fn undeleted(stderr: &str) -> Option<String> {
+    let line = stderr.lines().rev().find_map(|line| line.split_once(UNDELETED))?.1;
+    let reason = match line.trim_start_matches('"').trim().strip_prefix("error=") {
+        // A text within a record.
+        Some(quoted) => serde_json::from_str(quoted).ok()?,
+        None => line.trim_start_matches(':').to_owned(),
+    };
+    let reason = reason.trim();
+    let list = reason.strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+    Some(list.unwrap_or(reason).to_owned())
+}
+
+/// What a removal that succeeded has left in the cluster.
+pub(super) fn left_behind(stdout: &str) -> Option<&str> {
+    let at = stdout.find(LEFT_BEHIND)?;
+    let objects = &stdout[at + LEFT_BEHIND.len()..];
+    let end = objects.find("\n\n").unwrap_or(objects.len());
+    Some(objects[..end].trim())
 }
 
 /// Warnings of the API server that helm's client logged, each once.
@@ -271,5 +298,26 @@ mod tests {
     fn what_is_said_without_error_is_kept() {
         assert_eq!(read("panic: oh\n").message, "panic: oh");
         assert_eq!(excerpt(&"ü".repeat(2000)).chars().count(), EXCERPT + 1);
+    }
+
+    #[test]
+    fn a_removal_that_fails_tells_why() {
+        let forbidden = r#"configmaps "a" is forbidden: User "u" cannot delete resource "configmaps""#;
+        let three = format!(
+            "uninstall.go:125: 2026-11-22 00:48:23 [debug] uninstall: Failed to delete release: [{forbidden}]\n\
+             Error: failed to delete release: one\nhelm.go:92: [debug] failed to delete release: one\nmain.main\n"
+        );
+        let four = format!(
+            "level=DEBUG msg=\"uninstall: Failed to delete release\" error={}\nError: failed to delete release: one\n",
+            serde_json::json!(format!("[{forbidden}]"))
+        );
+        for stderr in [three, four] {
+            let Reading { class, message, hint } = read(&stderr);
+            assert_eq!(message, format!("failed to delete release: one: {forbidden}"));
+            assert_eq!((class, hint.is_some()), (Class::Refused, true));
+        }
+        let stdout = "1 resource(s) were not deleted because their ownership could not be verified:\n[ConfigMap] a: no\n\nrelease \"one\" uninstalled";
+        assert_eq!(left_behind(stdout), Some("[ConfigMap] a: no"));
+        assert_eq!(left_behind("release \"one\" uninstalled"), None);
     }
 }

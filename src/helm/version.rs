@@ -71,7 +71,9 @@ impl Helm {
 
     async fn ask_version(&self) -> Result<Version, HelmError> {
         let args = ["version", "--short"].map(OsString::from).into();
-        let finished = self.run(args, VERSION_DEADLINE, &CancellationToken::new()).await?;
+        let finished = self
+            .run(args, None, VERSION_DEADLINE, &CancellationToken::new())
+            .await?;
         // Helm 2 prints its version and fails, because its server part does not answer.
         let text = finished.stdout.text();
         let unsuitable = |found| HelmError::Unsuitable {

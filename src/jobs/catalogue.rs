@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::Call;
+use addon_core::module::description::AccountName;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
 use crate::disk::{Chart, Found, HookFile};
@@ -40,6 +41,8 @@ pub struct ModuleFiles {
     pub chart: Option<Chart>,
     /// Its files with CRDs.
     pub crds: Vec<PathBuf>,
+    /// As whom it acts, if not as the operator.
+    pub service_account: Option<AccountName>,
 }
 
 impl Catalogue {
@@ -52,6 +55,7 @@ impl Catalogue {
                 enabled_script: module.enabled_script.clone(),
                 chart: module.chart,
                 crds: module.crds.clone(),
+                service_account: module.service_account.clone(),
             };
             (module.name.clone(), files)
         });
@@ -73,6 +77,11 @@ impl Catalogue {
         modules
             .find(|(module, _)| module.as_str() == name)
             .map(|(_, files)| files)
+    }
+
+    /// As whom the module of that name acts, if not as the operator.
+    pub fn account(&self, module: &str) -> Option<AccountName> {
+        self.module_named(module)?.service_account.clone()
     }
 
     /// The directory of the owner, if it is a module.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
+use addon_core::name::{ModuleName, Owner};
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
 use tracing::info;
@@ -33,12 +34,17 @@ async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
     let (found, mut failures) = read(&files.dir, files.crds.clone()).await?;
+    if found.is_empty() && failures.is_empty() {
+        return Ok(());
+    }
+    let owner = Owner::Module(module.clone());
+    let acting = tools.acting(&owner, Duration::ZERO).await?;
     let labels = &tools.helm()?.options().labels;
     let mut there = Vec::new();
     let mut changed = false;
     // One after the other: two documents may be about one CRD.
     for Found { place, crd } in found {
-        match tools.cluster.ensure_crd(&crd.name, &crd.manifest, labels).await {
+        match acting.cluster().ensure_crd(&crd.name, &crd.manifest, labels).await {
             Ok(ensured) => {
                 tell(module, &crd.name, ensured);
                 changed |= ensured != Ensured::Unchanged;
@@ -48,7 +54,7 @@ async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
         }
     }
     let awaited = there.into_iter().map(async |(place, name)| {
-        let established = tools.cluster.await_crd(&name).await;
+        let established = acting.cluster().await_crd(&name).await;
         established.map_err(|error| Failure::from(error).within(place))
     });
     failures.extend(join_all(awaited).await.into_iter().filter_map(Result::err));
@@ -57,7 +63,10 @@ async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
     }
     match join(&failures) {
         None => Ok(()),
-        Some(failure) => Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'"))),
+        Some(failure) => {
+            acting.forget().await;
+            Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")))
+        }
     }
 }
 

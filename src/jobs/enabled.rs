@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
+use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::ScriptAnswer;
 use addon_core::values::HookDocument;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::{TmpDir, TmpFile};
-use super::{Tools, aside, not_ended, tail};
+use super::{Tools, aside, not_ended, tail, unless};
 use crate::process::{Output, ProcessError, Spawn};
 
 pub(super) async fn run(
@@ -56,7 +56,9 @@ async fn ask(
         result,
         reason,
     } = prepared.map_err(|error| no_files(&error))?;
-    let mut env = tools.environment.clone();
+    let owner = Owner::Module(module.clone());
+    let acting = unless(cancel, tools.acting(&owner, tools.script_deadline)).await?;
+    let mut env = acting.environment();
     for (name, file) in [
         ("VALUES_PATH", &values),
         ("CONFIG_VALUES_PATH", &config_values),

@@ -27,8 +27,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
-use super::{Tools, aside, not_ended, tail};
+use super::{Tools, aside, not_ended, tail, unless};
 use crate::cluster::monitor::Reading;
 use crate::disk::is_executable;
 use crate::process::{self, Output, ProcessError, Spawn};
@@ -62,7 +63,8 @@ impl From<Ran> for Done {
 pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
-    let mut spawn = command(tools, &catalogue, &run.hook.owner, &program, run.deadline)?;
+    let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
+    let mut spawn = command((&acting, &catalogue), &run.hook.owner, &program, run.deadline)?;
     let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay);
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
@@ -86,9 +88,13 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
     if !finished.exit.is_success() {
         let said = program.call.and_then(|_| message(&finished.stderr.text()));
         let complaint = said.unwrap_or_else(|| finished.complaint());
-        return Err(ended_badly(tools, complaint, files, cancel).await);
+        return Err(ended_badly((tools, &acting), complaint, files, cancel).await);
     }
-    let (output, response) = take_over(tools, &hook, files, cancel).await?;
+    let taken = take_over((tools, &acting), &hook, files, cancel).await;
+    if taken.is_err() {
+        acting.forget().await;
+    }
+    let (output, response) = taken?;
     Ok(Ran {
         output,
         usage: usage(finished.usage),
@@ -146,7 +152,7 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
 
 /// Does what a hook that ended well asked for, but for what the loop has to decide.
 async fn take_over(
-    tools: &Tools,
+    (tools, acting): (&Tools, &Acting<'_>),
     hook: &HookId,
     files: Files,
     cancel: &CancellationToken,
@@ -159,11 +165,11 @@ async fn take_over(
     } = aside(move || files.written()).await?;
     // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
     if tools.hooks_dir.is_some() {
-        tools.patcher.apply(&objects, cancel).await?;
+        acting.patcher().apply(&objects, cancel).await?;
         show(tools, hook, metrics);
     } else {
         show(tools, hook, metrics);
-        tools.patcher.apply(&objects, cancel).await?;
+        acting.patcher().apply(&objects, cancel).await?;
     }
     Ok((values, response))
 }
@@ -189,7 +195,13 @@ fn look(
 }
 
 /// Why the hook failed. Its patches that count all the same are carried out.
-async fn ended_badly(tools: &Tools, complaint: String, files: Files, cancel: &CancellationToken) -> Failure {
+async fn ended_badly(
+    (tools, acting): (&Tools, &Acting<'_>),
+    complaint: String,
+    files: Files,
+    cancel: &CancellationToken,
+) -> Failure {
+    acting.forget().await;
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint),
         // Alerts of hooks alone match the text as the hook wrote it.
@@ -197,7 +209,7 @@ async fn ended_badly(tools: &Tools, complaint: String, files: Files, cancel: &Ca
     };
     let failure = Failure::new(Class::HookFailed, report);
     let tolerated = aside(move || files.tolerated()).await;
-    match tools.patcher.apply(&tolerated, cancel).await {
+    match acting.patcher().apply(&tolerated, cancel).await {
         Ok(()) => failure,
         Err(also) => Failure {
             report: format!("{}; {}", failure.report, also.report),
@@ -222,14 +234,13 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
 
 /// The hook's program in the operator's environment, called as it wants to be, without files.
 fn command(
-    tools: &Tools,
-    catalogue: &Catalogue,
+    (acting, catalogue): (&Acting<'_>, &Catalogue),
     owner: &Owner,
     program: &Program,
     deadline: Duration,
 ) -> Result<Spawn, Failure> {
     let module = catalogue.dir(owner)?;
-    let mut spawn = spawn_of(&program.path, module, tools.environment.clone(), deadline);
+    let mut spawn = spawn_of(&program.path, module, acting.environment(), deadline);
     if let Some(call) = program.call {
         spawn.args.extend(call.arguments().into_iter().map(Into::into));
         let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);

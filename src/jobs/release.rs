@@ -24,10 +24,11 @@ use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects,
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::acting::Acting;
 use super::{Tools, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
@@ -78,8 +79,11 @@ pub(super) async fn sync(
     let mut sync = Sync::begin(tools, module, source, maintenance, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
-        // Maybe it failed because we knew an old list of kinds.
+        // Maybe it failed because we knew an old list of kinds, or had an account's old token.
         tools.cluster.forget_apis().await;
+        if let Some(acting) = sync.acting.get() {
+            acting.forget().await;
+        }
     }
     outcome
 }
@@ -91,6 +95,7 @@ struct Sync<'a> {
     cancel: &'a CancellationToken,
     chart: Source<'a>,
     labels: BTreeMap<String, String>,
+    acting: OnceCell<Acting<'a>>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
     /// The objects of the deployed revision, once somebody asked.
@@ -118,6 +123,7 @@ impl<'a> Sync<'a> {
             cancel,
             chart,
             labels,
+            acting: OnceCell::new(),
             apis,
             revision: None,
             objects: None,
@@ -181,6 +187,12 @@ impl<'a> Sync<'a> {
         }
     }
 
+    /// As whom everything is done to the release that is not our own notes.
+    async fn acting(&self) -> Result<&Acting<'a>, Failure> {
+        let acting = || self.tools.acting_for(&self.facts.release);
+        self.acting.get_or_try_init(acting).await
+    }
+
     async fn observe(&mut self) -> Result<(), Failure> {
         let (revision, facts) = (&mut self.revision, &mut self.facts);
         *revision = observe(self.tools, facts).await?;
@@ -217,12 +229,14 @@ impl<'a> Sync<'a> {
     }
 
     async fn render(&mut self) -> Result<String, Failure> {
+        unless(self.cancel, self.acting()).await?;
         let (chart, values) = self.chart.ready(self.tools, &self.facts.release).await?;
         let chart = helm::Chart {
             release: &self.facts.release,
             dir: chart,
             values,
             labels: &self.labels,
+            kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             claims: Some(self.tools.helm()?.claims()),
         };
         let names = self.apis.names.iter().map(String::as_str);
@@ -280,12 +294,14 @@ impl<'a> Sync<'a> {
         let (tools, release) = (self.tools, self.facts.release.as_str());
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
+        unless(self.cancel, self.acting()).await?;
         let (chart, values) = self.chart.ready(tools, release).await?;
         let chart = helm::Chart {
             release,
             dir: chart,
             values,
             labels: &self.labels,
+            kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             claims: Some(tools.helm()?.claims()),
         };
         let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged);

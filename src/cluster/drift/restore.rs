@@ -103,6 +103,7 @@ impl Cluster {
             name: key.name.clone(),
             namespace: namespace.map(str::to_owned),
             server: self.server.clone(),
+            account: self.account.clone(),
         };
         Some(Place { api, key, attempt })
     }

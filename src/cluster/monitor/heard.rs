@@ -136,6 +136,7 @@ mod tests {
             name: String::new(),
             namespace: None,
             server: "https://10.0.0.1".to_owned(),
+            account: None,
         }
     }
 

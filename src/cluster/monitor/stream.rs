@@ -85,6 +85,7 @@ impl Source {
             name: String::new(),
             namespace: self.selection.namespace.clone(),
             server: self.cluster.server.clone(),
+            account: self.cluster.account.clone(),
         }
     }
 

@@ -92,6 +92,7 @@ impl Address {
             name: name.to_owned(),
             namespace: self.namespace.clone(),
             server: self.cluster.server.clone(),
+            account: self.cluster.account.clone(),
         };
         let body = ask.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder()

@@ -17,7 +17,7 @@ use super::batch::{self, Verdict};
 use super::{STDERR_LIMIT, is_python, python_home, spawn_of};
 use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
-use crate::jobs::{Tools, not_ended, tail};
+use crate::jobs::{Tools, not_ended, tail, unless};
 use crate::process::{Output, Spawner};
 
 /// A hook that has not told its configuration by then never will.
@@ -66,9 +66,10 @@ pub(in crate::jobs) async fn ask_all(
     cancel: &CancellationToken,
 ) -> Result<Vec<(HookName, HookConfig)>, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
+    let acting = unless(cancel, tools.acting(owner, DEADLINE)).await?;
     let asker = Asker {
         spawner: &tools.spawner,
-        environment: &tools.environment,
+        environment: &acting.environment(),
         cwd: tools.hooks_dir.as_deref(),
         kind: match tools.hooks_dir {
             Some(_) => HookKind::Standalone,

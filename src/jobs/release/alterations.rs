@@ -20,12 +20,14 @@ impl Sync<'_> {
         }
         let cluster = &self.tools.cluster;
         let manifests = unless(self.cancel, comparison::manifests(cluster, self.deployed()?)).await?;
+        let acting = unless(self.cancel, self.acting()).await?.cluster();
         for object in altered {
             let Some(manifest) = manifests.get(&object) else {
                 continue;
             };
             let is_left = |alteration: &_| lookout.leaves(release, &object, alteration);
-            let right = unless(self.cancel, cluster.put_right(manifest, &self.apis, is_left)).await?;
+            let right = acting.put_right(manifest, &self.apis, is_left);
+            let right = unless(self.cancel, right).await?;
             for alteration in &right.tried {
                 let (field, by) = (alteration.field(), alteration.by.as_deref());
                 info!(release, %object, field, by, "what somebody altered is put right");

@@ -71,8 +71,9 @@ async fn of_module(
         Failure::new(Class::Invalid, report)
     })?;
     let objects = documents.into_iter().flat_map(flat);
+    let acting = unless(cancel, sync.acting()).await?.cluster();
     for object in objects.filter(|object| object["kind"] == CONVERSION_WEBHOOK) {
-        let ensured = unless(cancel, tools.cluster.ensure_object(&object)).await?;
+        let ensured = unless(cancel, acting.ensure_object(&object)).await?;
         let object = object["metadata"]["name"].as_str().unwrap_or_default();
         let module = module.as_str();
         match ensured {

@@ -37,13 +37,15 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         digest: String::new(),
         started: now(),
     };
+    let acting = unless(cancel, tools.acting_for(release)).await?;
     tools.helm()?.version().await?;
     info!(release, "uninstalling the release");
     let recorded = tools.cluster.record_intent(release, &intent).await?;
-    let uninstalled = tools.helm()?.uninstall(release, cancel).await;
+    let uninstalled = tools.helm()?.uninstall(release, acting.kubeconfig(), cancel).await;
     tools.cluster.forget_apis().await;
     if let Err(error) = uninstalled {
         forget_unless_unfinished(tools, release).await;
+        acting.forget().await;
         return Err(error.into());
     }
     ownership::settle(tools, release, &BTreeSet::new()).await?;

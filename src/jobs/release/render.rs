@@ -51,6 +51,8 @@ pub async fn render(
         dir,
         values,
         labels: &tools.helm()?.options().labels,
+        // A rendering asks no cluster.
+        kubeconfig: None,
         claims: None,
     };
     let verbosity = match wanted {

@@ -1,7 +1,10 @@
-//! `module.yaml`: what a module says of itself: which modules it needs, and what of its release is to be put right.
+//! `module.yaml`: what a module says of itself: which modules it needs, what of its release is to be put right, and as whom
+//! it acts.
 //!
 //! The file is older than us: programs that embed the original keep other things in it, which are let pass. What nobody
 //! is known to write there is told. Must never pass over a field that could be ours and is misspelt.
+
+use std::fmt;
 
 use serde_json::Value;
 use thiserror::Error;
@@ -14,6 +17,10 @@ use crate::yaml::document::{self, Document, Kind};
 pub const DEPENDS_ON: &str = "dependsOn";
 /// What of its release is put right when somebody else has touched it.
 pub const DRIFT: &str = "drift";
+/// The service account that its hooks and its release act as.
+pub const SERVICE_ACCOUNT: &str = "serviceAccount";
+/// How long the name of an object may be.
+const LONGEST_NAME: usize = 253;
 
 /// What it needs of the cluster beyond what can be seen. Whoever gives rights reads it; to the operator it means nothing.
 pub const RIGHTS: &str = "rights";
@@ -62,6 +69,36 @@ impl Restoring {
     }
 }
 
+/// The name of a service account.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountName(String);
+
+impl AccountName {
+    /// Reads what an API server takes for a name: parts of small letters, digits and dashes with dots between them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let inside = |byte: u8| letter(byte) || byte == b'-';
+        let is_part = |part: &[u8]| match part {
+            [] => false,
+            [first, .., last] => letter(*first) && letter(*last) && part.iter().all(|byte| inside(*byte)),
+            [only] => letter(*only),
+        };
+        let is_name = text.len() <= LONGEST_NAME && text.as_bytes().split(|byte| *byte == b'.').all(is_part);
+        is_name.then(|| Self(text.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// What a module says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
@@ -69,6 +106,8 @@ pub struct Description {
     pub depends_on: Vec<ModuleName>,
     /// What of its release is put right; nothing if it leaves that to the setting of all.
     pub drift: Option<Restoring>,
+    /// As whom its hooks and its release act; nothing for the operator itself.
+    pub service_account: Option<AccountName>,
     /// Why the module cannot be used as it is described.
     pub mistakes: Vec<Mistake>,
     /// Fields that mean nothing to anybody we know.
@@ -81,13 +120,15 @@ pub enum Mistake {
     /// It holds something else than fields.
     #[error("should hold a map, but holds {0}")]
     NoMap(Kind),
-    /// A field that speaks of dependencies in other words.
-    #[error("line {line}: unknown field {field}, is {DEPENDS_ON} meant?")]
+    /// A field that speaks of something of ours in other words.
+    #[error("line {line}: unknown field {field}, is {meant} meant?")]
     Misspelt {
         /// Where it stands.
         line: usize,
         /// As it is written.
         field: String,
+        /// What was probably meant.
+        meant: &'static str,
     },
     /// A field of ours holds the wrong kind of thing.
     #[error("line {line}: {field} should be {expected}, but is {found}")]
@@ -104,6 +145,12 @@ pub enum Mistake {
     /// A word that says nothing of what is to be put right.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {
+        /// Where it stands.
+        line: usize,
+    },
+    /// Something that no service account is called.
+    #[error("line {line}: {SERVICE_ACCOUNT} should be the name of a service account of the operator's namespace")]
+    Account {
         /// Where it stands.
         line: usize,
     },
@@ -156,8 +203,14 @@ impl Description {
             self.take_names(line, value);
         } else if field == DRIFT {
             self.take_drift(line, value);
-        } else if is_nearly_ours(field) {
-            self.mistakes.push(Mistake::Misspelt { line, field: name() });
+        } else if field == SERVICE_ACCOUNT {
+            self.service_account = value.as_str().and_then(AccountName::parse);
+            if self.service_account.is_none() {
+                self.mistakes.push(Mistake::Account { line });
+            }
+        } else if let Some(meant) = nearly_ours(field) {
+            let field = name();
+            self.mistakes.push(Mistake::Misspelt { line, field, meant });
         } else if field != RIGHTS && !OF_OTHERS.contains(&field) {
             self.unknown.push(UnknownField { line, field: name() });
         }
@@ -199,14 +252,40 @@ impl Description {
     }
 }
 
-/// It speaks of dependencies in other words: `dependOn`, `depends-on`, `dependencies`.
-fn is_nearly_ours(field: &str) -> bool {
-    field.to_ascii_lowercase().starts_with("depend")
+/// What it speaks of in other words: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`, `service-account`.
+fn nearly_ours(field: &str) -> Option<&'static str> {
+    let small = field.to_ascii_lowercase();
+    match () {
+        () if small.starts_with("depend") => Some(DEPENDS_ON),
+        () if small.replace(['-', '_'], "").starts_with("serviceaccount") => Some(SERVICE_ACCOUNT),
+        () => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_account_has_a_name_that_an_api_server_takes() {
+        let said = |text: &str| Description::parse(text).unwrap();
+        let name = said("serviceAccount: small.rights-2").service_account;
+        assert_eq!(name.unwrap().as_str(), "small.rights-2");
+        let long = format!("serviceAccount: {}", "a".repeat(254));
+        for text in [
+            "serviceAccount: ''",
+            "serviceAccount: ../a",
+            "serviceAccount: a..b",
+            "serviceAccount: A",
+            &long,
+        ] {
+            assert_eq!(said(text).mistakes, [Mistake::Account { line: 1 }], "{text}");
+        }
+        assert_eq!(
+            said("serviceAccountName: a").mistakes[0].to_string(),
+            "line 1: unknown field serviceAccountName, is serviceAccount meant?"
+        );
+    }
 
     #[test]
     fn what_is_put_right_is_one_of_three_words() {

@@ -1,0 +1,271 @@
+//! Service accounts that are acted as instead of the operator's own: a token of each that ends soon, and a kubeconfig that leads
+//! to it.
+//!
+//! Tokens are asked for when somebody needs one for longer than it lasts, and whoever runs longer than that finds the next
+//! one in the same file. Must never fall back to the operator's own rights.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use addon_core::failure::{Class, Failure};
+use addon_core::module::description::AccountName;
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use kube::config::KubeconfigError;
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use super::Cluster;
+use super::error::{Attempt, RequestError};
+use super::kubeconfig::{ConnectError, Private};
+use crate::meters::Meters;
+use crate::report::Chain;
+
+/// How long a token is to last if nobody needs it for longer.
+const LIFETIME: Duration = Duration::from_hours(1);
+/// What a child may take beyond its deadline until it has ended.
+const MARGIN: Duration = Duration::from_mins(2);
+
+/// How the cluster is reached, whoever one is, and who is known so far.
+pub(super) struct Accounts {
+    private: Private,
+    ca_file: Option<PathBuf>,
+    /// Where tokens are kept.
+    dir: PathBuf,
+    meters: Arc<Meters>,
+    known: Mutex<BTreeMap<AccountName, Known>>,
+}
+
+struct Known {
+    actor: Actor,
+    granted: Duration,
+    until: Instant,
+}
+
+/// A service account that can be acted as.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    /// Leads children to the cluster as this account.
+    pub kubeconfig: PathBuf,
+    /// The cluster, as this account sees it.
+    pub cluster: Cluster,
+}
+
+/// Why nobody can act as an account.
+#[derive(Debug, Error)]
+enum AccountError {
+    #[error(transparent)]
+    Token(RequestError),
+    #[error("cannot keep its token")]
+    Keep(#[source] io::Error),
+    #[error("cannot use its token")]
+    Use(#[source] KubeconfigError),
+    #[error("cannot use its token")]
+    Connect(#[source] ConnectError),
+}
+
+impl Accounts {
+    pub(super) fn new(private: Private, ca_file: Option<PathBuf>, dir: &Path, meters: Arc<Meters>) -> Self {
+        Self {
+            private,
+            ca_file,
+            dir: dir.join("accounts"),
+            meters,
+            known: Mutex::default(),
+        }
+    }
+}
+
+impl Known {
+    fn lasts(&self, needed: Duration) -> bool {
+        lasts(
+            self.granted,
+            self.until.saturating_duration_since(Instant::now()),
+            needed,
+        )
+    }
+}
+
+/// What is left of a token is enough. An API server may grant less than was asked for; then half of that has to do.
+fn lasts(granted: Duration, left: Duration, needed: Duration) -> bool {
+    left >= needed + MARGIN || left >= granted / 2
+}
+
+impl Cluster {
+    /// A service account of our namespace, for somebody who needs it for so long.
+    pub async fn acting_as(&self, account: &AccountName, needed: Duration) -> Result<Actor, Failure> {
+        let Some(accounts) = &self.accounts else {
+            return Err(Failure::defect(
+                "a service account was named where there are no modules",
+            ));
+        };
+        let mut known = accounts.known.lock().await;
+        if let Some(known) = known.get(account).filter(|known| known.lasts(needed)) {
+            return Ok(known.actor.clone());
+        }
+        let fresh = self.ask_for_token(account, needed).await.map_err(AccountError::Token);
+        let fresh = match fresh {
+            Ok((token, granted, until)) => {
+                let before = known.get(account).map(|known| &known.actor);
+                self.keep(accounts, account, &token, before)
+                    .await
+                    .map(|actor| Known { actor, granted, until })
+            }
+            Err(error) => Err(error),
+        };
+        let fresh = fresh.map_err(|error| {
+            known.remove(account);
+            told(error, account, &self.namespace)
+        })?;
+        let actor = fresh.actor.clone();
+        known.insert(account.clone(), fresh);
+        Ok(actor)
+    }
+
+    /// What is known of an account may be out of date: whoever comes next asks anew.
+    pub async fn forget_account(&self, account: &AccountName) {
+        if let Some(accounts) = &self.accounts
+            && let Some(known) = accounts.known.lock().await.get_mut(account)
+        {
+            (known.granted, known.until) = (Duration::MAX, Instant::now());
+        }
+    }
+
+    /// A token, how long it lasts, and until when: counted from when it was asked for, on our own clock.
+    async fn ask_for_token(
+        &self,
+        account: &AccountName,
+        needed: Duration,
+    ) -> Result<(String, Duration, Instant), RequestError> {
+        let attempt = Attempt {
+            namespace: Some(self.namespace.clone()),
+            ..self.attempt("create", "serviceaccounts/token", account.as_str())
+        };
+        let lifetime = LIFETIME.max(needed + 2 * MARGIN);
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                expiration_seconds: i64::try_from(lifetime.as_secs()).ok(),
+                ..TokenRequestSpec::default()
+            },
+            ..TokenRequest::default()
+        };
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.namespace);
+        let (params, asked) = (PostParams::default(), Instant::now());
+        let asking = api.create_token_request(account.as_str(), &params, &request);
+        let answer = self.ask(attempt.clone(), asking).await?;
+        let unusable = |problem: &str| RequestError::Unusable {
+            attempt: attempt.clone(),
+            problem: problem.to_owned(),
+        };
+        let status = answer.status.filter(|status| !status.token.is_empty());
+        let token = status.ok_or_else(|| unusable("it holds no token"))?.token;
+        let granted = answer.spec.expiration_seconds;
+        let granted = granted
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0);
+        let granted = Duration::from_secs(granted.ok_or_else(|| unusable("it does not say how long the token lasts"))?);
+        Ok((token, granted, asked + granted))
+    }
+
+    /// Puts the token where all who act as the account find it.
+    async fn keep(
+        &self,
+        accounts: &Accounts,
+        account: &AccountName,
+        token: &str,
+        before: Option<&Actor>,
+    ) -> Result<Actor, AccountError> {
+        let dir = accounts.dir.join(account.as_str());
+        fs::create_dir_all(&dir).map_err(AccountError::Keep)?;
+        let file = dir.join("token");
+        write_private(&file, token.as_bytes()).map_err(AccountError::Keep)?;
+        if let Some(before) = before {
+            return Ok(before.clone());
+        }
+        let private = accounts.private.with_token(&file);
+        let kubeconfig = private.write(&dir).map_err(AccountError::Connect)?;
+        let config = private
+            .config(accounts.ca_file.clone())
+            .await
+            .map_err(AccountError::Use)?;
+        let client = super::client(config, &self.namespace, &self.server, Arc::clone(&accounts.meters));
+        let client = client.map_err(AccountError::Connect)?;
+        let cluster = Self {
+            open: client.clone(),
+            client,
+            account: Some(account.as_str().into()),
+            kubeconfig: Some(kubeconfig.clone()),
+            uses_plugin: false,
+            ..self.clone()
+        };
+        let cluster = cluster.paced();
+        Ok(Actor { kubeconfig, cluster })
+    }
+}
+
+/// Writes a file that nobody else can read at any time, in one step for those who read it.
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    if new.exists() {
+        fs::remove_file(&new)?;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(&new)?.write_all(content)?;
+    fs::rename(&new, path)
+}
+
+/// Who is missing, or what we are not allowed.
+fn told(error: AccountError, account: &AccountName, namespace: &str) -> Failure {
+    let attempt = format!("cannot act as service account '{account}'");
+    match error {
+        AccountError::Token(error) => {
+            let is_missing = error.is_not_found();
+            let failure = Failure::from(error).within(attempt);
+            if is_missing {
+                failure.hint(format!(
+                    "create the service account '{account}' in namespace '{namespace}', or correct 'serviceAccount' in \
+                     module.yaml"
+                ))
+            } else {
+                failure
+            }
+        }
+        AccountError::Keep(_) | AccountError::Use(_) | AccountError::Connect(_) => {
+            Failure::new(Class::Unavailable, format!("{attempt}: {}", Chain(&error)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_token_is_used_while_it_lasts_for_what_is_needed() {
+        assert!(lasts(60 * MINUTE, 15 * MINUTE, 10 * MINUTE));
+        assert!(
+            !lasts(60 * MINUTE, 11 * MINUTE, 10 * MINUTE),
+            "a child may take longer to end"
+        );
+        assert!(!lasts(60 * MINUTE, Duration::ZERO, Duration::ZERO));
+        assert!(
+            lasts(10 * MINUTE, 6 * MINUTE, 20 * MINUTE),
+            "an API server that grants less is not asked each time"
+        );
+        assert!(!lasts(10 * MINUTE, 4 * MINUTE, 20 * MINUTE));
+        assert!(
+            !lasts(Duration::MAX, Duration::ZERO, Duration::ZERO),
+            "what was forgotten"
+        );
+    }
+}
