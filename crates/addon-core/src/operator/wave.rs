@@ -242,10 +242,17 @@ impl Operator {
                 }
                 wave.removing = None;
             }
+            if wave.removals.is_empty() {
+                return true;
+            }
+            // Who spoke since the converge looked may want one of them after all.
+            if !self.assessment.is_known() {
+                return false;
+            }
             let Some(name) = wave.removals.pop_front() else {
                 return true;
             };
-            if self.outlived_by(&name).is_some() {
+            if !self.is_removable(&name) || self.outlived_by(&name).is_some() {
                 continue;
             }
             let task = Task::ModuleDelete { module: name.clone() };
