@@ -10,6 +10,9 @@ use crate::flat;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
+/// So many reads are kept by an operator that may not act yet.
+const READS_KEPT: usize = 16;
+
 /// What a run of a global hook says of modules.
 pub type Flags = Vec<(String, Option<bool>)>;
 
@@ -62,6 +65,9 @@ impl Told {
     pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
         if !self.state_known {
             self.early.push((read.clone(), made_by_us));
+            // Who stands by for long forgets the oldest.
+            let most = self.early.len().saturating_sub(READS_KEPT);
+            self.early.drain(..most);
         }
         self.hear(read, made_by_us);
     }
@@ -131,6 +137,11 @@ impl Told {
         if self.scripts.get(module).is_none_or(|(last, _)| *last < id) {
             self.scripts.insert(module.to_owned(), (id, answer));
         }
+    }
+
+    /// An enabled script failed: it says nothing any more.
+    pub fn script_failed(&mut self, module: &str) {
+        self.scripts.remove(module);
     }
 
     /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
@@ -210,7 +221,7 @@ impl Told {
     fn hooks_spoke(&self, module: &str, setup: &Setup) -> bool {
         let switches = |deed: &Deed| match deed {
             Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,
-            Deed::Set { .. } | Deed::SetConfig { .. } => false,
+            Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => false,
         };
         let some = setup
             .global_hooks

@@ -31,7 +31,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// Modules whose removal stands in a queue.
-fn removals(seen: &Seen) -> BTreeSet<&String> {
+pub(super) fn removals(seen: &Seen) -> BTreeSet<&String> {
     let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
     tasks
         .filter(|task| task.kind == "ModuleDelete")
