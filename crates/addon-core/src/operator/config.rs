@@ -29,6 +29,8 @@ pub(super) struct Config {
     version: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
     written: BTreeMap<String, (u64, String)>,
+    /// What we wrote last of each key in this life: found again, it is nobody else's word.
+    ours: BTreeMap<String, String>,
     /// It exists.
     present: bool,
     /// It came into being by our own write, and no user has said anything in it since.
@@ -136,6 +138,7 @@ impl Config {
 
     /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
+        self.ours.insert(key.to_owned(), text.clone());
         if version <= self.version && version != 0 {
             return;
         }
@@ -201,7 +204,8 @@ impl Operator {
     fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
         let is_new = !self.config.present;
         let ours = |(key, text): (&String, &String)| {
-            self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
+            let known = [&self.config.raw, &self.config.ours].map(|texts| texts.get(key));
+            known.contains(&Some(text)) || self.commits.is_saving(key, text, is_new)
         };
         let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
         (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours) && nothing_taken

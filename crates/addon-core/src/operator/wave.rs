@@ -86,12 +86,21 @@ impl Operator {
             return false;
         };
         match verdict.source {
-            Source::Config | Source::Dynamic | Source::Script(_) => true,
+            Source::Config | Source::Dynamic => true,
+            Source::Script(_) => self.are_decided_before(name),
             Source::Static => self.global_hooks_spoke(),
             Source::Default => {
                 self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
             }
         }
+    }
+
+    /// A script may go by which modules before its own are to run, and that is known of all of them.
+    fn are_decided_before(&self, name: &ModuleName) -> bool {
+        let undecided = self.assessment.undecided();
+        let order = self.modules_in_order();
+        let mut before = order.iter().take_while(|other| *other != name);
+        !before.any(|other| undecided.contains(other))
     }
 
     /// Every global hook has run in this life, so what they have not said they do not say.

@@ -213,3 +213,26 @@ fn what_one_said_before_another_answered_is_asked_again() {
     answer_to(&mut world, other, true);
     assert_eq!(world.take_log(), ["slow sync", "other sync"]);
 }
+
+#[test]
+fn a_no_that_was_said_before_another_answered_removes_nothing() {
+    let scripted = |order, text| Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    };
+    let mut world = World::new(vec![scripted(10, "slow"), scripted(20, "other")]);
+    world.releases.push(ReleaseSummary {
+        name: "other".to_owned(),
+        ours: true,
+    });
+    let other = "other enabled?";
+    world.open.extend([ASKED, other].map(str::to_owned));
+    let mut world = world.start();
+    world.sleep();
+    answer_to(&mut world, other, false);
+    assert_eq!(world.state("other"), "Disabled");
+    assert_eq!(world.take_log(), [""; 0]);
+    answer(&mut world, true);
+    answer_to(&mut world, other, false);
+    assert_eq!(world.take_log(), ["other delete", "slow sync"], "now it knows");
+}
