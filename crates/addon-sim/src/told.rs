@@ -201,7 +201,7 @@ impl Told {
             Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
             Some(true) => {
                 let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
-                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer)
+                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer) && self.heard_before(module)
             }
             None => {
                 let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);
@@ -209,6 +209,16 @@ impl Told {
                 complete && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
             }
         }
+    }
+
+    /// Every script of a module before this one has answered: by its own word alone a script may be mistaken.
+    fn heard_before(&self, module: &str) -> bool {
+        let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
+        let place = |spec: &ModuleSpec| (spec.order, spec.name.clone());
+        let own = self.knows(module).map(place);
+        let mut before =
+            modules.filter(|spec| spec.script.is_some() && own.as_ref().is_some_and(|own| place(spec) < *own));
+        before.all(|spec| self.scripts.contains_key(&spec.name) || self.opinion(&spec.name) != Some(true))
     }
 
     /// What counts more than files has spoken about the module.

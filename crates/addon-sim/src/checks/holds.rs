@@ -35,7 +35,8 @@ impl Holds {
         let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, Job::RunEnabledScript { .. }));
         let mut running = step.life.running.values();
         let asking = running.any(|running| matches!(running.job, Job::RunEnabledScript { .. }));
-        let need = reason.split('\'').nth(1).unwrap_or_default();
+        // The last one that is named is what everything hangs on.
+        let need = reason.rsplit('\'').nth(1).unwrap_or_default();
         if asking || step.effects.iter().any(asks) {
             return Ok(());
         }

@@ -133,7 +133,7 @@ pub(super) fn begun(step: &Step<'_>) -> Result<(), Violation> {
     })?;
     let asks = |seen: &Seen| {
         let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
-        tasks.filter(|task| task.description.ends_with(CERTAIN)).count()
+        tasks.filter(|task| task.description.contains(CERTAIN)).count()
     };
     let starts =
         |effect: &Effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { reason }) if reason == CERTAIN);

@@ -61,10 +61,10 @@ impl Run<'_> {
             Effect::Tell(Notice::ReleaseDrifted { module, .. }) => {
                 self.repaired.insert(module.to_string());
             }
-            Effect::Tell(Notice::ModuleReady { module, .. }) if self.repaired.remove(module.as_str()) => {
-                if self.world.dice("relapse").chance(25) {
-                    self.plan(CALM, Due::Relapse(module.to_string()));
-                }
+            Effect::Tell(Notice::ModuleReady { module, .. })
+                if self.repaired.remove(module.as_str()) && self.world.dice("relapse").chance(25) =>
+            {
+                self.plan(CALM, Due::Relapse(module.to_string()));
             }
             _ => {}
         }
