@@ -32,10 +32,15 @@ pub enum Action {
         /// What it holds.
         data: BTreeMap<String, String>,
     },
+    /// A user deletes the `ConfigMap` and applies another one at once.
+    ReplaceConfigMap {
+        /// What it holds.
+        data: BTreeMap<String, String>,
+    },
     /// Work of this name fails from now on this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
-        /// `crds/MODULE`, `list`, `load-state`, `save-state`, `save-config`, `judge` or `webhooks`.
+        /// `crds/MODULE`, `conversions/MODULE`, `list`, `load-state`, `save-state`, `save-config`, `judge` or `webhooks`.
         what: String,
         /// How often.
         times: u32,
@@ -116,6 +121,8 @@ pub enum Action {
     Kill,
     /// The process is asked to stop, and started again when it has.
     Shutdown,
+    /// Another one of us leads from now on.
+    Depose,
 }
 
 /// What somebody does to a release.

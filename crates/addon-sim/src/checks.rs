@@ -3,8 +3,10 @@
 //! Every invariant has a short name, which a violation carries. Must never look into the operator.
 
 mod backoff;
+mod conversions;
 mod edits;
 mod end;
+mod holds;
 mod jobs;
 mod limit;
 mod monitors;
@@ -13,6 +15,8 @@ mod order;
 mod releases;
 mod removal;
 mod reviews;
+mod scripts;
+mod standing;
 mod values;
 
 use std::collections::BTreeSet;
@@ -92,7 +96,9 @@ pub struct Checks {
     echo: bool,
     globals: values::Globals,
     backoff: backoff::Backoffs,
+    conversions: conversions::Looked,
     edits: edits::Edits,
+    holds: holds::Holds,
     jobs: jobs::Jobs,
     limits: limit::Limits,
     monitored: monitors::Monitored,
@@ -139,9 +145,12 @@ impl Checks {
         }
         self.echo_causes_nothing(step)?;
         values::check(step, self.misdeed.take())?;
+        values::check_new_lives(step)?;
         self.globals.note(step);
         self.monitored.event(step);
+        self.conversions.event(step);
         releases::check(step)?;
+        standing::check(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             if !self.edits.effect(step, effect)? {
@@ -154,6 +163,7 @@ impl Checks {
                 self.monitored.effect(step, effect)?;
             }
             self.limits.effect(step, effect)?;
+            self.conversions.effect(step, effect)?;
             self.releases.effect(step, effect)?;
             self.removal.effect(step, effect)?;
             if let Effect::Tell(
@@ -171,9 +181,11 @@ impl Checks {
         }
         self.order.event(step);
         self.monitored.over(step);
+        removal::begun(step)?;
         self.reviews.over(step, &starts)?;
         self.edits.over(step, &starts)?;
         needs::check(step)?;
+        self.holds.check(step)?;
         self.jobs.check(step, &starts)
     }
 

@@ -2,9 +2,12 @@
 
 mod hands;
 mod history;
+mod leaders;
 mod reviews;
 mod shapes;
+mod slow;
 mod traps;
+mod whims;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +39,9 @@ pub fn case(seed: u64, actions: usize) -> Case {
     shapes::add(&mut Dice::named(seed, "shapes", 0), &mut setup, &mut actions);
     hands::add(&mut Dice::named(seed, "hands", 0), &mut setup, &mut actions);
     reviews::want(&mut Dice::named(seed, "edits", 0), &mut setup, &mut actions);
+    leaders::elect(&mut Dice::named(seed, "leaders", 0), &mut setup, &mut actions);
+    slow::add(&mut Dice::named(seed, "slow", 0), &mut setup, &mut actions);
+    whims::add(&mut Dice::named(seed, "whims", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -61,6 +67,7 @@ fn setup(dice: &mut Dice) -> Setup {
     Setup {
         alone: false,
         strict: dice.chance(12),
+        elected: false,
         hook_slots: dice.count(1, 4),
         review_slots: 2,
         edits: false,
@@ -175,11 +182,13 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
         ignores_global: dice.chance(40),
         needs,
         script,
+        slow_script: false,
         hooks: (0..pick_count(dice, &[35, 35, 20, 10]))
             .map(|n| module_hook(dice, n))
             .collect(),
         broken: dice.chance(3),
         crds: dice.chance(30),
+        conversions: false,
         schema: None,
         shares: None,
     }

@@ -7,7 +7,7 @@ use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Drift, Event};
-use addon_core::operator::policy::{Edits, Mode, Policy};
+use addon_core::operator::policy::{Edits, Leadership, Mode, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
@@ -30,6 +30,8 @@ pub struct Running {
     pub cancelled: bool,
     /// It takes longer than it may.
     pub late: bool,
+    /// It was begun by one who stood by, and so in no line.
+    pub warms: bool,
     /// Up to where it read the snapshots that it wants, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
     /// What came of it, if the world has seen it already and only the operator has not.
@@ -58,6 +60,10 @@ pub struct Life {
     pub watches_releases: bool,
     /// Releases as it found them at its start, and whether they were ours.
     pub listed: BTreeMap<String, bool>,
+    /// It may act: nobody else does.
+    pub leads: bool,
+    /// Another one leads, and it is to end at once.
+    pub deposed: bool,
     /// It was asked to stop, and when.
     pub stopping: Option<u64>,
     /// It has said that it is done.
@@ -110,6 +116,11 @@ impl Life {
     pub fn new(seed: u64, number: u64, born: u64, setup: &Setup, with_twin: bool) -> Self {
         let policy = Policy {
             mode: if setup.alone { Mode::Hooks } else { Mode::Addons },
+            leadership: if setup.elected {
+                Leadership::Elected
+            } else {
+                Leadership::Alone
+            },
             strict_order: setup.strict,
             hook_slots: setup.hook_slots.max(1),
             review_slots: setup.review_slots.max(1),
@@ -137,6 +148,8 @@ impl Life {
             lookout: BTreeMap::new(),
             watches_releases: false,
             listed: BTreeMap::new(),
+            leads: !setup.elected,
+            deposed: false,
             stopping: None,
             exited: false,
         }

@@ -83,7 +83,7 @@ fn flags(setup: &Setup, global: &Flat) -> BTreeMap<String, Option<bool>> {
         match deed {
             Deed::Flag { module, on } => drop(flags.insert(module.clone(), *on)),
             Deed::FlagFrom { module, key } => drop(flags.insert(module.clone(), Some(is_even(global, key)))),
-            Deed::Set { .. } | Deed::SetConfig { .. } => {}
+            Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => {}
         }
     }
     flags
@@ -105,7 +105,7 @@ fn writes(hooks: &[HookSpec]) -> Flat {
     let deeds = hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does);
     let written = deeds.filter_map(|deed| match deed {
         Deed::SetConfig { key, to } => Some((key.clone(), *to)),
-        Deed::Set { .. } | Deed::Flag { .. } | Deed::FlagFrom { .. } => None,
+        Deed::Set { .. } | Deed::Tick { .. } | Deed::Flag { .. } | Deed::FlagFrom { .. } => None,
     });
     written.collect()
 }
@@ -114,14 +114,17 @@ fn writes(hooks: &[HookSpec]) -> Flat {
 fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
     let mut values = own.clone();
     for deed in hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does) {
-        if let Deed::Set { key, to } = deed {
-            let to = match to {
-                Source::Number(number) => *number,
-                Source::Own(key) => own.get(key).copied().unwrap_or_default() + 1,
-                Source::Global(key) => global.get(key).copied().unwrap_or_default() + 1,
-            };
-            values.insert(key.clone(), to);
-        }
+        let (key, to) = match deed {
+            Deed::Set { key, to } => (key, to),
+            Deed::Tick { key } => (key, &Source::Number(0)),
+            Deed::SetConfig { .. } | Deed::Flag { .. } | Deed::FlagFrom { .. } => continue,
+        };
+        let to = match to {
+            Source::Number(number) => *number,
+            Source::Own(key) => own.get(key).copied().unwrap_or_default() + 1,
+            Source::Global(key) => global.get(key).copied().unwrap_or_default() + 1,
+        };
+        values.insert(key.clone(), to);
     }
     values
 }

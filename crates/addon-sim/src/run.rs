@@ -6,7 +6,7 @@ mod lookout;
 mod mend;
 mod settle;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, Job, JobId, Notice};
@@ -74,7 +74,10 @@ enum Due {
     Wants(Action),
     Touched,
     Sight(String),
+    Relapse(String),
     Acts(Action),
+    Leads,
+    Deposed,
     Stop,
 }
 
@@ -97,6 +100,8 @@ struct Run<'a> {
     ambushes: VecDeque<Action>,
     /// What waits for a save of a section.
     meddlers: VecDeque<Action>,
+    /// Releases that are being repaired.
+    repaired: BTreeSet<String>,
     idle_timers: u32,
     log: Option<Vec<Entry>>,
 }
@@ -146,6 +151,7 @@ impl<'a> Run<'a> {
             asked: 0,
             ambushes: VecDeque::new(),
             meddlers: VecDeque::new(),
+            repaired: BTreeSet::new(),
             idle_timers: 0,
             log: record.then(Vec::new),
         };
@@ -186,6 +192,12 @@ impl<'a> Run<'a> {
         if !self.world.setup.alone {
             self.plan(config, Due::FirstRead);
         }
+        if self.world.setup.elected {
+            let mut dice = self.world.dice("lease");
+            let most = *dice.pick(&[500, 500, 30_000, 200_000]);
+            let until = dice.between(0, most);
+            self.plan(until, Due::Leads);
+        }
     }
 
     /// The process is gone; the next one begins.
@@ -196,6 +208,7 @@ impl<'a> Run<'a> {
             }
         }
         self.future.clear();
+        self.repaired.clear();
         self.world.config.news.clear();
         self.world.disturbed = false;
         self.world.config.made_by_us = false;
@@ -239,6 +252,7 @@ impl<'a> Run<'a> {
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),
             Action::Kill => self.restart(),
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
+            Action::Depose if self.world.setup.elected => self.plan(0, Due::Deposed),
             _ => {}
         }
         self.spread_news(0);
@@ -288,6 +302,7 @@ impl<'a> Run<'a> {
                 return Err(violation);
             }
         };
+        self.nothing_is_left(&effects)?;
         for effect in &effects {
             if let Effect::Tell(Notice::HookSucceeded { hook, labels, .. }) = effect {
                 self.life.told.hook_counts(hook, labels);
@@ -310,6 +325,7 @@ impl<'a> Run<'a> {
         self.checks.step(&step)?;
         self.timers(event, &effects)?;
         for effect in effects {
+            self.threaten(&effect);
             self.carry_out(effect);
         }
         if self.life.exited {
@@ -319,6 +335,25 @@ impl<'a> Run<'a> {
         }
         self.checks
             .rest(&self.world, &self.life, &self.seen, self.future.is_empty())
+    }
+
+    /// T2: all that follows from an event is decided with it. Looked at in a quarter of all worlds.
+    fn nothing_is_left(&mut self, effects: &[Effect]) -> Result<(), Violation> {
+        let due = self.life.timeout().is_some_and(|(at, _)| at <= self.clock);
+        let over = effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Exit | Effect::GiveUp(_)));
+        if self.case.seed % 4 != 2 || due || over {
+            return Ok(());
+        }
+        let more = self.life.handle(self.clock, &Event::TimerFired);
+        match more.map_err(|text| Violation::new("L5", text))?.first() {
+            None => Ok(()),
+            Some(left) => {
+                let text = format!("a timer that nobody had set led to: {}", show::effect(left));
+                Err(Violation::new("T2", text))
+            }
+        }
     }
 
     /// A timer that changes nothing must at least be set to a later time.

@@ -18,6 +18,8 @@ pub struct Setup {
     pub alone: bool,
     /// The original's order, in which a failing module holds back those behind it.
     pub strict: bool,
+    /// There are several of us, and one of them leads.
+    pub elected: bool,
     /// Hooks at a time.
     pub hook_slots: usize,
     /// Hooks at a time for the API server alone.
@@ -60,12 +62,16 @@ pub struct ModuleSpec {
     pub chart: bool,
     /// There are CRDs.
     pub crds: bool,
+    /// Its chart says how objects are converted.
+    pub conversions: bool,
     /// Its chart reads no global values, so that changes of those render the same.
     pub ignores_global: bool,
     /// What it needs.
     pub needs: Vec<String>,
     /// Its enabled script.
     pub script: Option<Script>,
+    /// Which takes its time.
+    pub slow_script: bool,
     /// Its hooks.
     pub hooks: Vec<HookSpec>,
     /// It cannot be used as it lies on disk.
@@ -212,6 +218,11 @@ pub enum Deed {
         key: String,
         /// To this.
         to: i64,
+    },
+    /// Sets a value of its owner to something else in every run, and to nothing once nothing fails any more.
+    Tick {
+        /// Under this key, which no other hook sets.
+        key: String,
     },
     /// Switches a module.
     Flag {

@@ -11,6 +11,9 @@ use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
+/// So many reads are kept by an operator that may not act yet.
+const READS_KEPT: usize = 16;
+
 /// What a run of a global hook says of modules.
 pub type Flags = Vec<(String, Option<bool>)>;
 
@@ -65,6 +68,9 @@ impl Told {
     pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
         if !self.state_known {
             self.early.push((read.clone(), made_by_us));
+            // Who stands by for long forgets the oldest.
+            let most = self.early.len().saturating_sub(READS_KEPT);
+            self.early.drain(..most);
         }
         if self.begun {
             let newer = |(known, _): &(ConfigRead, bool)| match (known, read) {
@@ -158,6 +164,11 @@ impl Told {
         }
     }
 
+    /// An enabled script failed: it says nothing any more.
+    pub fn script_failed(&mut self, module: &str) {
+        self.scripts.remove(module);
+    }
+
     /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
     pub fn wrote(&mut self, key: &str, text: &str, version: u64, created: bool) {
         if version > self.version {
@@ -215,7 +226,7 @@ impl Told {
             Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
             Some(true) => {
                 let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
-                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer)
+                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer) && self.heard_before(module)
             }
             None => {
                 let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);
@@ -223,6 +234,16 @@ impl Told {
                 complete && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
             }
         }
+    }
+
+    /// Every script of a module before this one has answered: by its own word alone a script may be mistaken.
+    fn heard_before(&self, module: &str) -> bool {
+        let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
+        let place = |spec: &ModuleSpec| (spec.order, spec.name.clone());
+        let own = self.knows(module).map(place);
+        let mut before =
+            modules.filter(|spec| spec.script.is_some() && own.as_ref().is_some_and(|own| place(spec) < *own));
+        before.all(|spec| self.scripts.contains_key(&spec.name) || self.opinion(&spec.name) != Some(true))
     }
 
     /// What counts more than files has spoken about the module.
@@ -235,7 +256,7 @@ impl Told {
     fn hooks_spoke(&self, module: &str, setup: &Setup) -> bool {
         let switches = |deed: &Deed| match deed {
             Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,
-            Deed::Set { .. } | Deed::SetConfig { .. } => false,
+            Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => false,
         };
         let some = setup
             .global_hooks

@@ -66,6 +66,8 @@ pub struct World {
     counts: BTreeMap<String, u64>,
     /// Runs of a hook, for its first failures.
     runs: BTreeMap<String, u32>,
+    /// Nothing fails any more.
+    healed: bool,
 }
 
 impl World {
@@ -92,6 +94,7 @@ impl World {
             faults: setup.faults.clone(),
             counts: BTreeMap::new(),
             runs: BTreeMap::new(),
+            healed: false,
         }
     }
 
@@ -123,6 +126,10 @@ impl World {
             Action::Edit { key, text } => self.config.edit(key, text.clone()),
             Action::DeleteConfigMap => self.config.delete(),
             Action::ApplyConfigMap { data } => self.config.apply(data.clone()),
+            Action::ReplaceConfigMap { data } => {
+                self.config.delete();
+                self.config.apply(data.clone());
+            }
             Action::Fault { what, times } => {
                 self.faults.insert(what.clone(), *times);
             }
@@ -167,6 +174,7 @@ impl World {
             | Action::Redeliver
             | Action::Reread(_)
             | Action::Kill
+            | Action::Depose
             | Action::Shutdown => {}
         }
     }
@@ -182,6 +190,7 @@ impl World {
 
     /// Nothing fails any more.
     pub fn heal(&mut self) {
+        self.healed = true;
         self.faults.clear();
         self.misread = None;
         // A failure that is let pass is tried again only when its schedule comes round, which takes too long, or when an
@@ -259,7 +268,7 @@ fn found(spec: &ModuleSpec) -> Module {
         enabled: spec.enabled,
         has_chart: spec.chart,
         has_crds: spec.crds,
-        has_conversions: false,
+        has_conversions: spec.conversions,
         has_enabled_script: spec.script.is_some(),
         has_hooks: !spec.hooks.is_empty(),
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),

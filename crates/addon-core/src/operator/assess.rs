@@ -8,10 +8,10 @@ mod late;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use self::late::{Asked, Heard};
+use self::late::{Asked, Given, Heard};
 use super::Operator;
 use super::effect::{Job, Notice};
-use super::event::{Done, ScriptAnswer};
+use super::event::Done;
 use super::jobs::Purpose;
 use super::query::Waiting;
 use super::task::Reason;
@@ -35,7 +35,7 @@ pub(super) struct Assessment {
     /// Scripts that run.
     running: BTreeMap<ModuleName, Asked>,
     /// What scripts answered for which nobody waited any more.
-    answers: BTreeMap<ModuleName, ScriptAnswer>,
+    answers: BTreeMap<ModuleName, Given>,
     /// Why scripts failed that have not answered since, and how often in a row.
     failed: BTreeMap<ModuleName, (u32, Failure)>,
 }
@@ -128,7 +128,7 @@ impl Operator {
             self.assessment.retry = None;
             self.begin_assessment();
         }
-        let mut progress = false;
+        let mut progress = self.lose_patience();
         loop {
             let Stage::Asking { left, .. } = &self.assessment.stage else {
                 return progress;
@@ -149,7 +149,7 @@ impl Operator {
                         self.decided(&name, Some(verdict));
                     }
                     Heard::NothingYet => return progress,
-                    Heard::NothingForLong => self.leave_behind(&name),
+                    Heard::NothingForLong => self.decided(&name, None),
                     Heard::NotAsked if !self.jobs.hook_slot(&self.policy) => return progress,
                     Heard::NotAsked => {
                         self.ask_script(name);
@@ -191,7 +191,9 @@ impl Operator {
             values: Arc::new(values),
             config_values,
         };
+        self.assessment.answers.remove(&module);
         let asked = Asked {
+            beside: enabled,
             job: self.start_job(job, Purpose::Script(module.clone())),
             since: self.now.tick,
             inputs: self.assessment.inputs,
@@ -201,7 +203,7 @@ impl Operator {
     }
 
     /// The modules before this one that were found enabled in this round.
-    fn enabled_before(&self, module: &ModuleName) -> Vec<ModuleName> {
+    pub(super) fn enabled_before(&self, module: &ModuleName) -> Vec<ModuleName> {
         let enabled = |name: &ModuleName| {
             self.modules
                 .get(name)
@@ -236,9 +238,14 @@ impl Operator {
                     module: module.clone(),
                     usage: answer.usage,
                 });
+                let beside = asked.beside;
                 if !is_awaited {
-                    self.assessment.answers.insert(module.clone(), answer);
+                    self.assessment.answers.insert(module.clone(), Given { answer, beside });
                     return self.ask_again_at_once(module);
+                }
+                // Others have answered since: whoever waits for it asks anew.
+                if beside != self.enabled_before(module) {
+                    return;
                 }
                 let verdict = self.opinions(module).verdict();
                 return self.decided(module, Some(verdict.after_script(answer.enabled, answer.reason)));

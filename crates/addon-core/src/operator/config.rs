@@ -33,6 +33,8 @@ pub(super) struct Config {
     version: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
     written: BTreeMap<String, (u64, String)>,
+    /// What we wrote last of each key in this life: found again, it is nobody else's word.
+    ours: BTreeMap<String, String>,
     /// It exists.
     present: bool,
     /// It came into being by our own write, and no user has said anything in it since.
@@ -140,6 +142,7 @@ impl Config {
 
     /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
+        self.ours.insert(key.to_owned(), text.clone());
         if version <= self.version && version != 0 {
             return;
         }

@@ -86,12 +86,21 @@ impl Operator {
             return false;
         };
         match verdict.source {
-            Source::Config | Source::Dynamic | Source::Script(_) => true,
+            Source::Config | Source::Dynamic => true,
+            Source::Script(_) => self.are_decided_before(name),
             Source::Static => self.global_hooks_spoke(),
             Source::Default => {
                 self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
             }
         }
+    }
+
+    /// A script may go by which modules before its own are to run, and that is known of all of them.
+    fn are_decided_before(&self, name: &ModuleName) -> bool {
+        let undecided = self.assessment.undecided();
+        let order = self.modules_in_order();
+        let mut before = order.iter().take_while(|other| *other != name);
+        !before.any(|other| undecided.contains(other))
     }
 
     /// Every global hook has run in this life, so what they have not said they do not say.
@@ -242,10 +251,17 @@ impl Operator {
                 }
                 wave.removing = None;
             }
+            if wave.removals.is_empty() {
+                return true;
+            }
+            // Who spoke since the converge looked may want one of them after all.
+            if !self.assessment.is_known() {
+                return false;
+            }
             let Some(name) = wave.removals.pop_front() else {
                 return true;
             };
-            if self.outlived_by(&name).is_some() {
+            if !self.is_removable(&name) || self.outlived_by(&name).is_some() {
                 continue;
             }
             let task = Task::ModuleDelete { module: name.clone() };

@@ -1,6 +1,6 @@
 //! Q4 and Q5: a failed head stays the head, its lane starts nothing before its back-off ends, and back-offs are bounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::name::HookId;
@@ -9,6 +9,7 @@ use addon_core::operator::query::ModuleReport;
 
 use super::jobs::{lane, lane_of};
 use super::{Step, Violation, ensure};
+use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
 
 /// The first back-off is this long, and none is longer than the second.
@@ -20,6 +21,8 @@ pub(super) struct Backoffs {
     asleep: BTreeMap<String, Asleep>,
     /// Failures in a row, as they were told.
     attempts: BTreeMap<String, u32>,
+    /// Modules whose sections changed, which will run with them once it is known again who is to run.
+    touched: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -75,11 +78,19 @@ impl Backoffs {
                 self.wake_main();
                 Ok(())
             }
+            Notice::ConfigApplied { keys } => {
+                let sections = keys.iter().map(|key| key.trim_end_matches("Maintenance").to_owned());
+                self.touched.extend(sections);
+                self.wake_main();
+                Ok(())
+            }
+            // That may be when nobody waits for a script any more.
+            Notice::ScriptLate { .. } => {
+                self.wake_touched(step);
+                Ok(())
+            }
             // What was waited for changed: trying again at once is right.
-            Notice::ConvergeStarted { .. }
-            | Notice::ScriptAnswered { .. }
-            | Notice::ConfigApplied { .. }
-            | Notice::ModuleSwitched { .. } => {
+            Notice::ConvergeStarted { .. } | Notice::ScriptAnswered { .. } | Notice::ModuleSwitched { .. } => {
                 self.wake_main();
                 Ok(())
             }
@@ -149,6 +160,20 @@ impl Backoffs {
             },
         );
         Ok(())
+    }
+
+    /// Those whose sections changed go on with them, unless a further script is asked first.
+    fn wake_touched(&mut self, step: &Step<'_>) {
+        let touched = &self.touched;
+        let is_touched = |lane: &str| {
+            let name = lane.strip_prefix("main of ");
+            name.is_some_and(|name| touched.contains(&key_of(name)))
+        };
+        self.asleep.retain(|lane, _| !is_touched(lane));
+        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, Job::RunEnabledScript { .. }));
+        if !step.effects.iter().any(asks) {
+            self.touched.clear();
+        }
     }
 
     fn wake_main(&mut self) {

@@ -58,7 +58,7 @@ fn switches_late(setup: &Setup) -> bool {
             .iter()
             .any(|stage| hook.stages.contains_key(*stage)),
         Deed::FlagFrom { .. } => hook.stages.contains_key("beforeAll"),
-        Deed::Set { .. } | Deed::SetConfig { .. } => true,
+        Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => true,
     };
     let hooks = setup.global_hooks.iter();
     let mut deeds = hooks.flat_map(|hook| hook.does.iter().map(move |deed| (hook, deed)));

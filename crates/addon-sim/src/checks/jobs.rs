@@ -6,6 +6,7 @@ use addon_core::name::Owner;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
 
+use super::scripts::Scripts;
 use super::{Step, Violation, ensure};
 use crate::world::{asked_of, job_name, owner_name};
 
@@ -13,6 +14,7 @@ use crate::world::{asked_of, job_name, owner_name};
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     used: BTreeSet<JobId>,
+    scripts: Scripts,
 }
 
 /// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
@@ -69,11 +71,20 @@ fn alone(job: &Job) -> Option<String> {
     }
 }
 
+/// Nobody asks a script that has not answered.
+fn script(job: &Job) -> Option<String> {
+    match job {
+        Job::RunEnabledScript { module, .. } => Some(format!("the script of {module}")),
+        _ => None,
+    }
+}
+
 impl Jobs {
     pub(super) fn check(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
         for effect in step.effects {
             self.effect(step, effect, starts.len())?;
         }
+        self.scripts.check(step)?;
         if step.life.stopping.is_some() {
             ensure(starts.is_empty(), "M7", || {
                 format!("{} starts after a shutdown was asked for", job_name(starts[0]))
@@ -90,11 +101,18 @@ impl Jobs {
             .map(|running| &running.job)
             .chain(starts.iter().copied())
             .collect();
-        at_most_one(&running, "Q1", lane)?;
+        let warming = step.life.running.values().filter(|running| running.warms);
+        let warming: Vec<&Job> = warming.map(|running| &running.job).collect();
+        let stands_in_line = |job: &&&Job| step.life.leads && !warming.iter().any(|other| std::ptr::eq(*other, **job));
+        let in_line: Vec<&Job> = running.iter().filter(stands_in_line).copied().collect();
+        at_most_one(&in_line, "Q1", lane)?;
         at_most_one(&running, "M4", alone)?;
+        at_most_one(&running, "Z1", script)?;
         let hooks = running.iter().filter(|job| match job {
             Job::RunHook(run) => asked_of(run).is_none(),
-            job => matches!(job, Job::RunEnabledScript { .. } | Job::ConfigureHooks(_)),
+            // What one that is waited for no more takes is no slot.
+            Job::RunEnabledScript { module, .. } => !self.scripts.is_late(module),
+            job => matches!(job, Job::ConfigureHooks(_)),
         });
         let helms = running.iter().filter(|job| {
             matches!(

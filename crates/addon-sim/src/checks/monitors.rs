@@ -39,6 +39,8 @@ struct Known {
     last: u64,
     /// Its module was switched off: nobody has to be told.
     idle: bool,
+    /// It watches since before we led.
+    warm: bool,
 }
 
 /// A run of a hook, as far as it is about objects.
@@ -133,8 +135,9 @@ impl Monitored {
     }
 
     fn start(&mut self, step: &Step<'_>, hook: &HookId, starts: &[MonitorStart]) -> Result<(), Violation> {
-        if step.world.setup.alone {
-            let before = self.known.values().find(|known| !known.open);
+        // Who stands by may watch everything.
+        if step.world.setup.alone && step.life.leads {
+            let before = self.known.values().find(|known| !known.open && !known.warm);
             ensure(before.is_none(), "G2", || {
                 format!("the monitors of {hook} are started before {before:?} is open")
             })?;
@@ -157,6 +160,7 @@ impl Monitored {
                 upto: Some(0),
                 last: 0,
                 idle: false,
+                warm: !step.life.leads,
             };
             self.known.insert(start.id, known);
         }

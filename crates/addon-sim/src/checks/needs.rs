@@ -19,7 +19,8 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
             let lives = step.before.modules.get(&other.name);
             let known = step.life.listed.get(&other.name) == Some(&true)
                 || lives.is_some_and(|module| module.state != "Disabled");
-            let goes = is_off(step.after, &other.name);
+            // The verdict may be another one already than that which was taken up last.
+            let goes = is_off(step.after, &other.name) && step.life.told.opinion(&other.name) == Some(false);
             ours && known && goes && other.needs.contains(*name) && !other.broken && !needs(modules, name, &other.name)
         });
         ensure(left_behind.is_none(), "D3", || {
@@ -31,7 +32,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// Modules whose removal stands in a queue.
-fn removals(seen: &Seen) -> BTreeSet<&String> {
+pub(super) fn removals(seen: &Seen) -> BTreeSet<&String> {
     let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
     tasks
         .filter(|task| task.kind == "ModuleDelete")

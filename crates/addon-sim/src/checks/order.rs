@@ -27,6 +27,8 @@ pub(super) struct Order {
     /// Modules whose CRDs were looked after, well or not, and those for which it went well.
     looked_after: BTreeSet<String>,
     ensured: BTreeSet<String>,
+    /// Modules whose conversion webhooks were looked after, well or not.
+    converted: BTreeSet<String>,
 }
 
 /// The hooks of a stage in their order.
@@ -49,6 +51,14 @@ impl Order {
             self.looked_after.extend(names(false).map(ToString::to_string));
             self.ensured.extend(names(true).map(ToString::to_string));
         }
+        if let Event::JobFinished(_, Ok(Done::ConversionsEnsured(outcomes))) = step.event {
+            self.converted.extend(outcomes.keys().map(ToString::to_string));
+        }
+        // Nobody looks after those of modules that people have in their hands, nor after others that they gave back since.
+        let told = &step.life.told;
+        let modules = told.modules.iter().flat_map(|(modules, _)| modules.keys());
+        self.converted
+            .extend(modules.filter(|name| told.in_maintenance(name)).cloned());
         let Event::JobFinished(_, Ok(Done::HooksConfigured(list))) = step.event else {
             return;
         };
@@ -206,6 +216,20 @@ impl Order {
         ensure(unseen.is_none(), "C2", || {
             let name = unseen.map(|spec| &spec.name);
             format!("{module} begins before anybody looked after the CRDs of {name:?}")
+        })?;
+        // What its hooks may yet say is no reason to look into a chart that cannot be rendered before they do.
+        let fit = |spec: &ModuleSpec| spec.schema.as_ref().is_none_or(|schema| schema.for_helm.is_none());
+        let mut converting = modules
+            .values()
+            .filter(|spec| spec.chart && spec.conversions && !spec.broken);
+        let bare = converting.find(|spec| {
+            let name = &spec.name;
+            let ours = can_run(name) && fit(spec) && !step.life.told.in_maintenance(name);
+            ours && !self.converted.contains(name)
+        });
+        ensure(bare.is_none(), "C4", || {
+            let name = bare.map(|spec| &spec.name);
+            format!("{module} begins before anybody looked after the conversions of {name:?}")
         })?;
         if step.world.setup.strict {
             let behind = |name: &&String| model::level(&setup, name) < own && !stuck.contains(*name);

@@ -1,5 +1,5 @@
 //! N1 and N2: what is in people's hands is theirs. K1: of two who render one object the second is told who has it. X1:
-//! damage is restored once it has settled, and with pauses. V9: helm gets no values that it cannot use.
+//! damage is restored once it has settled, and with pauses, each twice as long. V9: helm gets no values that it cannot use.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,50 @@ const CALM: u64 = 600 * SECOND;
 pub(super) struct Releases {
     /// What is wrong with a release, and since when.
     sights: BTreeMap<String, (Drift, u64)>,
-    /// Repairs that were begun: how many in a row, and when the last one was.
-    repairs: BTreeMap<String, (u32, u64)>,
+    /// What was done about it.
+    repairs: BTreeMap<String, Repairs>,
+}
+
+/// Repairs of one release.
+#[derive(Debug, Default)]
+struct Repairs {
+    /// So many came to their end, one soon after the other.
+    done: u32,
+    /// When the last of them did.
+    last: u64,
+    /// One is under way.
+    told: bool,
+    /// None begins before, in microseconds of the world.
+    due: u64,
+}
+
+impl Repairs {
+    fn postpone(&mut self, now: u64) {
+        let (first, longest) = PAUSES;
+        let pause = match self.done {
+            0 => 0,
+            done => (first << (done - 1).min(6)).min(longest),
+        };
+        self.due = (now + SETTLES).max(self.last + pause);
+        self.told = false;
+    }
+
+    /// The release is damaged again.
+    fn damaged(&mut self, now: u64) {
+        if now - self.last > CALM {
+            self.done = 0;
+        }
+        self.postpone(now);
+    }
+
+    /// A run of the module ended well.
+    fn ran(&mut self, now: u64) {
+        if self.told {
+            self.done += 1;
+            self.last = now;
+        }
+        self.postpone(now);
+    }
 }
 
 impl Releases {
@@ -35,6 +77,9 @@ impl Releases {
             self.sights.remove(release);
             return;
         };
+        if !self.sights.contains_key(release) {
+            self.repairs.entry(release.to_owned()).or_default().damaged(clock);
+        }
         let known = self.sights.entry(release.to_owned());
         known.or_insert((drift.clone(), clock)).0 = drift.clone();
     }
@@ -44,6 +89,12 @@ impl Releases {
             Effect::StartJob(_, job @ Job::SyncRelease { .. }) => sync(step, job),
             Effect::Tell(Notice::ReleaseDrifted { module, drift, times }) => {
                 self.repair(step, module.as_str(), drift, *times)
+            }
+            Effect::Tell(Notice::ModuleReady { module, .. }) => {
+                if let Some(repairs) = self.repairs.get_mut(module.as_str()) {
+                    repairs.ran(step.clock);
+                }
+                Ok(())
             }
             Effect::Tell(Notice::ModuleDeleted { module }) => {
                 self.repairs.remove(module.as_str());
@@ -65,23 +116,16 @@ impl Releases {
         ensure(!step.life.told.in_maintenance(module), "X2", || {
             format!("{module} is repaired for {drift:?}, and is in people's hands")
         })?;
-        let before = self.repairs.insert(module.to_owned(), (times, step.clock));
-        let Some((before, at)) = before else {
-            return ensure(times == 1, "X1", || {
-                format!("the first repair of {module} counts as {times}")
-            });
-        };
-        let (first, longest) = PAUSES;
-        let pause = match times {
-            1 if before > 1 => CALM,
-            times if times == before => SETTLES,
-            times if times == before + 1 => (first << (before - 1).min(7)).min(longest),
-            _ => u64::MAX,
-        };
-        ensure(at.saturating_add(pause) <= step.clock, "X1", || {
-            let passed = step.clock - at;
-            format!("repair {times} of {module} comes {passed} µs after repair {before}")
-        })
+        let repairs = self.repairs.entry(module.to_owned()).or_default();
+        let wanted = repairs.done + 1;
+        ensure(times == wanted && repairs.due <= step.clock, "X1", || {
+            format!(
+                "repair {times} of {module} comes at {}, but should be the {wanted}th: {repairs:?}",
+                step.clock
+            )
+        })?;
+        repairs.told = true;
+        Ok(())
     }
 }
 

@@ -5,9 +5,14 @@ use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 
+use super::needs::removals;
 use super::{Step, Violation, ensure};
+use crate::life::Seen;
 use crate::told::Told;
 use crate::world::World;
+
+/// Why a converge begins that only removes.
+const CERTAIN: &str = "ReloadAll-After-Removal-Became-Certain";
 
 /// Signs that were given, and removals under way.
 #[derive(Debug, Default)]
@@ -114,6 +119,30 @@ impl Removals {
             format!("{name} is deleted, and nobody who may have said that it is not to run")
         })
     }
+}
+
+/// R7: a removal is taken up only while somebody says so. C5: nobody asks for a converge for the sake of removals that are
+/// under way.
+pub(super) fn begun(step: &Step<'_>) -> Result<(), Violation> {
+    let before = removals(step.before);
+    let told = &step.life.told;
+    let mut begun = removals(step.after).into_iter().filter(|name| !before.contains(name));
+    let unasked = begun.find(|name| !told.says_no(name, &step.world.setup));
+    ensure(unasked.is_none(), "R7", || {
+        format!("the removal of {unasked:?} is taken up, and nobody says that it is not to run")
+    })?;
+    let asks = |seen: &Seen| {
+        let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
+        tasks.filter(|task| task.description.contains(CERTAIN)).count()
+    };
+    let starts =
+        |effect: &Effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { reason }) if reason == CERTAIN);
+    let is_new = asks(step.after) > asks(step.before) || asks(step.before) == 0 && step.effects.iter().any(starts);
+    let wanted = |name: &String| told.says_no(name, &step.world.setup) && !before.contains(name);
+    let modules = told.modules.iter().flat_map(|(modules, _)| modules.keys());
+    ensure(!is_new || modules.into_iter().any(wanted), "C5", || {
+        format!("a converge is asked for to remove what is being removed: {before:?}")
+    })
 }
 
 /// The release was foreign already when the operator listed the releases, so it could know.

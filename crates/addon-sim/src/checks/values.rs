@@ -69,6 +69,18 @@ pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>) -> Result<(), Vio
     Ok(())
 }
 
+/// V10: a module that is wanted after all while it is being removed begins a new life, which knows nothing of the old one.
+pub(super) fn check_new_lives(step: &Step<'_>) -> Result<(), Violation> {
+    let was_removed = |name: &String| step.before.modules.get(name).is_some_and(|was| was.state == "Deleting");
+    let modules = step.after.modules.iter();
+    let mut begun = modules.filter(|(name, is)| is.enabled && is.state != "Deleting" && was_removed(name));
+    let haunted = begun.find(|(name, _)| step.after.patches.get(*name).is_some_and(|patches| !patches.is_null()));
+    ensure(haunted.is_none(), "V10", || {
+        let patches = haunted.and_then(|(name, _)| step.after.patches.get(name));
+        format!("{haunted:?} begins a new life with what hooks set in the last one: {patches:?}")
+    })
+}
+
 /// Its hooks have no place in their queues.
 fn is_over(module: &ModuleReport) -> bool {
     ["Disabled", "Ensuring", "Configuring", "Starting", "Deleting"].contains(&module.state.as_str())

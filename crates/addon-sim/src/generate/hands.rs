@@ -2,7 +2,7 @@
 //! of its sections is being saved. Laid over a world and its history.
 
 use super::reviews::insert;
-use super::{KEYS, Setup, number, twins, values};
+use super::{KEYS, Setup, config, number, twins, values};
 use crate::action::{Action, Harm, Timed};
 use crate::dice::Dice;
 use crate::flat;
@@ -97,5 +97,14 @@ fn meddle(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
             }
         };
         insert(dice, actions, Action::Meddle(Box::new(action)));
+    }
+    if dice.chance(30) {
+        // Of which the watch tells when the save that it came across is long over.
+        let names: Vec<&str> = setup.modules.iter().map(|module| module.name.as_str()).collect();
+        let data = config(dice, &names);
+        let delay = *dice.pick(&[600, 3_000, 20_000]);
+        let place = insert(dice, actions, Action::WatchDelay(delay));
+        let (after, action) = (0, Action::Meddle(Box::new(Action::ReplaceConfigMap { data })));
+        actions.insert(place, Timed { after, action });
     }
 }

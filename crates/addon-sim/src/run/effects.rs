@@ -5,6 +5,9 @@ use addon_core::operator::effect::{Effect, Job, JobId};
 use super::{Due, Run};
 use crate::life::Running;
 
+/// How long an enabled script may take, in milliseconds.
+const SCRIPT_DEADLINE: u64 = 60_000;
+
 impl Run<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
@@ -24,8 +27,12 @@ impl Run<'_> {
     fn start(&mut self, id: JobId, job: Job) {
         let mut millis = self.world.duration(&job, self.life.number);
         let mut late = false;
-        if let Job::RunHook(run) = &job {
-            let most = u64::try_from(run.deadline.as_millis()).unwrap_or(u64::MAX);
+        let most = match &job {
+            Job::RunHook(run) => u64::try_from(run.deadline.as_millis()).ok(),
+            Job::RunEnabledScript { .. } => Some(SCRIPT_DEADLINE),
+            _ => None,
+        };
+        if let Some(most) = most {
             late = millis > most;
             millis = millis.min(most);
         }
@@ -48,6 +55,7 @@ impl Run<'_> {
             job,
             cancelled: false,
             late,
+            warms: !self.life.leads,
             read: None,
             result: None,
         };

@@ -43,9 +43,20 @@ impl Run<'_> {
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
             Due::Sight(release) => self.look_at_release(release),
+            Due::Relapse(release) => self.relapse(release),
             Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
+            Due::Leads => {
+                self.life.leads = true;
+                self.tell(&Event::Elected, None)
+            }
+            Due::Deposed if !self.life.leads => Ok(()),
+            Due::Deposed => {
+                self.life.deposed = true;
+                self.life.stopping.get_or_insert(self.clock);
+                self.tell(&Event::Deposed, None)
+            }
             Due::Stop => {
                 self.life.stopping.get_or_insert(self.clock);
                 self.tell(&Event::ShutdownRequested, None)
@@ -198,8 +209,10 @@ impl Run<'_> {
         self.spread_news(0);
         self.spread_touch();
         self.spread_sights();
-        if let Ok(done) = &result {
-            self.hear(id, &job, done, misdeed.is_some());
+        match (&result, &job) {
+            (Ok(done), _) => self.hear(id, &job, done, misdeed.is_some()),
+            (Err(_), Job::RunEnabledScript { module, .. }) => self.life.told.script_failed(module.as_str()),
+            (Err(_), _) => {}
         }
         self.checks.misdeed = misdeed.filter(|_| result.is_ok());
         self.tell(&Event::JobFinished(id, result), Some(&job))
@@ -247,7 +260,7 @@ fn flags(spec: &HookSpec, values: &serde_json::Value) -> Flags {
     let flag = |deed: &Deed| match deed {
         Deed::Flag { module, on } => Some((module.clone(), *on)),
         Deed::FlagFrom { module, key } => Some((module.clone(), Some(even(key)))),
-        Deed::Set { .. } | Deed::SetConfig { .. } => None,
+        Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => None,
     };
     spec.does.iter().filter_map(flag).collect()
 }

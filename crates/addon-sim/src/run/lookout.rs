@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use addon_core::operator::effect::{Effect, Notice};
 use addon_core::operator::event::{Event, ReleaseSight};
 
 use super::{Due, Run};
+use crate::action::{Action, Harm};
 use crate::checks::Violation;
+
+/// Damage that comes later than this after a repair is not the work of somebody who insists, in milliseconds.
+const CALM: u64 = 600_000;
 
 impl Run<'_> {
     /// What there is at this moment, and whatever comes into being later, is known.
@@ -48,6 +53,30 @@ impl Run<'_> {
             let delay = self.world.dice("sight").between(0, 300);
             self.plan(delay, Due::Sight(name));
         }
+    }
+
+    /// What was repaired is damaged once more, mostly right when the operator thinks that all is calm.
+    pub(super) fn threaten(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Tell(Notice::ReleaseDrifted { module, .. }) => {
+                self.repaired.insert(module.to_string());
+            }
+            Effect::Tell(Notice::ModuleReady { module, .. })
+                if self.repaired.remove(module.as_str()) && self.world.dice("relapse").chance(25) =>
+            {
+                self.plan(CALM, Due::Relapse(module.to_string()));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn relapse(&mut self, release: String) -> Result<(), Violation> {
+        let harm = Harm::Object;
+        self.world.suffer(&Action::Damage {
+            release: release.clone(),
+            harm,
+        });
+        self.look_at_release(release)
     }
 
     /// A release is looked at.

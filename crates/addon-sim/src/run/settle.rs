@@ -113,7 +113,7 @@ fn is_foreseeable(setup: &Setup) -> bool {
         let reads = |deed: &Deed| match deed {
             Deed::Set { to, .. } => !matches!(to, Source::Number(_)),
             Deed::FlagFrom { .. } => true,
-            Deed::SetConfig { .. } | Deed::Flag { .. } => false,
+            Deed::SetConfig { .. } | Deed::Flag { .. } | Deed::Tick { .. } => false,
         };
         let awaited = |watch: &Watch| watch.is_awaited() && !watch.skips && !watch.allow_failure;
         let by_first_run = hook.watches.iter().any(awaited) && !hook.does.iter().any(reads);

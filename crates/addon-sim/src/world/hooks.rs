@@ -70,7 +70,8 @@ impl World {
         };
         let (mut patch, mut config) = (Vec::new(), Vec::new());
         for deed in &spec.does {
-            let (op, file) = operation(deed, &section, values);
+            let tick = if self.healed { 0 } else { i64::from(runs) };
+            let (op, file) = operation(deed, &section, values, tick);
             if file == PatchFile::Config {
                 config.push(op);
             } else {
@@ -133,8 +134,12 @@ impl World {
 }
 
 /// What a deed writes, and into which of the two patch files.
-fn operation(deed: &Deed, section: &str, values: &Value) -> (Value, PatchFile) {
+fn operation(deed: &Deed, section: &str, values: &Value, tick: i64) -> (Value, PatchFile) {
     match deed {
+        Deed::Tick { key } => (
+            json!({"op": "add", "path": format!("/{section}/{key}"), "value": tick}),
+            PatchFile::Values,
+        ),
         Deed::Set { key, to } => {
             let to = match to {
                 Source::Number(number) => *number,

@@ -66,10 +66,12 @@ impl World {
                 let specs = self.hooks(&owner_name(&hook.owner));
                 specs.iter().any(|spec| spec.slow && spec.name == hook.name.as_str())
             }
+            Job::RunEnabledScript { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.slow_script),
             _ => false,
         };
         match job {
             Job::RunHook(_) if slow => dice.between(3_000, 15_000),
+            Job::RunEnabledScript { .. } if slow => dice.between(3_000, if self.healed { 50_000 } else { 75_000 }),
             Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds(_) => {
                 dice.between(1, 2_000)
             }

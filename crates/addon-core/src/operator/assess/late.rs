@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::super::Operator;
 use super::super::effect::{JobId, Notice};
 use super::super::event::ScriptAnswer;
-use super::Stage;
 use crate::name::ModuleName;
 use crate::time::Tick;
 
@@ -21,8 +20,18 @@ pub(super) struct Asked {
     pub(super) since: Tick,
     /// What it was asked about.
     pub(super) inputs: u64,
+    /// The modules before its own that were enabled when it was asked, as it was told.
+    pub(super) beside: Vec<ModuleName>,
     /// Nobody waits for it any more, and people know.
     pub(super) is_late: bool,
+}
+
+/// What a script answered for which nobody waited any more.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) answer: ScriptAnswer,
+    /// See `Asked`: an answer beside others is none beside these.
+    pub(super) beside: Vec<ModuleName>,
 }
 
 /// What is known of the script whose turn it is.
@@ -39,8 +48,9 @@ pub(super) enum Heard {
 
 impl Operator {
     pub(super) fn hear_script(&self, module: &ModuleName) -> Heard {
-        if let Some(answer) = self.assessment.answers.get(module) {
-            return Heard::Answer(answer.clone());
+        let given = self.assessment.answers.get(module);
+        if let Some(given) = given.filter(|given| given.beside == self.enabled_before(module)) {
+            return Heard::Answer(given.answer.clone());
         }
         match self.assessment.running.get(module) {
             None => Heard::NotAsked,
@@ -50,19 +60,27 @@ impl Operator {
         }
     }
 
-    /// Goes on without the script, which is heard when it answers.
-    pub(super) fn leave_behind(&mut self, module: &ModuleName) {
-        let asked = self.assessment.running.get_mut(module);
-        if let Some(asked) = asked.filter(|asked| !asked.is_late) {
-            asked.is_late = true;
-            // Scripts that hang must not keep hooks from running, however many there are of them.
-            self.jobs.vacate(asked.job);
-            self.tell(Notice::ScriptLate {
-                module: module.clone(),
-                waited: PATIENCE,
-            });
+    /// Scripts that hang must not keep hooks from running, however many there are of them, and whether or not somebody waits
+    /// for them: they are heard when they answer. True if there are some.
+    pub(super) fn lose_patience(&mut self) -> bool {
+        if self.policy.strict_order {
+            return false;
         }
-        self.decided(module, None);
+        let now = self.now.tick;
+        let running = self.assessment.running.iter_mut();
+        let slow = running.filter(|(_, asked)| !asked.is_late && asked.since + PATIENCE <= now);
+        let mut late = Vec::new();
+        for (module, asked) in slow {
+            asked.is_late = true;
+            self.jobs.vacate(asked.job);
+            late.push(module.clone());
+        }
+        let some = !late.is_empty();
+        for module in late {
+            let waited = PATIENCE;
+            self.tell(Notice::ScriptLate { module, waited });
+        }
+        some
     }
 
     /// A script ended that was left behind. Those behind it were asked without its answer, too.
@@ -72,13 +90,10 @@ impl Operator {
         }
     }
 
-    /// When all have waited long enough for the script whose turn it is.
+    /// When a script has had its time.
     pub(super) fn patience_ends(&self) -> Option<(Tick, &ModuleName)> {
-        let Stage::Asking { left, .. } = &self.assessment.stage else {
-            return None;
-        };
-        let module = left.front().filter(|_| !self.policy.strict_order)?;
-        let asked = self.assessment.running.get(module)?;
-        Some((asked.since + PATIENCE, module))
+        let running = self.assessment.running.iter();
+        let timely = running.filter(|(_, asked)| !asked.is_late && !self.policy.strict_order);
+        timely.map(|(module, asked)| (asked.since + PATIENCE, module)).min()
     }
 }

@@ -144,7 +144,8 @@ impl Operator {
     fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
         let is_new = !self.config.present;
         let ours = |(key, text): (&String, &String)| {
-            self.config.raw.get(key) == Some(text) || self.commits.is_saving(key, text, is_new)
+            let known = [&self.config.raw, &self.config.ours].map(|texts| texts.get(key));
+            known.contains(&Some(text)) || self.commits.is_saving(key, text, is_new)
         };
         let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
         (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours) && nothing_taken

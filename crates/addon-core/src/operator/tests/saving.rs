@@ -164,6 +164,25 @@ fn who_takes_a_section_out_of_a_config_map_that_we_made_has_spoken_in_it() {
 }
 
 #[test]
+fn what_we_wrote_says_nothing_more_when_it_is_told_again_after_an_absence() {
+    let mut silent = module(10, "silent");
+    silent.enabled = None;
+    let mut world = World::new(vec![silent, module(20, "one")])
+        .hook("one", "h.sh", "beforeHelm: 1")
+        .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
+    world.releases.push(ReleaseSummary {
+        name: "silent".to_owned(),
+        ours: true,
+    });
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert!(world.data.contains_key("one"));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.edit(&[]);
+    assert!(!world.take_log().contains(&"silent delete".to_owned()));
+}
+
+#[test]
 fn a_run_from_before_a_converge_does_not_pass_for_the_run_that_the_converge_wants() {
     let tick = json!([{"op": "add", "path": "/two/tick", "value": 1}]);
     let mut world = World::new(vec![module(10, "one"), module(20, "two")])

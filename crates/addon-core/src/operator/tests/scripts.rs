@@ -17,7 +17,11 @@ fn world() -> World {
 
 /// The script of `slow` answers at last.
 fn answer(world: &mut World, enabled: bool) {
-    let at = world.pending.iter().position(|(_, job)| words(job) == ASKED).unwrap();
+    answer_to(world, ASKED, enabled);
+}
+
+fn answer_to(world: &mut World, asked: &str, enabled: bool) {
+    let at = world.pending.iter().position(|(_, job)| words(job) == asked).unwrap();
     let (id, _) = world.pending.remove(at);
     let answer = ScriptAnswer {
         enabled,
@@ -150,4 +154,85 @@ fn a_script_that_was_left_behind_takes_no_place_from_hooks() {
     assert_eq!(world.take_log(), ["other/h.sh beforeHelm", "other sync"]);
     answer(&mut world, true);
     assert_eq!(world.take_log(), ["slow sync", "other/h.sh beforeHelm", "other sync"]);
+}
+
+#[test]
+fn nor_does_one_that_nobody_waits_for_as_others_are_asked_anew() {
+    let scripted = |order, text| Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    };
+    let modules = vec![scripted(5, "first"), scripted(10, "slow"), module(20, "other")];
+    let mut world = World::new(modules);
+    let policy = Policy {
+        hook_slots: 1,
+        ..Policy::default()
+    };
+    world.operator = Operator::new(1, policy);
+    world.open.insert(ASKED.to_owned());
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["first enabled?"]);
+    world.edit(&[("firstEnabled", Some("true"))]);
+    assert_eq!(world.take_log(), [""; 0], "the only place is taken");
+    world.sleep();
+    assert_eq!(world.take_log(), ["first enabled?", "first sync", "other sync"]);
+}
+
+#[test]
+fn a_module_that_is_wanted_after_all_is_not_removed_while_its_script_is_asked() {
+    let scripted = Module {
+        has_enabled_script: true,
+        ..module(10, "slow")
+    };
+    let mut world = World::new(vec![scripted, module(20, "other")]).start();
+    world.take_log();
+    world.open.extend(["other delete", ASKED].map(str::to_owned));
+    world.edit(&[("slowEnabled", Some("false")), ("otherEnabled", Some("false"))]);
+    world.edit(&[("slowEnabled", Some("true"))]);
+    world.close("other delete");
+    assert_eq!(world.take_log(), ["other delete"]);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), ["slow sync"]);
+}
+
+#[test]
+fn what_one_said_before_another_answered_is_asked_again() {
+    let scripted = |order, text| Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    };
+    let mut world = World::new(vec![scripted(10, "slow"), scripted(20, "other")]);
+    let other = "other enabled?";
+    world.open.extend([ASKED, other].map(str::to_owned));
+    let mut world = world.start();
+    world.sleep();
+    world.sleep();
+    answer_to(&mut world, other, false);
+    answer(&mut world, true);
+    assert_eq!(world.take_log(), [""; 0], "the other one has not heard of that");
+    answer_to(&mut world, other, true);
+    assert_eq!(world.take_log(), ["slow sync", "other sync"]);
+}
+
+#[test]
+fn a_no_that_was_said_before_another_answered_removes_nothing() {
+    let scripted = |order, text| Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    };
+    let mut world = World::new(vec![scripted(10, "slow"), scripted(20, "other")]);
+    world.releases.push(ReleaseSummary {
+        name: "other".to_owned(),
+        ours: true,
+    });
+    let other = "other enabled?";
+    world.open.extend([ASKED, other].map(str::to_owned));
+    let mut world = world.start();
+    world.sleep();
+    answer_to(&mut world, other, false);
+    assert_eq!(world.state("other"), "Disabled");
+    assert_eq!(world.take_log(), [""; 0]);
+    answer(&mut world, true);
+    answer_to(&mut world, other, false);
+    assert_eq!(world.take_log(), ["other delete", "slow sync"], "now it knows");
 }

@@ -1,0 +1,89 @@
+//! C3: what a chart says of conversions is in the cluster before its release. C4: each converge looks after it again. N3:
+//! but not for a module that people have in their hands.
+
+use std::collections::BTreeSet;
+
+use addon_core::operator::effect::{Conversions, Effect, Job, Notice};
+use addon_core::operator::event::{Done, Event};
+
+use super::{Step, Violation, ensure};
+
+/// What was looked after.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// Since the module was switched on.
+    ever: BTreeSet<String>,
+    /// Since the last converge began.
+    lately: BTreeSet<String>,
+    /// Modules that people had in their hands since then.
+    in_hands: BTreeSet<String>,
+}
+
+impl Looked {
+    /// What is learnt from the event, before its effects.
+    pub(super) fn event(&mut self, step: &Step<'_>) {
+        if let Event::JobFinished(_, Ok(Done::ConversionsEnsured(outcomes))) = step.event {
+            for (name, _) in outcomes.iter().filter(|(_, outcome)| outcome.is_ok()) {
+                self.ever.insert(name.to_string());
+                self.lately.insert(name.to_string());
+            }
+        }
+        let told = &step.life.told;
+        let modules = told.modules.iter().flat_map(|(modules, _)| modules.keys());
+        self.in_hands
+            .extend(modules.filter(|name| told.in_maintenance(name)).cloned());
+    }
+
+    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+        match effect {
+            Effect::StartJob(_, Job::EnsureConversions(of)) => in_nobodys_hands(step, of),
+            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+                let name = module.as_str();
+                let bare = has_some(step, name) && !step.life.told.in_maintenance(name) && !self.ever.contains(name);
+                ensure(!bare, "C3", || {
+                    format!("{name} is released, and nobody looked after its conversions")
+                })
+            }
+            Effect::Tell(Notice::ConvergeStarted { .. }) => {
+                self.lately.clear();
+                self.in_hands.clear();
+                Ok(())
+            }
+            Effect::Tell(Notice::ConvergeFinished { reason, .. }) => self.finished(step, reason),
+            Effect::Tell(Notice::ModuleDeleted { module }) => {
+                self.ever.remove(module.as_str());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything that is as it should be had its conversions looked after in this converge.
+    fn finished(&self, step: &Step<'_>, reason: &str) -> Result<(), Violation> {
+        // One that only runs hooks after all modules takes none of them up.
+        if reason == "AfterAll-After-Recovery" {
+            return Ok(());
+        }
+        let ready = step.after.modules.values().filter(|module| {
+            module.enabled && module.state == "Ready" && module.waits_for.is_empty() && module.failures == 0
+        });
+        let mut names = ready.map(|module| &module.name).filter(|name| has_some(step, name));
+        let left = names.find(|name| !self.lately.contains(*name) && !self.in_hands.contains(*name));
+        ensure(left.is_none(), "C4", || {
+            format!("a converge ended, and nobody looked after the conversions of {left:?}")
+        })
+    }
+}
+
+fn has_some(step: &Step<'_>, name: &str) -> bool {
+    let spec = step.life.told.knows(name);
+    spec.is_some_and(|spec| spec.chart && spec.conversions)
+}
+
+fn in_nobodys_hands(step: &Step<'_>, of: &[Conversions]) -> Result<(), Violation> {
+    let theirs = of.iter().find(|one| step.life.told.in_maintenance(one.module.as_str()));
+    ensure(theirs.is_none(), "N3", || {
+        let name = theirs.map(|one| one.module.as_str());
+        format!("conversions of {name:?} are looked after, which is in people's hands")
+    })
+}

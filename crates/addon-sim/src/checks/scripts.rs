@@ -1,0 +1,86 @@
+//! Z2: nobody waits for an enabled script for longer than is told, and nobody is told of one that was not slow. That only
+//! one of a script runs at a time, Z1, is seen where all jobs are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::{Effect, Job, JobId, Notice};
+use addon_core::operator::event::Event;
+
+use super::{Step, Violation, ensure};
+
+/// So long all modules wait for one script, in microseconds.
+const PATIENCE: u64 = 10_000_000;
+
+/// The scripts that run.
+#[derive(Debug, Default)]
+pub(super) struct Scripts {
+    began: BTreeMap<JobId, u64>,
+    late: BTreeSet<ModuleName>,
+}
+
+impl Scripts {
+    /// Nobody waits for the script of this module any more.
+    pub(super) fn is_late(&self, module: &ModuleName) -> bool {
+        self.late.contains(module)
+    }
+
+    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        if let (Event::JobFinished(id, _), Some(Job::RunEnabledScript { module, .. })) = (step.event, step.ended) {
+            self.began.remove(id);
+            self.late.remove(module);
+        }
+        for effect in step.effects {
+            match effect {
+                Effect::StartJob(id, Job::RunEnabledScript { .. }) => {
+                    self.began.insert(*id, step.clock);
+                }
+                Effect::Tell(Notice::ScriptLate { module, .. }) => self.told(step, module)?,
+                _ => {}
+            }
+        }
+        self.nobody_waits(step)
+    }
+
+    /// When the script of this module began, if it runs.
+    fn since(&self, step: &Step<'_>, module: &ModuleName) -> Option<u64> {
+        let of_module = |job: &Job| matches!(job, Job::RunEnabledScript { module: other, .. } if other == module);
+        let running = step.life.running.iter().find(|(_, running)| of_module(&running.job));
+        self.began.get(running?.0).copied()
+    }
+
+    fn told(&mut self, step: &Step<'_>, module: &ModuleName) -> Result<(), Violation> {
+        let since = self.since(step, module);
+        let is_slow = since.is_some_and(|since| since + PATIENCE <= step.clock);
+        ensure(is_slow && !step.world.setup.strict, "Z2", || {
+            format!("the script of {module} is called late, and runs since {since:?}")
+        })?;
+        ensure(self.late.insert(module.clone()), "Z2", || {
+            format!("the script of {module} is called late twice")
+        })
+    }
+
+    /// Where nothing else is under way, a script that runs is waited for by all.
+    fn nobody_waits(&self, step: &Step<'_>) -> Result<(), Violation> {
+        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(..)));
+        let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));
+        if starts || sleeps || step.world.setup.strict || step.life.stopping.is_some() {
+            return Ok(());
+        }
+        let mut held_up = None;
+        for running in step.life.running.values() {
+            match &running.job {
+                Job::RunEnabledScript { module, .. } if self.late.contains(module) => {}
+                Job::RunEnabledScript { module, .. } if held_up.is_none() => held_up = Some(module),
+                _ => return Ok(()),
+            }
+        }
+        let since = held_up.and_then(|module| self.since(step, module));
+        let busy = step.after.status.converge_tasks > 0;
+        ensure(
+            !busy || since.is_none_or(|since| step.clock < since + PATIENCE),
+            "Z2",
+            || format!("all wait for the script of {held_up:?} since {since:?}"),
+        )
+    }
+}

@@ -1,0 +1,33 @@
+//! Enabled scripts that take their time, and charts that say how objects are converted, laid over a world and its history.
+
+use super::Setup;
+use super::reviews::insert;
+use crate::action::{Action, Timed};
+use crate::dice::Dice;
+use crate::setup::ModuleSpec;
+
+pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
+    if setup.alone {
+        return;
+    }
+    if dice.chance(30) {
+        for module in setup.modules.iter_mut().filter(|module| module.script.is_some()) {
+            module.slow_script = dice.chance(60);
+        }
+    }
+    if dice.chance(30) {
+        convert(dice, &mut setup.modules, actions);
+    }
+}
+
+/// Some charts come with conversion webhooks, which now and then cannot be put into the cluster.
+fn convert(dice: &mut Dice, modules: &mut [ModuleSpec], actions: &mut Vec<Timed>) {
+    for module in modules.iter_mut().filter(|module| module.chart) {
+        module.conversions = dice.chance(60);
+        if module.conversions && dice.chance(40) {
+            let what = format!("conversions/{}", module.name);
+            let times = u32::try_from(dice.between(1, 4)).unwrap_or(1);
+            insert(dice, actions, Action::Fault { what, times });
+        }
+    }
+}

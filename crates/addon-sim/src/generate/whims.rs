@@ -1,0 +1,99 @@
+//! People who change their minds: a module is switched off with all that spoke for it, and wanted after all. And hooks that
+//! set something else in every run, so that runs of modules follow each other. Laid over a world and its history.
+
+use super::reviews::insert;
+use super::{KINDS, Setup, number};
+use crate::action::{Action, Timed};
+use crate::dice::Dice;
+use crate::flat::{self, Flat};
+use crate::setup::{Deed, HookSpec, Schedule, Watch};
+
+pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
+    if setup.alone {
+        return;
+    }
+    if dice.chance(25) {
+        for _ in 0..dice.count(1, 3) {
+            change_of_mind(dice, setup, actions);
+        }
+    }
+    if dice.chance(25) {
+        restless(dice, setup, actions);
+    }
+}
+
+/// What the `ConfigMap` says of a module goes, and comes back before its removal has come to its end.
+fn change_of_mind(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
+    let index = dice.count(0, setup.modules.len() as u64 - 1);
+    let module = &mut setup.modules[index];
+    if dice.chance(70) {
+        module.enabled = None;
+    }
+    let (key, flag) = (module.key(), format!("{}Enabled", module.key()));
+    let section = flat::write(&Flat::from([("k0".to_owned(), number(dice))]));
+    let steps = [
+        (flag.clone(), None, 100),
+        (key.clone(), None, 100),
+        (key.clone(), Some(section.clone()), 3_000),
+        (flag.clone(), Some("true".to_owned()), 3_000),
+    ];
+    let mut place = insert(
+        dice,
+        actions,
+        Action::Edit {
+            key,
+            text: Some(section),
+        },
+    );
+    let on = Action::Edit {
+        key: flag,
+        text: Some("true".to_owned()),
+    };
+    let calm = dice.between(0, 40_000);
+    actions.insert(place, Timed { after: 0, action: on });
+    place += 2;
+    for (index, (key, text, most)) in steps.into_iter().enumerate() {
+        let after = dice.between(0, most) + if index == 0 { calm } else { 0 };
+        let action = Action::Edit { key, text };
+        actions.insert(place + index, Timed { after, action });
+    }
+}
+
+/// A hook that runs beside its module, and whatever it is told of, its module has to run again.
+fn restless(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
+    let index = dice.count(0, setup.modules.len() as u64 - 1);
+    let hooks = &mut setup.modules[index].hooks;
+    let kind = (*dice.pick(&KINDS)).to_owned();
+    let number = hooks.len();
+    hooks.push(HookSpec {
+        name: format!("hooks/h{number}.sh"),
+        schedules: vec![Schedule {
+            crontab: "*/3 * * * *".to_owned(),
+            queue: Some("q-one".to_owned()),
+            allow_failure: false,
+        }],
+        watches: vec![Watch {
+            kind: kind.clone(),
+            queue: dice.chance(80).then(|| (*dice.pick(&["q-one", "q-two"])).to_owned()),
+            ..Watch::default()
+        }],
+        does: vec![Deed::Tick {
+            key: format!("t{number}"),
+        }],
+        ..HookSpec::default()
+    });
+    for _ in 0..dice.count(2, 10) {
+        let action = Action::Object {
+            kind: kind.clone(),
+            name: (*dice.pick(&["a", "b"])).to_owned(),
+            gone: dice.chance(10),
+        };
+        let is_ambush = dice.chance(40);
+        let action = if is_ambush {
+            Action::Ambush(Box::new(action))
+        } else {
+            action
+        };
+        insert(dice, actions, action);
+    }
+}
