@@ -5,7 +5,7 @@
 //! nothing leads out of, and knows nothing of what the pods are for. Everything it makes ends with it: processes by
 //! parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
 //!
-//! Deliberately absent: names of services (there is no DNS), limits of resources and seccomp profiles (both are taken and not
+//! Deliberately absent: names of services (there is no DNS), services that are not TCP, limits of resources and seccomp profiles (both are taken and not
 //! enforced), terminals and port-forwarding, volumes other than `ConfigMap`, Secret, projected, downward API and
 //! `emptyDir`, namespaces of the machine in pods, and init containers that go on running. What cannot be had says so in
 //! the status of the pod.
@@ -37,6 +37,8 @@ mod reference;
 mod registration;
 
 mod serve;
+
+mod services;
 
 mod spec;
 
@@ -145,6 +147,7 @@ async fn work(settings: &Settings) -> Result<(), NodeError> {
     let listener = serve::listen().await.map_err(NodeError::Listen)?;
     tasks.spawn(serve::serve(Arc::clone(&agent), listener));
     registration::register(&agent).await?;
+    tasks.spawn(services::play(agent.client()));
     tasks.spawn(registration::stay_registered(Arc::clone(&agent)));
     follow(agent, tasks).await;
     Ok(())

@@ -58,6 +58,13 @@ impl View {
         }
     }
 
+    /// Goes over into another state; how it ended before is remembered.
+    pub(super) fn turn(&mut self, state: State) {
+        if let State::Ended(ended) = std::mem::replace(&mut self.state, state) {
+            self.last = Some(ended);
+        }
+    }
+
     /// How it ended when it did so last and does not run now.
     pub(super) fn ended(&self) -> Option<&Ended> {
         match &self.state {

@@ -116,7 +116,7 @@ pub(super) async fn keep(pod: Arc<Sandbox>, index: usize, container: Container, 
                 container.name
             );
             pod.board
-                .change(index, |view| view.state = State::waiting("CrashLoopBackOff", message));
+                .change(index, |view| view.turn(State::waiting("CrashLoopBackOff", message)));
         }
         if timeout(pause, pod.asked_to_end()).await.is_ok() {
             return None;
@@ -152,13 +152,13 @@ async fn start(pod: &Sandbox, index: usize, container: &Container, run: i32) -> 
         let (reason, later) = error.reasons();
         let message = report::chain(&error);
         pod.board
-            .change(index, |view| view.state = State::waiting(reason, message.clone()));
+            .change(index, |view| view.turn(State::waiting(reason, message.clone())));
         let pause = pauses.next();
         if reason != later {
             // Seen for a moment, as the first word for it.
             sleep(Duration::from_secs(1)).await;
             pod.board
-                .change(index, |view| view.state = State::waiting(later, message));
+                .change(index, |view| view.turn(State::waiting(later, message)));
         }
         sleep(pause).await;
     }
@@ -182,13 +182,10 @@ async fn attempt(pod: &Sandbox, index: usize, container: &Container, run: i32) -
         .map(|reference| reference.by_digest(&image.digest))
         .unwrap_or_default();
     pod.board.change(index, |view| {
-        if let State::Ended(ended) = &view.state {
-            view.last = Some(ended.clone());
-        }
         view.restarts = run;
         view.id = id;
         view.image_id = image_id;
-        view.state = State::Running { since: now() };
+        view.turn(State::Running { since: now() });
     });
     Ok(Running {
         child,

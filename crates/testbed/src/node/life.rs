@@ -8,7 +8,7 @@ use fs_err as fs;
 use k8s_openapi::api::core::v1::{Container, Pod, PodCondition, PodSpec};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -259,7 +259,14 @@ impl Teller {
         let address = self.board.address().map(|address| address.to_string());
         let status = status(&self.pod, views, address, &self.conditions);
         self.conditions = status.conditions.clone().unwrap_or_default();
-        let patch = json!({ "metadata": { "uid": self.pod.uid() }, "status": status });
+        let mut patch = json!({ "metadata": { "uid": self.pod.uid() }, "status": status });
+        // Conditions are merged one by one: what is only left out would stay.
+        let conditions = patch["status"]["conditions"].as_array_mut().into_iter().flatten();
+        for condition in conditions.filter_map(Value::as_object_mut) {
+            for field in ["reason", "message"] {
+                condition.entry(field).or_insert(Value::Null);
+            }
+        }
         for _ in 0..TRIES {
             let told = self
                 .api

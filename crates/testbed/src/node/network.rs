@@ -2,7 +2,8 @@
 //!
 //! Pods hang on one bridge in the network namespace of their control plane. There is nothing else in it, so no packet
 //! of a pod can leave the machine, whatever routes it has. The API server listens on loopback only; pods find it under
-//! the address of its Service, which is in its certificate, where the agent listens and carries their bytes over.
+//! the address of its Service, which is in its certificate, where the agent listens and carries their bytes over. The
+//! addresses of other services are the node's own, too, and played by the agent in the same way.
 
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -19,7 +19,11 @@ fn owner() -> (Bound, PathBuf) {
     let mut owner = Bound::start(command, Bond::Group).unwrap();
     let mut lines = BufReader::new(owner.take_stdout().unwrap()).lines();
     let kubeconfig = lines.find_map(|line| line.unwrap().strip_prefix("export KUBECONFIG=").map(PathBuf::from));
-    let folder = kubeconfig.unwrap().parent().unwrap().to_owned();
+    let folder = kubeconfig
+        .expect("the owner starts, or has said above what it lacks")
+        .parent()
+        .unwrap()
+        .to_owned();
     let plane = ControlPlane::join(&folder).unwrap();
     let (image, _) = stage::push_image(&plane, "app", "1");
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "deaf" }, "spec": { "containers": [

@@ -53,6 +53,55 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
 }
 
 #[test]
+fn a_service_leads_to_the_pods_that_are_ready() {
+    let namespace = stage().plane.namespace("service").unwrap();
+    namespace
+        .kubectl(["create", "service", "clusterip", "web", "--tcp=80:8080"])
+        .unwrap();
+    let selector = r#"{"spec":{"selector":{"app":null,"tier":"web"}}}"#;
+    namespace
+        .kubectl(["patch", "service", "web", "--patch", selector])
+        .unwrap();
+    let ready = json!({ "httpGet": { "port": 8080, "path": "/etc/hostname" }, "periodSeconds": 1 });
+    let never = json!({ "httpGet": { "port": 8080, "path": "/none" }, "periodSeconds": 1 });
+    for (name, probe) in [("one", &ready), ("two", &ready), ("never", &never)] {
+        create(
+            &namespace,
+            name,
+            "",
+            &json!({ "args": ["inhabitant 8080"], "readinessProbe": probe }),
+            &json!({}),
+        );
+        namespace.kubectl(["label", "pod", name, "tier=web"]).unwrap();
+    }
+    for name in ["one", "two"] {
+        let pod = once(&namespace, name, "to be ready", |pod| {
+            pod["status"]["containerStatuses"][0]["ready"] == true
+        });
+        let conditions = pod["status"]["conditions"].as_array().unwrap();
+        let ready = conditions
+            .iter()
+            .find(|condition| condition["type"] == "Ready")
+            .unwrap();
+        assert_eq!((&ready["status"], &ready["reason"]), (&json!("True"), &Value::Null));
+    }
+    let address = namespace
+        .kubectl(["get", "service", "web", "--output=jsonpath={.spec.clusterIP}"])
+        .unwrap();
+    let script = format!(
+        "until curl -s http://{address}/etc/hostname | grep -q one; do sleep 0.1; done; \
+         until curl -s http://{address}/etc/hostname | grep -q two; do sleep 0.1; done; \
+         for i in 1 2 3 4 5 6; do curl -s http://{address}/etc/hostname; done"
+    );
+    let said = said(&namespace, "client", &script, &json!({}), &json!({}));
+    assert_eq!(
+        said.lines().filter(|line| matches!(*line, "one" | "two")).count(),
+        6,
+        "{said}"
+    );
+}
+
+#[test]
 fn the_api_server_asks_a_webhook_through_its_service() {
     let namespace = stage().plane.namespace("webhook").unwrap();
     let name = format!("hook.{}.svc", namespace.name());
