@@ -1,0 +1,146 @@
+//! An image that was assembled twice goes to a real registry once, and comes back as it was.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fs_err as fs;
+use image::assembly::{self, Inputs, Origin};
+use image::definition::{Definition, Program};
+use image::layout::{Layout, MANIFEST};
+use image::push::{Pushed, Target, push};
+use oci_client::Reference;
+use oci_client::client::{Client, ClientConfig, ClientProtocol};
+use oci_client::secrets::RegistryAuth;
+use testbed::plane::{ControlPlane, Options};
+
+const DEFINITION: &str = "
+debian: { suites: [bookworm] }
+layers:
+  - name: base
+    folders: { /tmp: '1777' }
+    files: { /etc/passwd: 'operator:x:7:8::/tmp:/bin/sh' }
+  - name: top
+    programs: { /operator: operator }
+run: { user: '7:8', directory: /, entrypoint: [/operator], environment: {} }
+labels: { org.opencontainers.image.title: small }
+";
+
+/// Larger than what one request of an upload carries.
+const PROGRAM: usize = 9 << 20;
+
+fn assemble(folder: &Path, name: &str) -> Layout {
+    let definition = Definition::read(&folder.join("image.yaml")).unwrap();
+    let inputs = Inputs {
+        repository: folder,
+        architecture: "amd64",
+        packages: &BTreeMap::new(),
+        programs: &BTreeMap::from([(Program::Operator, folder.join("program"))]),
+        added: &[],
+        origin: &Origin::default(),
+    };
+    assembly::assemble(&definition, &inputs, &folder.join(name)).unwrap();
+    Layout::open(&folder.join(name))
+}
+
+/// Bytes that no packer makes much smaller, the same each time.
+fn noise() -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(PROGRAM).collect()
+}
+
+/// Once in a process, by whichever test comes first; a client asks for it even where it talks without TLS.
+fn provide_tls() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
+    provide_tls();
+    // The one of all tests need not have a registry.
+    let shared = testbed::shared::plane();
+    let own = shared.registry().is_none().then(|| {
+        let options = Options {
+            registry: true,
+            ..Options::default()
+        };
+        ControlPlane::start(&options).unwrap()
+    });
+    let address = own.as_ref().unwrap_or(shared).registry().unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("image.yaml"), DEFINITION).unwrap();
+    fs::write(folder.path().join("program"), noise()).unwrap();
+    let layout = assemble(folder.path(), "one");
+    let again = assemble(folder.path(), "two");
+    let digest = layout.image().unwrap().digest;
+    assert_eq!(again.image().unwrap().digest, digest);
+
+    // A repository of our own, since others of this run push too.
+    let name = format!("{address}/image-{}/small", std::process::id());
+    let target = Target::new(&format!("{name}:1"), None).unwrap();
+    let first = push(&layout, &target).await.unwrap();
+    assert_eq!(first.digest, digest);
+    let manifest = layout.manifest().unwrap();
+    let blobs: u64 = manifest
+        .layers
+        .iter()
+        .chain([&manifest.config])
+        .map(|blob| blob.size)
+        .sum();
+    assert_eq!(first.sent, blobs);
+    assert!(first.sent > PROGRAM as u64 / 2, "{first:?}");
+    // The other assembly is the same image: there is nothing left to send, whatever its tag.
+    let other = Target::new(&format!("{name}:2"), None).unwrap();
+    assert_eq!(
+        push(&again, &other).await.unwrap(),
+        Pushed {
+            digest: digest.clone(),
+            sent: 0
+        }
+    );
+
+    let client = Client::new(ClientConfig {
+        protocol: ClientProtocol::Http,
+        ..ClientConfig::default()
+    });
+    for reference in [format!("{name}:1"), format!("{name}:2"), format!("{name}@{digest}")] {
+        let reference: Reference = reference.parse().unwrap();
+        let pulled = client
+            .pull_manifest_raw(&reference, &RegistryAuth::Anonymous, &[MANIFEST])
+            .await
+            .unwrap();
+        let (bytes, told) = pulled;
+        assert_eq!(told, digest);
+        assert_eq!(bytes, fs::read(layout.file(&layout.image().unwrap())).unwrap());
+        for blob in manifest.layers.iter().chain([&manifest.config]) {
+            let mut bytes = Vec::new();
+            client
+                .pull_blob(&reference, blob.digest.as_str(), &mut bytes)
+                .await
+                .unwrap();
+            assert!(
+                bytes == fs::read(layout.file(blob)).unwrap(),
+                "{} is another",
+                blob.digest
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_registry_that_is_away_is_named() {
+    provide_tls();
+    let gone = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let target = Target::new(&format!("{gone}/a:1"), None).unwrap();
+    let error = push(&Layout::open(folder.path()), &target).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("{gone} does not let us push"));
+}
