@@ -181,6 +181,8 @@ impl Operator {
                 if self.config.is_stale(version) {
                     return;
                 }
+                // After an absence the last one may be told again: who spoke in it is known.
+                let is_known = version != 0 && version == self.config.version;
                 self.config.version = version;
                 self.config.written.retain(|_, (written, _)| *written > version);
                 let later = self
@@ -189,7 +191,7 @@ impl Operator {
                     .iter()
                     .map(|(key, (_, text))| (key.clone(), text.clone()));
                 data.extend(later);
-                if self.config.raw != data || !self.config.present {
+                if !is_known && (self.config.raw != data || !self.config.present) {
                     self.config.made_by_us = self.is_made_by_us(&data);
                 }
                 self.config.present = true;
