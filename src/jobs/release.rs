@@ -8,6 +8,7 @@ mod conversions;
 pub mod holds;
 mod inputs;
 mod marks;
+mod observed;
 mod ownership;
 mod removal;
 pub mod render;
@@ -15,7 +16,6 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
@@ -35,8 +35,8 @@ use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::{self, Marks, Revision};
 use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
-use crate::report::Chain;
 use marks::{annotation, checksum, keys_of};
+use observed::{forget_unless_unfinished, now, observe};
 use source::Source;
 
 pub(super) use conversions::ensure as ensure_conversions;
@@ -363,42 +363,4 @@ impl<'a> Sync<'a> {
             warn!(release, %error, "the release is deployed, but a note about it could not be written");
         }
     }
-}
-
-/// Reads the newest revision, and what we meant to do if it is unfinished.
-async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
-    let revision = tools.cluster.newest_revision(&facts.release).await?;
-    facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
-    facts.objects = Objects::Unknown;
-    facts.now = now();
-    let unfinished = facts
-        .newest
-        .as_ref()
-        .is_some_and(|newest| newest.status.is_unfinished());
-    facts.intent = if unfinished {
-        tools.cluster.intent(&facts.release).await?
-    } else {
-        None
-    };
-    Ok(revision)
-}
-
-/// Forgets what we meant to do, unless a child that was cut short has left the release unfinished: then the next sync
-/// needs to know that it was ours.
-async fn forget_unless_unfinished(tools: &Tools, release: &str) {
-    let forgotten = async {
-        match tools.cluster.newest_revision(release).await? {
-            Some(revision) if revision.newest.status.is_unfinished() => Ok(()),
-            Some(_) | None => tools.cluster.clear_intent(release).await,
-        }
-    };
-    if let Err(error) = forgotten.await {
-        warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
-    }
-}
-
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

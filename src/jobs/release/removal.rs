@@ -7,7 +7,8 @@ use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{forget_unless_unfinished, now, observe, ownership};
+use super::observed::{forget_unless_unfinished, now, observe};
+use super::ownership;
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 

@@ -122,9 +122,11 @@ impl Operator {
                     .filter(|(_, (written, _))| *written > version);
                 data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
                 let sifted = self.sift(&data)?;
+                // After an absence the last one may be told again: who spoke in it is known.
+                let is_known = version != 0 && version == self.config.version;
                 self.config.version = version;
                 self.config.written.retain(|_, (written, _)| *written > version);
-                if self.config.raw != data || !self.config.present {
+                if !is_known && (self.config.raw != data || !self.config.present) {
                     self.config.made_by_us = self.is_made_by_us(&data);
                 }
                 self.config.present = true;

@@ -1,0 +1,50 @@
+//! What stands in the cluster about one release: its newest revision, and our note of what we were doing to it.
+//! Never decides what that calls for.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use addon_core::failure::Failure;
+use addon_core::release::{Facts, Objects};
+use tracing::warn;
+
+use crate::cluster::releases::Revision;
+use crate::jobs::Tools;
+use crate::report::Chain;
+
+/// Reads the newest revision, and what we meant to do if it is unfinished.
+pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
+    let revision = tools.cluster.newest_revision(&facts.release).await?;
+    facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
+    facts.objects = Objects::Unknown;
+    facts.now = now();
+    let unfinished = facts
+        .newest
+        .as_ref()
+        .is_some_and(|newest| newest.status.is_unfinished());
+    facts.intent = if unfinished {
+        tools.cluster.intent(&facts.release).await?
+    } else {
+        None
+    };
+    Ok(revision)
+}
+
+/// Forgets what we meant to do, unless a child that was cut short has left the release unfinished: then the next sync
+/// needs to know that it was ours.
+pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) {
+    let forgotten = async {
+        match tools.cluster.newest_revision(release).await? {
+            Some(revision) if revision.newest.status.is_unfinished() => Ok(()),
+            Some(_) | None => tools.cluster.clear_intent(release).await,
+        }
+    };
+    if let Err(error) = forgotten.await {
+        warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+    }
+}
+
+pub(super) fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
