@@ -33,7 +33,7 @@ use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 use kinds::{Kinds, Resource};
-use rules::{Place, Rights};
+use rules::{Place, Rights, Subject};
 
 pub use shown::{Form, shown};
 
@@ -151,6 +151,24 @@ struct Deriver<'a> {
     findings: Vec<Finding>,
 }
 
+/// Who does what a module wants done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hands {
+    /// The operator's account.
+    Ours,
+    /// An account of the module.
+    Theirs,
+}
+
+impl Hands {
+    fn of(module: &FoundModule) -> Self {
+        match module.service_account {
+            None => Self::Ours,
+            Some(_) => Self::Theirs,
+        }
+    }
+}
+
 /// What one module's chart renders to.
 struct Rendered<'a> {
     module: &'a FoundModule,
@@ -166,6 +184,7 @@ impl Deriver<'_> {
                 message: about(&module.name, &fault.message),
                 ..fault
             }));
+            self.account(module);
             self.crds(module);
             self.claims(module);
         }
@@ -184,7 +203,8 @@ impl Deriver<'_> {
                 self.install(module, object, &roles);
             }
         }
-        for module in found.modules.iter().filter(|module| module.chart.is_some()) {
+        let charts = found.modules.iter().filter(|module| module.chart.is_some());
+        for module in charts.filter(|module| Hands::of(module) == Hands::Ours) {
             self.look_ups(module);
         }
         for file in &found.global_hooks {
@@ -203,13 +223,23 @@ impl Deriver<'_> {
             .lift(|name| made.contains(name) && !OF_KUBERNETES.contains(&name));
     }
 
+    /// What the module does by an account of its own takes no rights of ours but that to act as it, and to see what is there.
+    fn account(&mut self, module: &FoundModule) {
+        if let Some(account) = &module.service_account {
+            let token = Subject::one("", "serviceaccounts/token", account.as_str());
+            let name = module.name.as_str();
+            self.rights.allow(&Place::Release, token, &["create"], name);
+        }
+    }
+
     fn crds(&mut self, module: &FoundModule) {
         for file in &module.crds {
             match crds::read(file) {
                 Ok(crds) => {
                     for crd in crds {
                         self.kinds.learn(&crd.manifest);
-                        installed::crd(&crd.name, module.name.as_str(), &mut self.rights);
+                        let hands = Hands::of(module);
+                        installed::crd(&crd.name, hands, module.name.as_str(), &mut self.rights);
                     }
                 }
                 Err(error) => self
@@ -222,7 +252,9 @@ impl Deriver<'_> {
     fn claims(&mut self, module: &FoundModule) {
         match claimed::read(&module.path) {
             Ok(claims) => {
-                for claim in claims {
+                // The hooks of an account of its own have the rights of that.
+                let ours = claims.into_iter().filter(|_| Hands::of(module) == Hands::Ours);
+                for claim in ours {
                     claim.collect(&self.question.namespace, module.name.as_str(), &mut self.rights);
                 }
             }
@@ -269,7 +301,10 @@ impl Deriver<'_> {
             None => Place::Release,
         };
         let name = module.name.as_str();
-        installed::collect(object, (&resource, &place), roles, name, &mut self.rights);
+        match Hands::of(module) {
+            Hands::Ours => installed::collect(object, (&resource, &place), roles, name, &mut self.rights),
+            Hands::Theirs => installed::seen(&resource, &place, name, &mut self.rights),
+        }
     }
 
     fn hook(&mut self, owner: &Owner, module: Option<&FoundModule>, file: &HookFile) {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use testbed::audit::Records;
@@ -284,30 +285,54 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     standby.stop();
 }
 
+/// The rights that modules need, and what is said about them.
+fn generate(modules: &Path, arguments: &[&str]) -> (Value, String) {
+    let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
+    command
+        .args(["rbac", "generate", "--output=json"])
+        .arg(modules)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
+        .env("HELM_BIN", testbed::shared::program(Part::Helm3))
+        .current_dir(root());
+    let output = testbed::process::run(command, None).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rules: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (rules, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn what_a_module_does_by_an_account_of_its_own_is_not_granted_to_the_operator() {
+    let modules = tempfile::tempdir().unwrap();
+    let guest = root().join("tests/installed/modules/040-guest");
+    std::os::unix::fs::symlink(guest, modules.path().join("040-guest")).unwrap();
+    let (rules, said) = generate(modules.path(), &[]);
+    assert_eq!(said, "");
+    assert_eq!(
+        rules["rbac"]["moduleRules"],
+        json!({
+            "cluster": [],
+            "release": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["guest"], "verbs": ["create"]},
+            ],
+            "namespaces": [],
+        })
+    );
+}
+
 /// Charts that take values of hooks are not passed over, and who knows the values can give them.
 #[test]
 fn a_chart_that_cannot_be_rendered_is_told_by_module_and_file() {
-    let generate = |arguments: &[&str]| {
-        let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
-        command
-            .args(["rbac", "generate", "examples/modules", "--output=json"])
-            .args(arguments)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
-            .env("HELM_BIN", testbed::shared::program(Part::Helm3))
-            .current_dir(root());
-        let output = testbed::process::run(command, None).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let rules: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (rules, String::from_utf8(output.stderr).unwrap())
-    };
-    let (guessed, said) = generate(&[]);
+    let examples = Path::new("examples/modules");
+    let (guessed, said) = generate(examples, &[]);
     let place = "examples/modules/100-guestbook/templates/page.yaml:7: warning: module 'guestbook': the chart cannot be rendered";
     assert!(said.starts_with(place), "{said}");
     let values = tempfile::NamedTempFile::new().unwrap();
     fs_err::write(values.path(), "guestbook: {internal: {pages: 1}}\n").unwrap();
-    let (known, said) = generate(&[&format!("--values={}", values.path().display())]);
+    let (known, said) = generate(examples, &[&format!("--values={}", values.path().display())]);
     assert_eq!(said, "");
     assert_eq!(guessed, known);
     assert!(known.to_string().contains("configmaps"), "{known}");

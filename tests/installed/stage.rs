@@ -109,6 +109,15 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// An account that may do what a module of the trial does, and what helm does for it.
+    pub(crate) fn make_account(&self, name: &str) {
+        self.kubectl(&format!("create serviceaccount {name}"));
+        let verbs = "--verb=get,list,create,update,patch,delete";
+        self.kubectl(&format!("create role {name} {verbs} --resource=configmaps,secrets"));
+        let account = format!("--serviceaccount={}:{name}", self.namespace.name());
+        self.kubectl(&format!("create rolebinding {name} --role={name} {account}"));
+    }
+
     pub(crate) fn kubectl(&self, arguments: &str) -> String {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }

@@ -8,14 +8,18 @@ use testbed::wait::wait_until;
 use super::stage::{Image, PATIENCE, Stage, start};
 
 const SAYS_NO: &str = "a hook in a pod does not want it";
+/// The account of a module.
+const ACCOUNT: &str = "guest";
 const CERTIFICATES: &str = "addon-operator-webhook-certs";
 
 #[test]
 fn an_installation_from_its_beginning_to_its_end() {
     let plane = start();
     let stage = Stage::build(&plane, Image::push(&plane));
+    stage.make_account(ACCOUNT);
     stage.install(&[]);
     two_pods_one_leader_and_modules_that_converged(&stage);
+    a_module_acts_as_its_account(&stage);
     hooks_answer_through_the_service(&stage);
     bad_edits_are_refused_and_good_ones_rolled_out(&stage);
     certificates_rotate_without_a_failed_review(&stage);
@@ -39,6 +43,25 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     // What it lacks is named, and nobody else waits for it.
     let missing = ["poor", "reach.sh", "\"secrets\"", "cannot", "kube-system"];
     stage.wait_until_it_says("why poor", &missing);
+}
+
+/// Its release, what its hook asks for, and what its script does.
+fn a_module_acts_as_its_account(stage: &Stage<'_>) {
+    let namespace = &stage.namespace;
+    let account = format!("system:serviceaccount:{}:{ACCOUNT}", namespace.name());
+    let look = || {
+        let audit = namespace.plane().audit();
+        let records = audit.since(audit.beginning()).map_err(|error| error.to_string())?;
+        let made = records.that(|record| record.user == account && record.verb == "create" && record.succeeded());
+        let made = made.that(|record| record.uri.contains("/configmaps"));
+        if made.len() == 3 {
+            Ok(Some(()))
+        } else {
+            Err(made.to_string())
+        }
+    };
+    wait_until(PATIENCE, "three objects of an account", look).unwrap();
+    stage.kubectl("get configmap guest-chart guest-patch guest-script");
 }
 
 fn hooks_answer_through_the_service(stage: &Stage<'_>) {

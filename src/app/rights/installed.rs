@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::Hands;
 use super::kinds::Resource;
 use super::rules::{Place, Rights, Subject};
 
 /// What helm does with objects, and what it takes to see that they vanish.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
+/// What it takes to see that they vanish, when somebody else keeps them.
+const SEEING: [&str; 3] = ["get", "list", "watch"];
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -42,6 +45,12 @@ pub(super) fn collect(
         "RoleBinding" | "ClusterRoleBinding" => of_binding(object, place, roles, needed_by, rights),
         _ => {}
     }
+}
+
+/// Adds what it takes to look after an object that an account of the module installs.
+pub(super) fn seen(resource: &Resource, place: &Place, needed_by: &str, rights: &mut Rights) {
+    let subject = Subject::all(&resource.group, &resource.plural);
+    rights.allow(place, subject, &SEEING, needed_by);
 }
 
 /// The role that an object is, if it is one.
@@ -101,8 +110,11 @@ fn of_binding(binding: &Value, place: &Place, roles: &Roles, needed_by: &str, ri
 }
 
 /// Adds what it takes to have a resource definition.
-pub(super) fn crd(name: &str, needed_by: &str, rights: &mut Rights) {
+pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights) {
     let (group, resource) = CRDS;
+    if hands == Hands::Theirs {
+        return rights.allow(&Place::Cluster, Subject::one(group, resource, name), &SEEING, needed_by);
+    }
     rights.allow(&Place::Cluster, Subject::all(group, resource), &["create"], needed_by);
     let one = Subject::one(group, resource, name);
     rights.allow(&Place::Cluster, one, &["get", "list", "patch", "watch"], needed_by);
