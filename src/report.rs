@@ -14,6 +14,10 @@ impl fmt::Display for Chain<'_> {
         f.write_str(&said)?;
         let mut cause = self.0.source();
         while let Some(error) = cause {
+            if let Some(kube::Error::Api(status)) = of_kube(error) {
+                // kube prints the whole status twice; people need its message.
+                return write!(f, ": {}", status.message);
+            }
             let text = error.to_string();
             // Some libraries repeat their cause in their own text.
             if !said.ends_with(&text) {
@@ -24,6 +28,11 @@ impl fmt::Display for Chain<'_> {
         }
         Ok(())
     }
+}
+
+fn of_kube<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
+    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(Box::as_ref);
+    error.downcast_ref().or_else(boxed)
 }
 
 /// What a command prints when it fails.
@@ -96,6 +105,24 @@ mod tests {
         for (texts, expected) in rows {
             assert_eq!(Chain(&stack(texts)).to_string(), *expected);
         }
+    }
+
+    #[test]
+    fn what_the_api_server_says_is_said_once() {
+        #[derive(Debug, Error)]
+        enum Layer {
+            #[error("cannot a")]
+            Plain(#[source] kube::Error),
+            #[error("cannot b")]
+            Boxed(#[source] Box<kube::Error>),
+            #[error("cannot c")]
+            Deep(#[source] Box<Self>),
+        }
+        let refused = || kube::Error::Api(kube::core::Status::failure("you may not", "Forbidden").boxed());
+        let plain = Layer::Plain(refused());
+        assert_eq!(Chain(&plain).to_string(), "cannot a: you may not");
+        let deep = Layer::Deep(Box::new(Layer::Boxed(Box::new(refused()))));
+        assert_eq!(Chain(&deep).to_string(), "cannot c: cannot b: you may not");
     }
 
     #[test]

@@ -139,22 +139,11 @@ impl RequestError {
             Some(_) | None => None,
         }
     }
-
-    /// The cause in a few words, as it should stand in a log record.
-    fn cause(&self) -> String {
-        if let Self::Failed { source, .. } = self
-            && let kube::Error::Api(status) = source.as_ref()
-        {
-            // kube prints the whole status twice; people need its message.
-            return format!("{self}: {}", status.message);
-        }
-        Chain(self).to_string()
-    }
 }
 
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Self {
-        let failure = Self::new(error.class(), error.cause());
+        let failure = Self::new(error.class(), Chain(&error).to_string());
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
