@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, Options, User};
 use testbed::process::{Bond, Bound, command, signal};
+use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
 
 use super::monitor_stage::{Stage, until};
@@ -139,6 +140,33 @@ async fn namespaces_that_could_not_be_listed_are_listed_later() {
     stage.until_shown(ids[0], "1 1 1 1");
     stage.put("a", "2");
     assert_eq!(stage.told(1).await, "1~a=2");
+}
+
+/// As the API server does for a moment after a CRD is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_to_come_again_soon_fails_no_start() {
+    let plane = testbed::shared::plane();
+    let proxy = Proxy::start(plane, User::Operator).unwrap();
+    let stage = Stage::at(plane, "soon", Some(proxy.server()), Settings::BOUND).await;
+    stage.put("a", "1");
+    // From now on the kind is known, and no other request is made for it.
+    stage.start(1, config_maps()).await.unwrap();
+    let mut labelled = config_maps();
+    labelled[0]["labelSelector"] = json!({"matchLabels": {"soon": "yes"}});
+    let what = What::Status(429, Some(1));
+    proxy.impose(vec![Fault {
+        on: On::Everything,
+        what,
+    }]);
+    let healer = std::thread::spawn(move || {
+        let refused = wait_until(PATIENCE, "a refused list", || {
+            Ok::<_, String>((proxy.seen().1 > 0).then_some(()))
+        });
+        proxy.heal();
+        (refused, proxy)
+    });
+    stage.start(2, labelled).await.unwrap();
+    healer.join().unwrap().0.unwrap();
 }
 
 /// The API server of a control plane of our own, which can be killed and started again as it was.

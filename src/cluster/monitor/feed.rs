@@ -29,6 +29,8 @@ use super::trouble::{Pause, Trouble, WatchError};
 
 /// A watch that has lasted so long works.
 const TRIAL: Duration = Duration::from_secs(1);
+/// A server that asks to come again within this time has refused nothing yet: it says so of a CRD that it has just taken up.
+const SOON: Duration = Duration::from_secs(2);
 /// Objects that are looked at before others get their turn.
 const BATCH: usize = 64;
 
@@ -253,7 +255,8 @@ impl Feed {
         {
             let mut ledger = self.shared.ledger();
             ledger.trouble(self.id, failure.report.clone());
-            if !(expired && first) {
+            let soon = asked.is_some_and(|asked| asked <= SOON);
+            if !(first && (expired || soon)) {
                 ledger.fail_starters(self.id, &failure);
             }
         }
