@@ -140,6 +140,7 @@ impl Checks {
     /// Everything that must hold of one step.
     pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
+        self.removal.event(step);
         if !self.edits.event(step) {
             self.reviews.event(step);
         }
@@ -180,6 +181,7 @@ impl Checks {
             }
         }
         self.order.event(step);
+        self.backoff.over(step);
         self.monitored.over(step);
         removal::begun(step)?;
         self.reviews.over(step, &starts)?;

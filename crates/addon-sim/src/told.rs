@@ -33,6 +33,8 @@ pub struct Told {
     written: BTreeMap<String, (u64, String)>,
     /// Keys that cannot be used.
     pub broken: BTreeSet<String>,
+    /// Saves under way, and whether the `ConfigMap` was seen meanwhile.
+    saves: BTreeMap<JobId, bool>,
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
     state_known: bool,
@@ -64,8 +66,25 @@ impl Told {
         self.unheard = std::mem::take(&mut self.early);
     }
 
+    /// The save of a section begins.
+    pub fn save_begins(&mut self, id: JobId) {
+        self.saves.insert(id, false);
+    }
+
+    /// The save found something else than it was made of. If it found nothing, and there was something meanwhile, nobody
+    /// can tell what came first.
+    pub fn save_missed(&mut self, id: JobId, read: &ConfigRead, made_by_us: bool) {
+        let seen = self.saves.remove(&id).unwrap_or_default();
+        if !seen || *read != ConfigRead::Missing {
+            self.read(read, made_by_us);
+        }
+    }
+
     /// The `ConfigMap` was read.
     pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
+        if *read != ConfigRead::Missing {
+            self.saves.values_mut().for_each(|seen| *seen = true);
+        }
         if !self.state_known {
             self.early.push((read.clone(), made_by_us));
             // Who stands by for long forgets the oldest.
@@ -87,7 +106,8 @@ impl Told {
 
     /// A step is over. What was read counts, unless it says that sections are still being looked at.
     pub fn settle(&mut self, after: &Seen) {
-        self.begun |= after.queues.iter().any(|queue| !queue.tasks.is_empty());
+        // A converge with nothing to do may be over already.
+        self.begun |= !after.status.not_started || after.queues.iter().any(|queue| !queue.tasks.is_empty());
         let is_vetting = |line: &String| line.ends_with("of the ConfigMap against the schema");
         if after.status.waiting.iter().any(is_vetting) {
             return;

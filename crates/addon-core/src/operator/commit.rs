@@ -54,6 +54,8 @@ struct Saving {
     known: u64,
     /// The section was read while it was being saved.
     held: bool,
+    /// The ConfigMap was seen while it was being saved.
+    seen: bool,
 }
 
 impl Commits {
@@ -62,6 +64,13 @@ impl Commits {
     pub(super) fn hold(&mut self, owner: &Owner) -> bool {
         let saving = self.saving.get_mut(owner);
         saving.map(|saving| saving.held = true).is_some()
+    }
+
+    /// The ConfigMap was seen: whether a save that finds none looked before that or after it, nobody can tell.
+    pub(super) fn note_sight(&mut self) {
+        for saving in self.saving.values_mut() {
+            saving.seen = true;
+        }
     }
 
     /// This text is on its way into this key, perhaps of a ConfigMap that has yet to be created.
@@ -284,6 +293,7 @@ impl Operator {
             creates,
             known: self.config.version(),
             held: false,
+            seen: false,
         };
         self.commits.saving.insert(owner.clone(), saving);
         self.start_job(job, Purpose::Save(owner.clone()));
@@ -318,7 +328,10 @@ impl Operator {
     /// put on that.
     fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
         let news = saving.held.then(|| self.end_hold(owner));
-        self.config_changed(read);
+        // An absence has no version to be compared; if it lasts, whoever watches the ConfigMap tells it.
+        if read != ConfigRead::Missing || !saving.seen {
+            self.config_changed(read);
+        }
         let knows_more = self.config.version() != saving.known || self.config.is_missing();
         // What was read may still have to be held against schemas; then it is waited for.
         if !knows_more && self.config.readings.is_empty() {

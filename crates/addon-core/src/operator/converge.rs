@@ -327,6 +327,12 @@ impl Operator {
             self.back_off(&Lane::Global, error);
             return Look::Over;
         }
+        // What was asked for since the converge settled gets its turn with the others, or is held.
+        self.drop_waiting_runs();
+        if !self.assessment.is_known() {
+            // A section that had been left for the end of such a run counts now, and a script is to be asked with it.
+            return Look::Moved;
+        }
         self.converge.taken_up_once = true;
         let wave = self.take_up();
         if self.start_new_crds() {

@@ -26,7 +26,8 @@ pub(super) struct Doing {
     began: Tick,
     /// The monitors whose first run it is.
     first_runs: Vec<MonitorId>,
-    /// Its module was removed meanwhile: nothing waits for it any more, also if the module has come back.
+    /// Its module was removed meanwhile, or its monitors begin anew: nothing waits for it any more, also if the module has
+    /// come back.
     forsaken: bool,
     /// Up to which change it read each snapshot.
     pub(super) read: BTreeMap<MonitorId, u64>,
@@ -363,6 +364,14 @@ impl Operator {
     /// What hooks of the module do in other queues is nobody's business any more.
     pub(super) fn forsake_hooks(&mut self, owner: &Owner) {
         for doing in self.doing.values_mut().filter(|doing| doing.hook.owner == *owner) {
+            doing.forsaken = true;
+        }
+    }
+
+    /// Nobody waits any more for what its hooks do in other queues about objects: its monitors begin anew.
+    pub(super) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
+        let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.binding == "kubernetes";
+        for doing in self.doing.values_mut().filter(of_objects) {
             doing.forsaken = true;
         }
     }

@@ -33,8 +33,8 @@ pub(super) struct Unit {
     pub(super) turn: Turn,
     /// When the run under way began.
     pub(super) run_began: Tick,
-    /// When its release step began.
-    pub(super) release_began: Tick,
+    /// When its release job under way began.
+    pub(super) release_began: Option<Tick>,
     pub(super) last_failure: Option<String>,
     /// The version of its values that the release job under way was given.
     pub(super) releasing: Version,
@@ -108,7 +108,7 @@ impl Unit {
             dynamic: None,
             turn: Turn::Out,
             run_began: Tick::ZERO,
-            release_began: Tick::ZERO,
+            release_began: None,
             last_failure: None,
             releasing: Version::default(),
             fits: None,

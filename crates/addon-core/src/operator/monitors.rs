@@ -256,10 +256,14 @@ impl Operator {
         if !any {
             return;
         }
-        let of_objects = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == owner && task.labels.binding == "kubernetes");
-        self.drop_tasks("their module was switched off", of_objects);
+        self.drop_runs_for_objects(&owner, "their module was switched off");
         let lane = Lane::Module(module.clone());
         self.wake_parked(&lane, |task| matches!(task, Task::ModuleRun { .. }));
+    }
+
+    fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
+        let of_objects = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner && task.labels.binding == "kubernetes");
+        self.drop_tasks(reason, of_objects);
     }
 
     /// A module runs again that was switched off and not removed: what happened meanwhile was told to nobody.
@@ -269,6 +273,9 @@ impl Operator {
             return;
         }
         self.stop_monitors(&owner);
+        // What the old ones had to tell is part of what the new ones find.
+        self.drop_runs_for_objects(&owner, "their monitors begin anew");
+        self.forsake_runs_for_objects(&owner);
         if let Some(unit) = self.modules.get_mut(module) {
             unit.life.watch_again();
         }

@@ -103,9 +103,7 @@ impl Operator {
         let owner = Owner::Module(name.clone());
         self.apply_deferred(name);
         self.stop_monitors(&owner);
-        self.forsake_hooks(&owner);
-        let of_module = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == owner);
-        self.drop_tasks("their module was removed", of_module);
+        self.end_hooks(&owner, "their module was removed");
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.values.forget_empty_config(&owner);
@@ -119,6 +117,13 @@ impl Operator {
         }
         self.drifts.forget(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
+    }
+
+    /// A life of the module is over, and with it all that its hooks had to do in whichever queue.
+    pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
+        self.forsake_hooks(owner);
+        let of_owner = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner);
+        self.drop_tasks(reason, of_owner);
     }
 
     pub(super) fn delete_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {

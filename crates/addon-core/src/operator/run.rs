@@ -31,7 +31,9 @@ impl Operator {
             let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
             if self.modules.get(name).is_some_and(given_up) {
                 // A removal that did not come to its end is followed by a new life all the same.
-                let _ = self.values.forget_patches(&Owner::Module(name.clone()));
+                let owner = Owner::Module(name.clone());
+                self.end_hooks(&owner, "their module begins a new life");
+                let _ = self.values.forget_patches(&owner);
             }
             anew = self.apply_deferred(name);
             let (began, globals) = (self.now.tick, self.values.globals());
@@ -182,7 +184,7 @@ impl Operator {
         let version = self.values.version(&owner);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.releasing = version;
-            unit.release_began = self.now.tick;
+            unit.release_began = Some(self.now.tick);
         }
         self.start_lane_job(
             lane,
@@ -255,6 +257,7 @@ impl Operator {
         });
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.last_action = Some(action);
+            unit.release_began = None;
             unit.fits = unit.found.has_chart.then_some(unit.releasing);
         }
         self.step_succeeded(&name);
@@ -321,18 +324,20 @@ impl Operator {
 
     /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let step = self.next_step(name);
-        if step == Step::Release {
-            self.removal.may_exist(name.as_str());
-        }
         let (now, activation) = (self.now.tick, self.converge.activation());
         let (mut took, mut helm) = (Duration::ZERO, None);
+        let mut step = self.next_step(name);
+        if let Some(began) = self.modules.get_mut(name).and_then(|unit| unit.release_began.take()) {
+            helm = Some(now - began);
+            // What comes before the release may be due again by now, and helm was at work all the same.
+            step = Step::Release;
+            self.removal.may_exist(name.as_str());
+        }
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
         self.apply_deferred(name);
         let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
             took = now - unit.run_began;
-            helm = (step == Step::Release).then(|| now - unit.release_began);
             unit.life.begin_run();
             unit.globals = Some(globals);
             // A run from before a converge took the module up is given up after its back-off.

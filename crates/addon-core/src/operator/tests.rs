@@ -14,6 +14,7 @@ mod monitors;
 mod needs;
 mod patches;
 mod rates;
+mod removal;
 mod reviews;
 mod saving;
 mod schemas;

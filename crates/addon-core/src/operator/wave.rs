@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
+use super::converge::Phase;
 use super::effect::Notice;
 use super::modules::{Hold, Turn, Unit};
 use super::monitors::has_first_run;
@@ -27,8 +28,6 @@ pub(super) struct Wave {
 impl Operator {
     /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
-        // What was asked for since the converge settled gets its turn with the others, or is held.
-        self.drop_waiting_runs();
         let wanted = self.wanted();
         let plan = graph::plan(&self.nodes());
         let mut removals = VecDeque::new();
@@ -117,22 +116,31 @@ impl Operator {
 
     /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
     pub(super) fn request_removals(&mut self) -> bool {
-        let idle = self.converge.active.is_none() && self.converge.first_took_up() && self.assessment.is_known();
+        let planned = match &self.converge.active {
+            None => Some(&VecDeque::new()),
+            // In strict order it lasts until all modules have succeeded, which may have to wait for such a removal.
+            Some(active) if self.policy.strict_order && !self.converge.restarts() => match &active.phase {
+                Phase::Modules(wave) => Some(&wave.removals),
+                _ => None,
+            },
+            Some(_) => None,
+        };
+        let planned = planned.filter(|_| self.converge.first_took_up() && self.assessment.is_known());
         let deleting = |name: &ModuleName| {
             let lane = Lane::Module(name.clone());
             let deletes = |entry: &crate::queue::Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
             self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
         };
-        let overdue = idle
-            && self
-                .modules
-                .keys()
-                .any(|name| self.is_removable(name) && !deleting(name) && self.outlived_by(name).is_none());
+        let overdue = planned.is_some_and(|planned| {
+            let due = |name: &ModuleName| self.is_removable(name) && self.outlived_by(name).is_none();
+            let mut names = self.modules.keys();
+            names.any(|name| due(name) && !deleting(name) && !planned.contains(name))
+        });
         let before = self.queues.ledger();
         if overdue {
-            self.request_converge(Reason::RemovalCertain, false);
+            self.request_converge(Reason::RemovalCertain, true);
         }
-        self.queues.ledger() != before
+        self.queues.ledger() != before || overdue && self.converge.restarts()
     }
 
     /// A module that needs this one and has still to be removed before it.

@@ -49,6 +49,15 @@ impl Backoffs {
         }
     }
 
+    /// A head that is tried again when its hook is off is dropped, and says nothing.
+    pub(super) fn over(&mut self, step: &Step<'_>) {
+        let dropped = |asleep: &Asleep| {
+            let is_due = asleep.until <= step.clock;
+            is_due && asleep.hook.as_ref().is_some_and(|hook| is_off(step, hook))
+        };
+        self.asleep.retain(|_, asleep| !dropped(asleep));
+    }
+
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
@@ -170,8 +179,10 @@ impl Backoffs {
             name.is_some_and(|name| touched.contains(&key_of(name)))
         };
         self.asleep.retain(|lane, _| !is_touched(lane));
-        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, Job::RunEnabledScript { .. }));
-        if !step.effects.iter().any(asks) {
+        let is_script = |job: &Job| matches!(job, Job::RunEnabledScript { .. });
+        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, job) if is_script(job));
+        let running = step.life.running.values().any(|running| is_script(&running.job));
+        if !running && !step.effects.iter().any(asks) {
             self.touched.clear();
         }
     }

@@ -35,9 +35,12 @@ impl Holds {
         let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, Job::RunEnabledScript { .. }));
         let mut running = step.life.running.values();
         let asking = running.any(|running| matches!(running.job, Job::RunEnabledScript { .. }));
-        // The last one that is named is what everything hangs on.
         let need = reason.rsplit('\'').nth(1).unwrap_or_default();
         if asking || step.effects.iter().any(asks) {
+            return Ok(());
+        }
+        // What another one is held by was found out when that one was held.
+        if reason.contains("which is held") {
             return Ok(());
         }
         let is_silent = self.silent.contains(need) && step.life.told.opinion(need) == Some(true);

@@ -149,13 +149,21 @@ fn quarrel_is_told(step: &Step<'_>, module: &str, failure: &Failure) -> Result<(
         return Ok(());
     }
     let report = step.after.modules.get(module);
-    let error = report.and_then(|module| module.error.clone());
+    let error = report.and_then(|module| module.error.as_ref());
     // A removal that comes to its end within the step forgets it.
     let gone = report.is_none_or(|module| module.state == "Disabled");
-    let tells =
-        |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleFailed { failure: told, .. }) if told == failure);
-    let told = step.effects.iter().any(tells);
-    ensure(told && (gone || error.as_ref() == Some(&failure.report)), "K1", || {
+    let told = |effect| match effect {
+        &Effect::Tell(Notice::ModuleFailed {
+            module: ref of,
+            failure: ref told,
+            ..
+        }) if of.as_str() == module => Some(told),
+        _ => None,
+    };
+    let told: Vec<&Failure> = step.effects.iter().filter_map(told).collect();
+    // A run that a converge begins in the same step may fail for another reason.
+    let last = told.last().map(|failure| &failure.report);
+    ensure(told.contains(&failure) && (gone || error == last), "K1", || {
         format!("{failure}, but of {module} is known {error:?}")
     })
 }

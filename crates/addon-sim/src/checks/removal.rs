@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::operator::query::ModuleReport;
 
 use super::needs::removals;
 use super::{Step, Violation, ensure};
@@ -55,6 +56,13 @@ impl Removals {
         }
     }
 
+    /// A removal that was given up before this step is none any more, whatever runs before the next one begins.
+    pub(super) fn event(&mut self, step: &Step<'_>) {
+        let modules = &step.before.modules;
+        self.deleting
+            .retain(|name| modules.get(name).is_none_or(|module| !is_taken_back(module)));
+    }
+
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(_, Job::DeleteRelease { release }) => self.delete(step, release),
@@ -89,12 +97,7 @@ impl Removals {
 
     /// A removal that failed is given up when its module is switched on again.
     fn taken_back(&mut self, step: &Step<'_>, module: &str) {
-        if step
-            .after
-            .modules
-            .get(module)
-            .is_some_and(|module| module.enabled && module.state != "Deleting")
-        {
+        if step.after.modules.get(module).is_some_and(is_taken_back) {
             self.deleting.remove(module);
         }
     }
@@ -119,6 +122,10 @@ impl Removals {
             format!("{name} is deleted, and nobody who may have said that it is not to run")
         })
     }
+}
+
+fn is_taken_back(module: &ModuleReport) -> bool {
+    module.enabled && module.state != "Deleting"
 }
 
 /// R7: a removal is taken up only while somebody says so. C5: nobody asks for a converge for the sake of removals that are

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Done, Event, Saved};
 use addon_core::operator::query::ModuleReport;
 use serde_json::{Value, json};
 
@@ -104,18 +104,31 @@ pub fn check_edits_kept(key: &str, before: Option<&str>, after: Option<&str>) ->
     })
 }
 
-/// Each key is as it was before a step, or as it is after it: what the step did has come in part.
-fn is_between(own: &Value, before: Option<&Value>, after: Option<&Value>) -> bool {
+/// Each key is as it was before a step, as our write that ended with it has it, or as it is after it: what the step did has
+/// come in part.
+fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option<&Value>) -> bool {
     let keys = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (own, before, after) = (keys(Some(own)), keys(before), keys(after));
-    let known = own
-        .iter()
-        .all(|(key, value)| before.get(key) == Some(value) || after.get(key) == Some(value));
+    let known = own.iter().all(|(key, value)| {
+        let is_written = written.get(key).is_some_and(|written| *value == json!(written));
+        is_written || before.get(key) == Some(value) || after.get(key) == Some(value)
+    });
     known
         && before
             .keys()
             .filter(|key| after.contains_key(*key))
             .all(|key| own.contains_key(key))
+}
+
+/// The section that was written for this owner, if that ended with this step.
+fn written(step: &Step<'_>, owner: &str) -> Flat {
+    match (step.event, step.ended) {
+        (
+            Event::JobFinished(_, Ok(Done::ConfigSaved(Saved::Written { .. }))),
+            Some(Job::SaveConfig { key, text, .. }),
+        ) if *key == key_of(owner) => flat::read(text, false).unwrap_or_default(),
+        _ => Flat::new(),
+    }
 }
 
 /// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
@@ -234,7 +247,7 @@ impl Globals {
         let just_before = |own: &Value| {
             let set = set_ahead_of(step, job);
             beside
-                && is_between(own, before, wanted)
+                && is_between(own, before, &written(step, &owner), wanted)
                 && set
                     .iter()
                     .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))

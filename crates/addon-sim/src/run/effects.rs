@@ -37,6 +37,9 @@ impl Run<'_> {
             millis = millis.min(most);
         }
         self.spring(&job, millis);
+        if let Job::SaveConfig { .. } = &job {
+            self.life.told.save_begins(id);
+        }
         match &job {
             Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
                 self.plan(millis / 2, Due::Writes(id));

@@ -239,7 +239,7 @@ impl Run<'_> {
                 told.wrote(key, text, *version, *create);
             }
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
-                told.read(read, self.world.config.made_by_us);
+                told.save_missed(id, read, self.world.config.made_by_us);
             }
             (Job::RunHook(run), Done::HookRan { .. })
                 if !misdeed && run.hook.owner.module().is_none() && asked_of(run).is_none() =>

@@ -70,6 +70,9 @@ impl Readings {
 impl Operator {
     /// The ConfigMap was read. It counts at once, or as soon as all of it has been held against schemas.
     pub(in crate::operator) fn config_changed(&mut self, read: ConfigRead) {
+        if read != ConfigRead::Missing {
+            self.commits.note_sight();
+        }
         if self.startup.begun {
             if self.config.readings.knows(&read) {
                 return;
@@ -115,6 +118,7 @@ impl Operator {
                 if self.config.is_stale(version) {
                     return Ok(());
                 }
+                let says_nothing = data.is_empty();
                 let later = self
                     .config
                     .written
@@ -127,7 +131,7 @@ impl Operator {
                 self.config.version = version;
                 self.config.written.retain(|_, (written, _)| *written > version);
                 if !is_known && (self.config.raw != data || !self.config.present) {
-                    self.config.made_by_us = self.is_made_by_us(&data);
+                    self.config.made_by_us = !says_nothing && self.is_made_by_us(&data);
                 }
                 self.config.present = true;
                 self.config.raw = data;
@@ -142,7 +146,8 @@ impl Operator {
         self.put_in_force(good);
     }
 
-    /// Nobody but us has said what this reading says, and the ConfigMap is there because we wrote it.
+    /// Nobody but us has said what this reading says, and the ConfigMap is there because we wrote it, which never makes an
+    /// empty one.
     fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
         let is_new = !self.config.present;
         let ours = |(key, text): (&String, &String)| {
@@ -150,7 +155,7 @@ impl Operator {
             known.contains(&Some(text)) || self.commits.is_saving(key, text, is_new)
         };
         let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
-        (is_new || self.config.made_by_us) && !data.is_empty() && data.iter().all(ours) && nothing_taken
+        (is_new || self.config.made_by_us) && data.iter().all(ours) && nothing_taken
     }
 
     /// Finds out what the first reading lacks, unless something is being found out already: that ends first.

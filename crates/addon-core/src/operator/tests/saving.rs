@@ -107,6 +107,61 @@ fn an_edit_that_was_read_during_the_save_is_what_the_next_try_is_put_on() {
 }
 
 #[test]
+fn an_absence_that_a_save_found_does_not_hide_what_was_read_meanwhile() {
+    let mut world = saving_aside();
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.edit(&[("one", Some("mine: 1"))]);
+    let (id, _) = world.pending.remove(0);
+    world.open.clear();
+    let none = Done::ConfigSaved(Saved::Conflict(ConfigRead::Missing));
+    world.handle(Event::JobFinished(id, Ok(none)));
+    assert_eq!(world.data["one"].trim(), "mine: 1\nwish: 1");
+    // Without a reading meanwhile it counts, and nothing is put into a new ConfigMap.
+    world.open.insert("save one".to_owned());
+    world.edit(&[("one", Some("mine: 2"))]);
+    world.sleep();
+    let (id, _) = world.pending.remove(0);
+    world.open.clear();
+    let none = Done::ConfigSaved(Saved::Conflict(ConfigRead::Missing));
+    world.handle(Event::JobFinished(id, Ok(none)));
+    assert_eq!(world.data["one"], "mine: 2");
+    assert!(
+        matches!(world.notices.last(), Some(Notice::HookFailed { .. })),
+        "{:?}",
+        world.notices.last()
+    );
+}
+
+#[test]
+fn an_empty_config_map_is_never_ours_although_we_have_written_into_it_since() {
+    let mut silent = module(10, "silent");
+    silent.enabled = None;
+    let mut world = World::new(vec![silent, module(20, "one")]);
+    world.releases.push(ReleaseSummary {
+        name: "silent".to_owned(),
+        ours: true,
+    });
+    let mut world = world
+        .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
+        .patching("one/h.sh schedule", &json!([]), &wish(1));
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.edit(&[("silentEnabled", Some("true"))]);
+    world.take_log();
+    // Somebody puts an empty one in its place; the news of that are slower than our write into it.
+    world.data.clear();
+    let empty = ConfigRead::Present {
+        version: world.version + 1,
+        data: BTreeMap::new(),
+    };
+    world.version += 1;
+    world.sleep();
+    assert_eq!(world.take_log(), ["one/h.sh schedule", "save one", "one sync"]);
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.handle(Event::ConfigChanged(empty));
+    assert!(world.take_log().contains(&"silent delete".to_owned()));
+}
+
+#[test]
 fn what_is_saved_for_a_module_that_was_switched_off_is_only_saved() {
     let both = json!([{"op": "add", "path": "/one/seen", "value": 1}]);
     let mut world = World::new(vec![module(10, "one")])
