@@ -12,6 +12,7 @@ use super::jobs::{Chore, Purpose};
 use super::modules::Unit;
 use super::policy::Mode;
 use super::query::Waiting;
+use super::standing::Standing;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
@@ -137,6 +138,9 @@ impl Operator {
         if self.config.readings.is_empty() {
             self.startup.wake(self.now.tick);
         }
+        if self.standing == Standing::Standby {
+            self.warmth.hear(&read);
+        }
         self.config.readings.keep(read);
     }
 
@@ -258,6 +262,9 @@ impl Operator {
             (Chore::WatchReleases, Ok(Done::ReleasesWatched)) => Ok(()),
             (Chore::ConfigureGlobalHooks, Ok(Done::HooksConfigured(hooks))) => {
                 self.hooks_configured(&Owner::Global, hooks);
+                if self.standing == Standing::Standby {
+                    self.global_hooks_answered();
+                }
                 Ok(())
             }
             (_, Ok(_)) => Err(Failure::defect("a job ended with the outcome of another kind of job")),

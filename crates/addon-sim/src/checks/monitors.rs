@@ -151,13 +151,16 @@ impl Monitored {
                 .find(|known| known.hook == *hook && known.binding == start.binding.name);
             ensure(twice.is_none(), "W1", || format!("{hook} is watched twice: {twice:?}"))?;
             let binding = start.binding.name.clone();
+            let watch = watch_of(step, hook, &binding).unwrap_or_default();
+            // What nobody reads as a whole is told from when we lead.
+            let upto = (step.life.leads || !watch.skips).then_some(0);
             let known = Known {
                 hook: hook.clone(),
-                watch: watch_of(step, hook, &binding).unwrap_or_default(),
+                watch,
                 binding,
                 started: false,
                 open: false,
-                upto: Some(0),
+                upto,
                 last: 0,
                 idle: false,
                 warm: !step.life.leads,
