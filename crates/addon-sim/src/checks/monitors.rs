@@ -39,7 +39,7 @@ struct Known {
     last: u64,
     /// Its module was switched off: nobody has to be told.
     idle: bool,
-    /// It watches since before we led.
+    /// It watches since before we led, and nobody has begun with it.
     warm: bool,
 }
 
@@ -127,7 +127,7 @@ impl Monitored {
     /// A step is over: changes for a module that is not to run are for nobody.
     pub(super) fn over(&mut self, step: &Step<'_>) {
         for known in self.known.values_mut() {
-            if let Some(module) = known.hook.owner.module() {
+            if let Some(module) = known.hook.owner.module().filter(|_| !known.warm) {
                 let report = step.after.modules.get(module.as_str());
                 known.idle |= report.is_none_or(|module| !module.enabled || module.state == "Deleting");
             }
@@ -296,6 +296,11 @@ impl Monitored {
                 let run = self.runs.remove(&lane_of(&hook.owner, &labels.queue));
                 if let Some(run) = run.filter(|_| *allowed) {
                     self.told(hook, &run, false);
+                }
+            }
+            Notice::MonitorsStarted { hook, .. } => {
+                for known in self.known.values_mut().filter(|known| known.hook == *hook) {
+                    known.warm = false;
                 }
             }
             Notice::EventsUnlocked { hook, bindings } => {
