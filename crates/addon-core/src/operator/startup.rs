@@ -49,6 +49,11 @@ impl Startup {
         matches!(self.chores.get(&chore), Some(Progress::Done))
     }
 
+    /// The global hooks have said what they want, if there are any.
+    fn knows_global_hooks(&self) -> bool {
+        !self.has_global_hooks || self.is_done(Chore::ConfigureGlobalHooks)
+    }
+
     /// The API server answers: what waits for it need not wait for its time.
     fn wake(&mut self, now: Tick) {
         for (chore, progress) in &mut self.chores {
@@ -149,7 +154,9 @@ impl Operator {
         if self.startup.known && self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
-        self.warm_up();
+        if self.startup.knows_global_hooks() {
+            self.warm_up();
+        }
     }
 
     pub(super) fn advance_startup(&mut self) {
@@ -169,9 +176,8 @@ impl Operator {
             self.keep_state();
             return;
         }
-        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
         if !self.startup.restored {
-            if !configured || self.config.readings.is_empty() {
+            if !self.startup.knows_global_hooks() || self.config.readings.is_empty() {
                 return;
             }
             let Some(state) = self.startup.state.take() else { return };
@@ -191,8 +197,7 @@ impl Operator {
         if self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
-        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
-        if configured && !self.startup.begun {
+        if self.startup.knows_global_hooks() && !self.startup.begun {
             self.begin_alone();
         }
     }
