@@ -39,7 +39,7 @@ impl Operator {
     /// It is our turn from now on.
     pub(super) fn lead(&mut self) {
         self.standing = Standing::Leads;
-        self.free_warm_slots();
+        self.end_warming();
     }
 
     pub(super) fn stop(&mut self) {

@@ -150,8 +150,10 @@ impl Operator {
         self.begin_watches();
     }
 
-    /// It is our turn: whoever is asked before his time goes on, and takes no place from others.
-    pub(super) fn free_warm_slots(&mut self) {
+    /// It is our turn: nothing more is begun before its time. Whoever is being asked goes on, and takes no place from
+    /// others.
+    pub(super) fn end_warming(&mut self) {
+        self.warmth.flags = None;
         for answer in self.warmth.answers.values() {
             if let Answer::Asked(id) = answer {
                 self.jobs.vacate(*id);
