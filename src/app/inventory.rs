@@ -130,7 +130,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         crds,
         depends_on,
         drift: _,
-        service_account: _,
+        service_account,
         faults,
     } = found;
     Module {
@@ -145,6 +145,7 @@ fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         has_conversions,
         has_enabled_script: enabled_script.is_some(),
         has_hooks: !hooks.is_empty(),
+        has_account: service_account.is_some(),
         depends_on,
     }
 }

@@ -24,6 +24,8 @@ use testbed::wait::wait_until;
 /// Longer than a lease, and a converge on a busy machine after it.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
+/// What the module `eyes` watches.
+const SEEN: &str = "ServiceAccount";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 /// Of the pod that leads.
 pub(crate) const LABEL: &str = "addon-operator/leader";
@@ -44,6 +46,21 @@ END
   exit 0
 fi
 echo "$REPLICA runs" >>"$NOTES/hooks"
+"#;
+/// Of modules that have nothing else. What each wants to see nobody else does.
+const MODULE_HOOK: &str = r#"#!/bin/sh
+if [ "$1" = --config ]; then
+  echo "$REPLICA config" >>"$NOTES/@MODULE@"
+  cat <<END
+configVersion: v1
+kubernetes:
+- name: seen
+  kind: @KIND@
+  namespace: {nameSelector: {matchNames: [$IN]}}
+END
+  exit 0
+fi
+echo "$REPLICA runs" >>"$NOTES/@MODULE@"
 "#;
 /// Helm with a lock per release: whoever finds it taken leaves a note, and each says who it is.
 const HELM: &str = r#"#!/bin/bash
@@ -83,7 +100,16 @@ impl Stage {
                 "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: crowd-{member}}}"
             );
         }
-        stage.write("modules/values.yaml", "crowdEnabled: true\n");
+        let flags = ["crowd", "eyes", "shy", "off"].map(|module| format!("{module}Enabled: {}\n", module != "off"));
+        stage.write("modules/values.yaml", &flags.concat());
+        for (order, module, kind) in [(20, "eyes", SEEN), (30, "shy", "LimitRange"), (40, "off", "LimitRange")] {
+            let hook = MODULE_HOOK.replace("@MODULE@", module).replace("@KIND@", kind);
+            stage.write(&format!("modules/0{order}-{module}/hooks/watch.sh"), &hook);
+        }
+        stage.write(
+            "modules/030-shy/enabled",
+            "#!/bin/sh\necho false >\"$MODULE_ENABLED_RESULT\"\n",
+        );
         stage.write(
             "modules/010-crowd/Chart.yaml",
             "apiVersion: v2\nname: crowd\nversion: 0.1.0\n",
@@ -151,6 +177,12 @@ impl Stage {
         all.of(user)
             .within(self.namespace.name())
             .that(|record| !record.user_agent.starts_with("kubectl"))
+    }
+
+    /// How often the operators of this user have asked for what the module `eyes` watches. A watch counts once it has ended.
+    pub(crate) fn looks(&self, since: Mark, user: User) -> Records {
+        self.requests(since, user)
+            .that(|record| record.resource == "serviceaccounts")
     }
 
     /// Starts a replica that talks to the API server as told by the kubeconfig.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use jiff::Timestamp;
+use testbed::audit::AuditError;
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
@@ -13,6 +14,9 @@ use super::stage::{LABEL, PATIENCE, Replica, Stage};
 const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
 const LEADS: &str = "Leadership is acquired";
+/// The ends of metrics that tell of what hooks of modules see.
+const EYES: &str = r#"objects{binding="seen",hook="hooks/watch.sh",kind="ServiceAccount",module="eyes","#;
+const SHY: &str = r#"objects{binding="seen",hook="hooks/watch.sh",kind="LimitRange",module="shy","#;
 
 /// A leader that has converged, and a standby that acts as another user.
 fn pair(stage: &Stage) -> (Replica, Replica) {
@@ -34,7 +38,14 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
 
     // As warm as it gets: its hooks are known, and what they want to see is seen.
     standby.wait_for("Loaded config", 1);
-    standby.wait_for_answer("/metrics", 200, "addon_operator_kube_snapshot_objects{");
+    let snapshots = [
+        r#"objects{binding="crowd",hook="note.sh",kind="ConfigMap",module="","#,
+        EYES,
+        SHY,
+    ];
+    for snapshot in snapshots {
+        standby.wait_for_answer("/metrics", 200, &format!("addon_operator_kube_snapshot_{snapshot}"));
+    }
     assert_eq!(standby.get("/healthz").unwrap().0, 200);
     let metrics = standby.get("/metrics").unwrap().1;
     assert!(metrics.contains("addon_operator_leader 0\n"), "{metrics}");
@@ -50,6 +61,10 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
     let hooks: Vec<String> = stage.notes("hooks").into_iter().filter(by_standby).collect();
     assert_eq!(hooks, ["b config"]);
     assert_eq!(stage.notes("helm").iter().filter(|note| by_standby(note)).count(), 0);
+    assert_eq!(stage.notes("eyes"), ["a config", "a runs", "b config"]);
+    let of_shy = || -> Vec<String> { stage.notes("shy").into_iter().filter(by_standby).collect() };
+    assert_eq!(of_shy(), ["b config"], "who leads has to ask its script");
+    assert!(stage.notes("off").is_empty());
 
     let killed = Instant::now();
     leader.kill();
@@ -67,8 +82,17 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
         stage.notes("hooks").iter().filter(|note| *note == "b config").count(),
         1
     );
+    // What it knew it used: its hooks were asked once, and what they want to see was listed once.
+    assert_eq!(stage.notes("eyes"), ["a config", "a runs", "b config", "b runs"]);
+    assert_eq!(of_shy(), ["b config"]);
+    let metrics = standby.get("/metrics").unwrap().1;
+    assert!(metrics.contains(EYES), "{metrics}");
+    assert!(!metrics.contains(SHY), "{metrics}");
     standby.stop();
     assert_eq!(stage.lease("holderIdentity"), "", "it was released");
+    let look = || Ok::<_, AuditError>(Some(stage.looks(beginning, User::Admin)).filter(|looks| !looks.is_empty()));
+    let looks = wait_until(PATIENCE, "the end of the watch", look).unwrap();
+    assert_eq!(looks.len(), 1, "{looks}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct Module {
     pub has_enabled_script: bool,
     /// There are files that may be hooks.
     pub has_hooks: bool,
+    /// Its hooks and its release act as a service account that it names.
+    pub has_account: bool,
     /// The modules it needs, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
     /// What makes it unusable as it lies on disk. It is not run, and nothing of it is deleted.

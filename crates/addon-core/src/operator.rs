@@ -145,7 +145,7 @@ impl Operator {
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
-            Event::Elected => self.standing = Standing::Leads,
+            Event::Elected => self.lead(),
             Event::Deposed => self.stop_at_once(),
             Event::TimerFired => {}
             Event::ShutdownRequested => self.stop(),
@@ -166,7 +166,8 @@ impl Operator {
             return (!stopping.cancelled).then_some((stopping.deadline, Waiting::Shutdown(grace)));
         }
         if self.standing == Standing::Standby {
-            return self.startup.timeout();
+            let timeouts = [self.startup.timeout(), self.warmth_timeout()];
+            return timeouts.into_iter().flatten().min_by_key(|(at, _)| *at);
         }
         [
             self.queue_timeout(),
@@ -196,7 +197,8 @@ impl Operator {
             Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
             Purpose::Review(id) => self.review_ran(id, result, took),
             Purpose::Webhooks => self.published(result),
-            Purpose::Warm(hook) => self.warmed(hook, &result),
+            Purpose::WarmWatch(hook) => self.warmed(hook, &result),
+            Purpose::WarmAnswer(module) => self.module_answered(&module, result),
             Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
             Purpose::Script(module) => self.script_finished(&module, result),
             Purpose::Save(owner) => self.save_finished(&owner, result),

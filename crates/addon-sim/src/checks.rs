@@ -106,6 +106,7 @@ pub struct Checks {
     releases: releases::Releases,
     removal: removal::Removals,
     reviews: reviews::Reviews,
+    standbys: standing::Standbys,
 }
 
 impl Checks {
@@ -152,6 +153,7 @@ impl Checks {
         self.conversions.event(step);
         releases::check(step)?;
         standing::check(step)?;
+        self.standbys.check(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             if !self.edits.effect(step, effect)? {

@@ -35,6 +35,8 @@ pub struct Told {
     pub broken: BTreeSet<String>,
     /// Saves under way, and whether the `ConfigMap` was seen meanwhile.
     saves: BTreeMap<JobId, bool>,
+    /// What reads said last of flags, whether they count or not: all that who stands by can go by.
+    overheard: BTreeMap<String, bool>,
     /// Reads that came before the state Secret was read.
     early: Vec<(ConfigRead, bool)>,
     state_known: bool,
@@ -82,8 +84,13 @@ impl Told {
 
     /// The `ConfigMap` was read.
     pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
-        if *read != ConfigRead::Missing {
+        if let ConfigRead::Present { data, .. } = read {
             self.saves.values_mut().for_each(|seen| *seen = true);
+            let known = std::mem::take(&mut self.overheard);
+            let flags = data.iter().filter(|(key, _)| key.ends_with("Enabled"));
+            let flag = |key: &String, text: &String| flat::read_flag(text).or_else(|| known.get(key).copied());
+            self.overheard
+                .extend(flags.filter_map(|(key, text)| Some((key.clone(), flag(key, text)?))));
         }
         if !self.state_known {
             self.early.push((read.clone(), made_by_us));
@@ -230,6 +237,25 @@ impl Told {
     /// The module was seen on disk.
     pub fn knows(&self, module: &str) -> Option<&ModuleSpec> {
         self.modules.as_ref()?.0.get(module)
+    }
+
+    /// It would run, if nobody but files and the `ConfigMap` has anything to say.
+    pub fn would_run(&self, module: &str) -> bool {
+        let flag = self.overheard.get(&format!("{}Enabled", key_of(module))).copied();
+        let sound = self.knows(module).filter(|spec| !spec.broken);
+        sound.is_some_and(|spec| flag.or(spec.enabled) == Some(true))
+    }
+
+    /// It is to run, and nobody but files and the `ConfigMap` could say otherwise, or keep it from running.
+    pub fn runs_for_certain(&self, module: &str, setup: &Setup) -> bool {
+        let is_free = |spec: &ModuleSpec| spec.script.is_none() && spec.needs.is_empty();
+        let hooks = setup.global_hooks.iter().flat_map(|hook| &hook.does);
+        let switched = hooks.filter(|deed| match deed {
+            Deed::Flag { module: other, .. } | Deed::FlagFrom { module: other, .. } => other == module,
+            Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => false,
+        });
+        let is_on = !self.state_known || self.opinion(module) == Some(true);
+        self.would_run(module) && self.knows(module).is_some_and(is_free) && switched.count() == 0 && is_on
     }
 
     /// What a module's sources say before its script is asked.

@@ -271,6 +271,7 @@ fn found(spec: &ModuleSpec) -> Module {
         has_conversions: spec.conversions,
         has_enabled_script: spec.script.is_some(),
         has_hooks: !spec.hooks.is_empty(),
+        has_account: false,
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),
         broken: spec
             .broken

@@ -376,6 +376,7 @@ impl Operator {
         let failing: Vec<_> = lacking.map(|unit| unit.found.name.clone()).collect();
         self.converge.lacking_at_end = !failing.is_empty();
         let first = !std::mem::replace(&mut self.converge.first_done, true);
+        self.cool_down();
         let took = self.now.tick - active.began;
         self.tell(Notice::ConvergeFinished {
             reason: active.reason.to_string(),

@@ -50,10 +50,12 @@ impl Operator {
         if self.takes_warm_monitors(lane, hook) {
             return;
         }
+        let bindings = self.hooks.get(hook).map(|config| config.kubernetes.clone());
         let job = Job::StartMonitors {
-            monitors: self.name_monitors(hook),
+            monitors: self.name_monitors(hook, bindings.unwrap_or_default()),
             hook: hook.clone(),
         };
+        self.tell_of_unread(hook);
         let purpose = Purpose::Monitors {
             lane: lane.clone(),
             hook: hook.clone(),

@@ -59,7 +59,10 @@ pub(super) enum Purpose {
         lane: Lane,
         hook: HookId,
     },
-    Warm(HookId),
+    /// A standby starts the monitors of a hook.
+    WarmWatch(HookId),
+    /// A standby asks the hooks of a module for their configuration.
+    WarmAnswer(ModuleName),
     Script(ModuleName),
     Save(Owner),
     /// Patches of a hook of this owner are held against schemas.

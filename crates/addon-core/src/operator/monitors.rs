@@ -62,35 +62,37 @@ pub(super) fn has_first_run(config: &HookConfig, binding: &KubernetesBinding) ->
 }
 
 impl Operator {
-    /// Names the monitors of a hook, which the shell is about to start.
-    pub(super) fn name_monitors(&mut self, hook: &HookId) -> Vec<MonitorStart> {
-        let Some(config) = self.hooks.get(hook) else {
-            return Vec::new();
-        };
+    /// Names the monitors of a hook, which the shell is about to start. Nobody is told of anything yet.
+    pub(super) fn name_monitors(&mut self, hook: &HookId, bindings: Vec<KubernetesBinding>) -> Vec<MonitorStart> {
         let mut starts = Vec::new();
-        for (index, binding) in config.kubernetes.iter().enumerate() {
+        for (index, binding) in bindings.into_iter().enumerate() {
             self.monitors.last += 1;
             let id = MonitorId(self.monitors.last);
-            // Of equal names the first is read, whoever asks.
-            let is_hidden = config.kubernetes[..index]
-                .iter()
-                .any(|other| other.name == binding.name);
-            let gate = if is_hidden || !has_first_run(config, binding) {
-                Gate::Unread { since: Vec::new() }
-            } else {
-                Gate::Ahead
-            };
             let monitor = Monitor {
                 hook: hook.clone(),
                 index,
                 started: false,
-                gate,
+                gate: Gate::Ahead,
             };
             self.monitors.known.insert(id, monitor);
-            let binding = binding.clone();
             starts.push(MonitorStart { id, binding });
         }
         starts
+    }
+
+    /// From now on the hook is told of what no first run of its will read.
+    pub(super) fn tell_of_unread(&mut self, hook: &HookId) {
+        let Some(config) = self.hooks.get(hook) else { return };
+        for monitor in self.monitors.known.values_mut().filter(|monitor| monitor.hook == *hook) {
+            let Some(binding) = config.kubernetes.get(monitor.index) else {
+                continue;
+            };
+            // Of equal names the first is read, whoever asks.
+            let mut before = config.kubernetes[..monitor.index].iter();
+            if before.any(|other| other.name == binding.name) || !has_first_run(config, binding) {
+                monitor.gate = Gate::Unread { since: Vec::new() };
+            }
+        }
     }
 
     /// The shell started the monitors of a hook. Returns them in the order of the configuration.
@@ -110,9 +112,20 @@ impl Operator {
         self.monitors.remove(|monitor| monitor.hook == *hook);
     }
 
-    /// Ends all monitors of an owner.
+    /// Ends all monitors of an owner but those that were started before their time and that nobody has taken.
     pub(super) fn stop_monitors(&mut self, owner: &Owner) {
-        let gone = self.monitors.remove(|monitor| monitor.hook.owner == *owner);
+        let is_taken = |monitor: &Monitor| monitor.hook.owner == *owner && !self.warmth.holds(&monitor.hook);
+        let gone = self.monitors.remove(is_taken);
+        self.monitors_gone(gone);
+    }
+
+    /// Ends the monitors of a hook.
+    pub(super) fn stop_monitors_of(&mut self, hook: &HookId) {
+        let gone = self.monitors.remove(|monitor| monitor.hook == *hook);
+        self.monitors_gone(gone);
+    }
+
+    fn monitors_gone(&mut self, gone: Vec<MonitorId>) {
         self.monitors.awaited.retain(|id| !gone.contains(id));
         if !gone.is_empty() {
             self.effects.push_back(Effect::StopMonitors(gone));
@@ -248,7 +261,7 @@ impl Operator {
         let owner = Owner::Module(module.clone());
         let mut any = false;
         for monitor in self.monitors.known.values_mut() {
-            if monitor.hook.owner == owner {
+            if monitor.started && monitor.hook.owner == owner {
                 monitor.gate = Gate::Shut;
                 any = true;
             }

@@ -84,6 +84,7 @@ impl Operator {
                     self.start_crds(lane, vec![name.clone()]);
                     return Some(true);
                 }
+                Step::Configure if self.takes_warm_answer(name) => {}
                 Step::Configure if !self.has_hooks(name) => {
                     self.hooks_configured(&Owner::Module(name.clone()), Vec::new());
                     self.step_succeeded(name);
@@ -131,6 +132,9 @@ impl Operator {
     }
 
     fn start_configure(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if self.takes_warm_question(lane, name) {
+            return true;
+        }
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }

@@ -36,6 +36,12 @@ pub(super) struct Stopping {
 }
 
 impl Operator {
+    /// It is our turn from now on.
+    pub(super) fn lead(&mut self) {
+        self.standing = Standing::Leads;
+        self.end_warming();
+    }
+
     pub(super) fn stop(&mut self) {
         if self.stopping.is_some() {
             return;

@@ -12,6 +12,7 @@ use super::jobs::{Chore, Purpose};
 use super::modules::Unit;
 use super::policy::Mode;
 use super::query::Waiting;
+use super::standing::Standing;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
@@ -46,6 +47,11 @@ enum Progress {
 impl Startup {
     pub(super) fn is_done(&self, chore: Chore) -> bool {
         matches!(self.chores.get(&chore), Some(Progress::Done))
+    }
+
+    /// The global hooks have said what they want, if there are any.
+    fn knows_global_hooks(&self) -> bool {
+        !self.has_global_hooks || self.is_done(Chore::ConfigureGlobalHooks)
     }
 
     /// The API server answers: what waits for it need not wait for its time.
@@ -137,6 +143,9 @@ impl Operator {
         if self.config.readings.is_empty() {
             self.startup.wake(self.now.tick);
         }
+        if self.standing == Standing::Standby {
+            self.warmth.hear(&read);
+        }
         self.config.readings.keep(read);
     }
 
@@ -145,7 +154,9 @@ impl Operator {
         if self.startup.known && self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
-        self.warm_up();
+        if self.startup.knows_global_hooks() {
+            self.warm_up();
+        }
     }
 
     pub(super) fn advance_startup(&mut self) {
@@ -165,9 +176,8 @@ impl Operator {
             self.keep_state();
             return;
         }
-        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
         if !self.startup.restored {
-            if !configured || self.config.readings.is_empty() {
+            if !self.startup.knows_global_hooks() || self.config.readings.is_empty() {
                 return;
             }
             let Some(state) = self.startup.state.take() else { return };
@@ -187,8 +197,7 @@ impl Operator {
         if self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
-        let configured = !self.startup.has_global_hooks || self.startup.is_done(Chore::ConfigureGlobalHooks);
-        if configured && !self.startup.begun {
+        if self.startup.knows_global_hooks() && !self.startup.begun {
             self.begin_alone();
         }
     }
@@ -258,6 +267,9 @@ impl Operator {
             (Chore::WatchReleases, Ok(Done::ReleasesWatched)) => Ok(()),
             (Chore::ConfigureGlobalHooks, Ok(Done::HooksConfigured(hooks))) => {
                 self.hooks_configured(&Owner::Global, hooks);
+                if self.standing == Standing::Standby {
+                    self.global_hooks_answered();
+                }
                 Ok(())
             }
             (_, Ok(_)) => Err(Failure::defect("a job ended with the outcome of another kind of job")),

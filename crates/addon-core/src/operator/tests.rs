@@ -22,6 +22,7 @@ mod scripts;
 mod standing;
 mod synchronization;
 mod vetting;
+mod warmth;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 use super::event::{
     Asked, ConfigRead, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, SyncAction, Synced,
 };
-use super::policy::Mode;
+use super::policy::{Leadership, Mode};
 use super::query::Secrets;
 use super::*;
 use crate::failure::Class;
@@ -57,6 +58,8 @@ struct World {
     version: u64,
     /// What ran, in words.
     log: Vec<String>,
+    /// Who was asked for the configuration of his hooks: `OWNER --config`.
+    asked: Vec<String>,
     notices: Vec<Notice>,
     /// What the API server is told.
     replies: Vec<(ReviewId, Reply)>,
@@ -91,6 +94,7 @@ fn module(order: u32, text: &str) -> Module {
         has_conversions: false,
         has_enabled_script: false,
         has_hooks: false,
+        has_account: false,
         depends_on: Vec::new(),
         broken: None,
     }
@@ -114,6 +118,7 @@ impl World {
             data: BTreeMap::new(),
             version: 1,
             log: Vec::new(),
+            asked: Vec::new(),
             notices: Vec::new(),
             replies: Vec::new(),
             responses: BTreeMap::new(),
@@ -187,6 +192,18 @@ impl World {
         self
     }
 
+    /// A start as a standby, with so many slots for hooks.
+    fn standby(mut self, hook_slots: usize) -> Self {
+        let policy = Policy {
+            leadership: Leadership::Elected,
+            hook_slots,
+            restores: true,
+            ..Policy::default()
+        };
+        self.operator = Operator::new(1, policy);
+        self.start()
+    }
+
     fn edit(&mut self, edits: &[(&str, Option<&str>)]) {
         for (key, text) in edits {
             match text {
@@ -223,7 +240,7 @@ impl World {
         if let Some(at) = self
             .pending
             .iter()
-            .position(|(_, job)| !self.open.contains(&words(job)))
+            .position(|(_, job)| !self.open.contains(&known_as(job)))
         {
             let (id, job) = self.pending.remove(at);
             let result = self.carry_out(&job);
@@ -232,10 +249,13 @@ impl World {
     }
 
     fn carry_out(&mut self, job: &Job) -> Result<Done, Failure> {
-        let words = words(job);
-        if let Some(left) = self.failing.get_mut(&words).filter(|left| **left > 0) {
+        let (words, known_as) = (words(job), known_as(job));
+        if let Job::ConfigureHooks(_) = job {
+            self.asked.push(known_as.clone());
+        }
+        if let Some(left) = self.failing.get_mut(&known_as).filter(|left| **left > 0) {
             *left -= 1;
-            self.log.push(format!("{words} fails"));
+            self.log.push(format!("{known_as} fails"));
             return Err(Failure::new(Class::HookFailed, "no"));
         }
         if !words.is_empty() {
@@ -426,6 +446,15 @@ fn words(job: &Job) -> String {
         Job::SyncRelease { module, .. } => format!("{module} sync"),
         Job::DeleteRelease { release } => format!("{release} delete"),
         Job::SaveConfig { key, .. } => format!("save {key}"),
+    }
+}
+
+/// By what a job can be told to fail or to stay open.
+fn known_as(job: &Job) -> String {
+    match job {
+        Job::ConfigureHooks(Owner::Global) => "--config".to_owned(),
+        Job::ConfigureHooks(Owner::Module(module)) => format!("{module} --config"),
+        job => words(job),
     }
 }
 

@@ -40,6 +40,7 @@ impl Operator {
             unit.conversions_ensured = false;
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
             if !unit.enabled {
+                self.cool(&name);
                 self.silence(&name);
             }
             if removable {

@@ -110,8 +110,9 @@ impl Jobs {
         at_most_one(&running, "Z1", script)?;
         let hooks = running.iter().filter(|job| match job {
             Job::RunHook(run) => asked_of(run).is_none(),
-            // What one that is waited for no more takes is no slot.
+            // What one that is waited for no more takes is no slot, nor what one takes who was asked before we led.
             Job::RunEnabledScript { module, .. } => !self.scripts.is_late(module),
+            Job::ConfigureHooks(Owner::Module(_)) => stands_in_line(job) || !step.life.leads,
             job => matches!(job, Job::ConfigureHooks(_)),
         });
         let helms = running.iter().filter(|job| {

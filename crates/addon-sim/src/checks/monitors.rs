@@ -39,7 +39,7 @@ struct Known {
     last: u64,
     /// Its module was switched off: nobody has to be told.
     idle: bool,
-    /// It watches since before we led.
+    /// It watches since before we led, and nobody has begun with it.
     warm: bool,
 }
 
@@ -127,7 +127,7 @@ impl Monitored {
     /// A step is over: changes for a module that is not to run are for nobody.
     pub(super) fn over(&mut self, step: &Step<'_>) {
         for known in self.known.values_mut() {
-            if let Some(module) = known.hook.owner.module() {
+            if let Some(module) = known.hook.owner.module().filter(|_| !known.warm) {
                 let report = step.after.modules.get(module.as_str());
                 known.idle |= report.is_none_or(|module| !module.enabled || module.state == "Deleting");
             }
@@ -151,13 +151,16 @@ impl Monitored {
                 .find(|known| known.hook == *hook && known.binding == start.binding.name);
             ensure(twice.is_none(), "W1", || format!("{hook} is watched twice: {twice:?}"))?;
             let binding = start.binding.name.clone();
+            let watch = watch_of(step, hook, &binding).unwrap_or_default();
+            // What nobody reads as a whole is told from when we lead.
+            let upto = (step.life.leads || !watch.skips).then_some(0);
             let known = Known {
                 hook: hook.clone(),
-                watch: watch_of(step, hook, &binding).unwrap_or_default(),
+                watch,
                 binding,
                 started: false,
                 open: false,
-                upto: Some(0),
+                upto,
                 last: 0,
                 idle: false,
                 warm: !step.life.leads,
@@ -293,6 +296,11 @@ impl Monitored {
                 let run = self.runs.remove(&lane_of(&hook.owner, &labels.queue));
                 if let Some(run) = run.filter(|_| *allowed) {
                     self.told(hook, &run, false);
+                }
+            }
+            Notice::MonitorsStarted { hook, .. } => {
+                for known in self.known.values_mut().filter(|known| known.hook == *hook) {
+                    known.warm = false;
                 }
             }
             Notice::EventsUnlocked { hook, bindings } => {

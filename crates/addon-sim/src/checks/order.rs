@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::HookId;
+use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::event::{Done, Event};
 
@@ -59,14 +59,12 @@ impl Order {
         let modules = told.modules.iter().flat_map(|(modules, _)| modules.keys());
         self.converted
             .extend(modules.filter(|name| told.in_maintenance(name)).cloned());
-        let Event::JobFinished(_, Ok(Done::HooksConfigured(list))) = step.event else {
-            return;
-        };
-        let Some(Job::ConfigureHooks(owner)) = step.ended else {
-            return;
-        };
+    }
+
+    /// What hooks have answered counts from now on, whenever they were asked.
+    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
         let owner = owner_name(owner);
-        let known = |spec: &&HookSpec| list.iter().any(|(name, _)| name.as_str() == spec.name);
+        let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
         let hooks = match step.life.told.knows(&owner) {
             Some(module) => &module.hooks,
             None => &step.world.setup.global_hooks,
@@ -300,6 +298,7 @@ impl Order {
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
+            Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
             Notice::HookSucceeded { hook, labels, .. } => {
                 let passed = self
                     .passed

@@ -1,16 +1,19 @@
 //! B1: who stands by does nothing that anybody else could notice. B2: who is deposed ends what runs, and decides nothing
-//! more.
+//! more. B3: what was found out while standing by is not found out again. B4: nothing is watched by who stands by that
+//! would not be wanted.
 
-use addon_core::name::Owner;
-use addon_core::operator::effect::{Effect, Job};
-use addon_core::operator::event::Event;
+use std::collections::BTreeSet;
+
+use addon_core::name::{HookId, Owner};
+use addon_core::operator::effect::{Effect, Job, Notice};
+use addon_core::operator::event::{Done, Event};
 use addon_core::review::reply::Reply;
 
 use super::{Step, Violation, ensure};
 
 pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
     if !step.life.leads {
-        let acts = step.effects.iter().find(|effect| !is_quiet(effect));
+        let acts = step.effects.iter().find(|effect| !is_quiet(step, effect));
         ensure(acts.is_none(), "B1", || format!("who stands by does {acts:?}"))?;
     }
     if !step.life.deposed {
@@ -37,12 +40,81 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// To read what lies on our own disk, to watch, and to say that nobody can be asked here.
-fn is_quiet(effect: &Effect) -> bool {
+fn is_quiet(step: &Step<'_>, effect: &Effect) -> bool {
     match effect {
-        Effect::StartJob(_, Job::ConfigureHooks(owner)) => *owner == Owner::Global,
-        Effect::StartJob(_, Job::StartMonitors { hook, .. }) => hook.owner == Owner::Global,
+        Effect::StartJob(_, Job::ConfigureHooks(owner)) => would_run(step, owner),
+        Effect::StartJob(_, Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
         Effect::StartJob(..) => false,
         Effect::Reply(_, reply) => matches!(reply, Reply::NoAnswer(_)),
         Effect::Tell(_) | Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => true,
     }
+}
+
+fn would_run(step: &Step<'_>, owner: &Owner) -> bool {
+    owner
+        .module()
+        .is_none_or(|module| step.life.told.would_run(module.as_str()))
+}
+
+/// What was found out by who stood by.
+#[derive(Debug, Default)]
+pub(super) struct Standbys {
+    /// Modules whose hooks have said what they want, and that are to run for certain ever since.
+    warm: BTreeSet<String>,
+}
+
+impl Standbys {
+    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        if !step.life.leads {
+            self.learn(step);
+            only_wanted_is_watched(step)?;
+        }
+        let certain = |module: &String| step.life.told.runs_for_certain(module, &step.world.setup);
+        self.warm.retain(certain);
+        for effect in step.effects {
+            match effect {
+                Effect::StartJob(_, Job::ConfigureHooks(Owner::Module(module))) => {
+                    ensure(!self.warm.contains(module.as_str()), "B3", || {
+                        format!("the hooks of {module} are asked again what they want")
+                    })?;
+                }
+                Effect::Tell(Notice::HooksConfigured {
+                    owner: Owner::Module(module),
+                    ..
+                }) => {
+                    self.warm.remove(module.as_str());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, step: &Step<'_>) {
+        if let (Event::JobFinished(_, Ok(Done::HooksConfigured(_))), Some(Job::ConfigureHooks(Owner::Module(module)))) =
+            (step.event, step.ended)
+        {
+            self.warm.insert(module.to_string());
+        }
+    }
+}
+
+fn only_wanted_is_watched(step: &Step<'_>) -> Result<(), Violation> {
+    // Nobody knows of a start that it has succeeded before its end is told.
+    let is_starting = |hook: &HookId| {
+        let mut jobs = step.life.running.values().map(|running| &running.job);
+        jobs.any(|job| matches!(job, Job::StartMonitors { hook: other, .. } if other == hook))
+    };
+    let is_ended = |id| {
+        let mut effects = step.effects.iter();
+        effects.any(|effect| matches!(effect, Effect::StopMonitors(ids) if ids.contains(id)))
+    };
+    let mut watching = step.life.monitors.known.iter();
+    let unwanted = watching.find(|(id, monitor)| {
+        let hook = &monitor.hook;
+        !would_run(step, &hook.owner) && !is_starting(hook) && !is_ended(id)
+    });
+    ensure(unwanted.is_none(), "B4", || {
+        format!("who stands by watches for a module that would not run: {unwanted:?}")
+    })
 }

@@ -89,10 +89,10 @@ fn a_failing_first_run_blocks_everything_behind_it() {
 #[test]
 fn without_a_hooks_configuration_there_is_no_start() {
     let mut world = World::alone().hook("", "a.sh", "onStartup: 1");
-    world.failing.insert(String::new(), 1);
+    world.failing.insert("--config".to_owned(), 1);
     let inventory = world.inventory.clone();
     world.handle(Event::InventoryChanged(inventory));
-    assert_eq!(world.take_log(), [" fails", "gives up: no"]);
+    assert_eq!(world.take_log(), ["--config fails", "gives up: no"]);
     world.handle(Event::TimerFired);
     assert!(world.operator.poll_timeout().is_none() && world.pending.is_empty());
 }

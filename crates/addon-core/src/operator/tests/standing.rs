@@ -1,33 +1,11 @@
 //! Several of us: a standby does nothing, a leader that is deposed does nothing more.
 
 use super::*;
-use crate::operator::policy::Leadership;
 
 const HOOK: &str = "onStartup: 1\nschedule:\n- crontab: '* * * * *'";
-const WATCHING: &str = "kubernetes:\n- name: pods\n  kind: Pod";
-
 /// A world whose operator knows all that a standby can know.
 fn standby(modules: Vec<Module>) -> World {
-    standby_with(modules, &[("g.sh", HOOK)], &[])
-}
-
-/// The same with these global hooks, and jobs that stay open.
-fn standby_with(modules: Vec<Module>, hooks: &[(&str, &str)], open: &[&str]) -> World {
-    let mut world = World::new(modules);
-    for (hook, config) in hooks {
-        world = world.hook("", hook, config);
-    }
-    world.open.extend(open.iter().map(|words| (*words).to_owned()));
-    let policy = Policy {
-        leadership: Leadership::Elected,
-        restores: true,
-        ..Policy::default()
-    };
-    world.operator = Operator::new(1, policy);
-    let inventory = world.inventory.clone();
-    world.handle(Event::InventoryChanged(inventory));
-    world.edit(&[]);
-    world
+    World::new(modules).hook("", "g.sh", HOOK).standby(4)
 }
 
 #[test]
@@ -111,55 +89,4 @@ fn a_standby_that_is_asked_to_stop_stops() {
     let mut world = standby(vec![module(1, "one")]);
     world.handle(Event::ShutdownRequested);
     assert_eq!(world.take_log(), ["exit"]);
-}
-
-#[test]
-fn a_standby_watches_what_the_first_run_will_read() {
-    let hooks = [
-        ("all.sh", WATCHING),
-        (
-            "unread.sh",
-            "kubernetes:\n- name: pods\n  kind: Pod\n  executeHookOnSynchronization: false",
-        ),
-    ];
-    let mut world = standby_with(Vec::new(), &hooks, &[]);
-    assert_eq!(
-        world.take_log(),
-        ["all.sh watch"],
-        "what changes before nobody would hear"
-    );
-    world.change("all.sh pods", WatchEvent::Added, "x");
-    assert!(world.take_log().is_empty());
-    world.handle(Event::Elected);
-    let log = world.take_log();
-    assert_eq!(log[..2], ["all.sh kubernetes [pods all]", "unread.sh watch"], "{log:?}");
-    world.change("all.sh pods", WatchEvent::Added, "y");
-    assert_eq!(world.take_log(), ["all.sh kubernetes [pods Added y]"]);
-}
-
-#[test]
-fn a_watch_that_is_about_to_begin_at_the_election_is_waited_for() {
-    let mut world = standby_with(Vec::new(), &[("g.sh", WATCHING)], &["g.sh watch"]);
-    world.handle(Event::Elected);
-    assert!(world.take_log().is_empty() && !world.status().ready);
-    world.close("g.sh watch");
-    assert_eq!(world.take_log()[..2], ["g.sh watch", "g.sh kubernetes [pods all]"]);
-    assert!(world.status().ready);
-}
-
-#[test]
-fn a_watch_that_a_standby_cannot_have_is_the_leaders() {
-    let mut world = World::new(Vec::new()).hook("", "g.sh", WATCHING);
-    world.failing.insert("g.sh watch".to_owned(), 1);
-    let policy = Policy {
-        leadership: Leadership::Elected,
-        ..Policy::default()
-    };
-    world.operator = Operator::new(1, policy);
-    let inventory = world.inventory.clone();
-    world.handle(Event::InventoryChanged(inventory));
-    world.edit(&[]);
-    assert_eq!(world.take_log(), ["g.sh watch fails"], "and is not tried again");
-    world.handle(Event::Elected);
-    assert_eq!(world.take_log()[..2], ["g.sh watch", "g.sh kubernetes [pods all]"]);
 }
