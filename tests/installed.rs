@@ -2,6 +2,7 @@
 //! Nothing here has more rights than the chart gives. Needs root, and fails where it does not have it.
 
 mod installed {
+    mod aging;
     mod stage;
     mod story;
 }

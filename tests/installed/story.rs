@@ -5,12 +5,12 @@ use serde_json::json;
 use testbed::kubectl::KubectlError;
 use testbed::wait::wait_until;
 
+use super::aging::{certificates_rotate_without_a_failed_review, wait_until_served};
 use super::stage::{Image, PATIENCE, Stage, start};
 
-const SAYS_NO: &str = "a hook in a pod does not want it";
+pub(crate) const SAYS_NO: &str = "a hook in a pod does not want it";
 /// The account of a module.
 const ACCOUNT: &str = "guest";
-const CERTIFICATES: &str = "addon-operator-webhook-certs";
 
 #[test]
 fn an_installation_from_its_beginning_to_its_end() {
@@ -22,10 +22,12 @@ fn an_installation_from_its_beginning_to_its_end() {
     a_module_acts_as_its_account(&stage);
     hooks_answer_through_the_service(&stage);
     bad_edits_are_refused_and_good_ones_rolled_out(&stage);
-    certificates_rotate_without_a_failed_review(&stage);
+    let certificates = certificates_rotate_without_a_failed_review(&stage);
     let revisions = stage.revisions();
     pods_are_replaced(&stage);
     a_killed_leader_is_replaced(&stage);
+    // Who has made none serves with the same.
+    wait_until_served(&stage, &stage.leader(), &certificates);
     stage.install(&["log.level=debug", "webhooks.enabled=true"]);
     stage.leader();
     assert_eq!(stage.revisions(), revisions, "nothing has changed for any module");
@@ -109,32 +111,6 @@ fn bad_edits_are_refused_and_good_ones_rolled_out(stage: &Stage<'_>) {
         if said == "welcome" { Ok(Some(())) } else { Err(said) }
     };
     wait_until(PATIENCE, "the new greeting", look).unwrap();
-}
-
-/// Somebody deletes what the operator made: others are made, and at no moment is anybody without an answer.
-fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) {
-    let certificate = || {
-        let path = "--output=jsonpath={.data.tls\\.crt}";
-        stage
-            .namespace
-            .kubectl(["get", "secret", CERTIFICATES, "--ignore-not-found", path])
-            .unwrap()
-    };
-    let before = certificate();
-    assert_ne!(before, "");
-    stage.kubectl(&format!("delete secret {CERTIFICATES}"));
-    let look = || {
-        let said = stage.refused("create configmap bad --dry-run=server");
-        assert!(said.contains(SAYS_NO), "{said}");
-        let now = certificate();
-        Ok::<_, String>((!now.is_empty() && now != before).then_some(()))
-    };
-    wait_until(PATIENCE, "new certificates", look).unwrap();
-    // The listener, the bundle and the leader's memory come to the same one after another.
-    for _ in 0..20 {
-        let said = stage.refused("create configmap bad --dry-run=server");
-        assert!(said.contains(SAYS_NO), "{said}");
-    }
 }
 
 fn pods_are_replaced(stage: &Stage<'_>) {
