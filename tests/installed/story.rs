@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use testbed::kubectl::KubectlError;
+use testbed::part::Part;
 use testbed::wait::wait_until;
 
 use super::aging::{certificates_rotate_without_a_failed_review, wait_until_served};
@@ -17,7 +18,7 @@ fn an_installation_from_its_beginning_to_its_end() {
     let plane = start();
     let stage = Stage::build(&plane, Image::push(&plane));
     stage.make_account(ACCOUNT);
-    stage.install(&[]);
+    stage.install(Part::Helm3, &[]);
     two_pods_one_leader_and_modules_that_converged(&stage);
     a_module_acts_as_its_account(&stage);
     hooks_answer_through_the_service(&stage);
@@ -28,10 +29,18 @@ fn an_installation_from_its_beginning_to_its_end() {
     a_killed_leader_is_replaced(&stage);
     // Who has made none serves with the same.
     wait_until_served(&stage, &stage.leader(), &certificates);
-    stage.install(&["log.level=debug", "webhooks.enabled=true"]);
+    upgraded_and_uninstalled(&stage, Part::Helm3, &revisions);
+    // Another operator takes up what the first one left.
+    stage.install(Part::Helm4, &[]);
+    stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
+    upgraded_and_uninstalled(&stage, Part::Helm4, &revisions);
+}
+
+fn upgraded_and_uninstalled(stage: &Stage<'_>, helm: Part, revisions: &str) {
+    stage.install(helm, &["log.level=debug", "webhooks.enabled=true"]);
     stage.leader();
     assert_eq!(stage.revisions(), revisions, "nothing has changed for any module");
-    what_an_uninstallation_leaves(&stage, &revisions);
+    what_an_uninstallation_leaves(stage, helm, revisions);
 }
 
 fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
@@ -139,8 +148,8 @@ fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
     assert!(said.contains(SAYS_NO), "{said}");
 }
 
-fn what_an_uninstallation_leaves(stage: &Stage<'_>, revisions: &str) {
-    stage.helm(&["uninstall", "ao", "--wait"]);
+fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str) {
+    stage.helm(helm, &["uninstall", "ao", "--wait"]);
     assert_eq!(
         stage.revisions(),
         revisions,
@@ -159,4 +168,5 @@ fn what_an_uninstallation_leaves(stage: &Stage<'_>, revisions: &str) {
     wait_until(PATIENCE, "the end of all webhook configurations", look).unwrap();
     // Nobody is asked any more.
     stage.kubectl("create configmap bad");
+    stage.kubectl("delete configmap bad");
 }
