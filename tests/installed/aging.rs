@@ -29,7 +29,7 @@ use super::story::SAYS_NO;
 const CA_SPARE: Duration = Duration::from_hours(120 * 24);
 const CERT_SPARE: Duration = Duration::from_hours(30 * 24);
 /// Time enough to be served before that, and less than the minute after which the operator looks again.
-const DUE_IN: Duration = Duration::from_secs(40);
+const DUE_IN: Duration = Duration::from_secs(50);
 
 const SECRET: &str = "addon-operator-webhook-certs";
 /// What the API server asks about, and the port at which a pod answers.
