@@ -15,6 +15,14 @@ DEFINITION ?= image
 IMAGE ?= $(TARGET)/image
 PACKAGES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/packages
 
+# Folders of this machine, and what stands for them in a program that others are handed.
+REGISTRIES := $(or $(CARGO_HOME),$(HOME)/.cargo)
+SYSROOT = $(shell rustc --print sysroot)
+RENAMED = $(CURDIR)=. $(abspath $(TARGET))=target $(REGISTRIES)=cargo $(SYSROOT)=rust
+NAMELESS = $(strip $(foreach path,$(RENAMED),--remap-path-prefix=$(path)))
+# What is found of them in a program that does not hide them.
+TELLTALES = $(CURDIR)/src/ $(CURDIR)/crates/ $(abspath $(TARGET))/ $(REGISTRIES)/registry/ $(SYSROOT)/lib/
+
 # How long `make sim` runs.
 SECONDS ?= 60
 
@@ -65,8 +73,17 @@ bench: ## figures: start, restart with nothing changed, idle
 
 .PHONY: operator
 operator: ## the operator as it goes into the image: small, and the same from whatever folder
-	RUSTFLAGS="$(foreach path,$(CURDIR)=. $(or $(CARGO_HOME),$(HOME)/.cargo)=cargo $(shell rustc --print sysroot)=rust,--remap-path-prefix=$(path))" \
-	  cargo build --profile dist --locked --bin addon-operator
+	RUSTFLAGS="$(NAMELESS)" cargo build --profile dist --locked --bin addon-operator
+
+.PHONY: renamed
+renamed: ## the RUSTFLAGS that leave no folder of this machine in a program
+	@echo '$(NAMELESS)'
+
+.PHONY: nameless
+nameless: ## does the program OPERATOR hold a folder of this machine, that built it?
+	@test -f "$(OPERATOR)" || { echo 'say which: make nameless OPERATOR=target/dist/addon-operator' >&2; exit 1; }
+	@if found=$$(grep --text --only-matching --fixed-strings $(TELLTALES:%=--regexp=%) -- $(OPERATOR) | sort -u); then \
+	  printf '%s tells where it was built:\n%s\n' $(OPERATOR) "$$found" >&2; exit 1; fi
 
 .PHONY: image
 image: $(if $(OPERATOR),,operator) ## the container image, without an engine; ADD="ours/modules:/modules" goes on top

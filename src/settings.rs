@@ -32,7 +32,7 @@ pub use environment::Environment;
 pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
 pub use program::Program;
-pub use traces::TraceSettings;
+pub use traces::{TraceSettings, Trust};
 
 use leadership::{LeaderLabel, Leadership};
 use said::Setting;

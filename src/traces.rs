@@ -4,6 +4,10 @@
 //! Never says what a value was or what a program was given: names, exit codes and classes of failures only.
 
 use std::fmt;
+#[cfg(feature = "otlp")]
+use std::io;
+#[cfg(feature = "otlp")]
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -33,6 +37,12 @@ pub enum TracesError {
         endpoint: String,
         source: opentelemetry_otlp::ExporterBuildError,
     },
+    #[cfg(feature = "otlp")]
+    #[error("cannot read who vouches for the collector of traces")]
+    Unread(#[source] io::Error),
+    #[cfg(feature = "otlp")]
+    #[error("cannot tell by {} who vouches for the collector of traces: {problem}", file.display())]
+    Authorities { file: PathBuf, problem: &'static str },
     #[error("TRACING_OTLP_AUTH_TOKEN holds what no header may hold")]
     Token,
 }

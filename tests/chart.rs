@@ -3,6 +3,7 @@
 //! operator that works is the built program in the place of one of them.
 
 mod chart {
+    mod accounts;
     mod config_map;
     mod kinds;
     mod measured;

@@ -1,7 +1,9 @@
-//! The operator as a cluster has it: the image in a registry, installed by the chart, its pods processes of a real node.
-//! Nothing here has more rights than the chart gives. Needs root, and fails where it does not have it.
+//! The operator as a cluster has it: the image in a registry, installed by the chart, its pods processes of a real node; a long
+//! story with helm 3, then a short one with helm 4. Nothing here has more rights than the chart gives. Needs root, and fails where
+//! it does not have it.
 
 mod installed {
+    mod aging;
     mod stage;
     mod story;
 }

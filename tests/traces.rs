@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fs::Permissions;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
@@ -14,15 +16,19 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{Tra
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use tempfile::TempDir;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use tempfile::{NamedTempFile, TempDir};
 use testbed::namespace::Namespace;
 use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -62,16 +68,20 @@ impl TraceService for Receiver {
 }
 
 impl Receiver {
-    /// Serves until the runtime ends.
-    fn serve(&self, runtime: &Runtime) -> SocketAddr {
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    /// Serves until the runtime ends; with TLS if it can prove who it is.
+    fn serve(&self, runtime: &Runtime, proof: Option<&Proof>) -> SocketAddr {
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+            .unwrap();
         let address = listener.local_addr().unwrap();
         let service = TraceServiceServer::new(self.clone());
-        runtime.spawn(
-            Server::builder()
-                .add_service(service)
-                .serve_with_incoming(TcpIncoming::from(listener)),
-        );
+        let mut server = Server::builder();
+        if let Some(Proof { cert, key, .. }) = proof {
+            let tls = ServerTlsConfig::new().identity(Identity::from_pem(cert, key));
+            server = server.tls_config(tls).unwrap();
+        }
+        let server = server.add_service(service);
+        runtime.spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
         address
     }
 
@@ -109,6 +119,34 @@ fn told(span: &Span, attribute: &str) -> Option<String> {
     Some(text)
 }
 
+/// A collector's certificate, as PEM, and that of who has signed it.
+struct Proof {
+    ca: String,
+    cert: String,
+    key: String,
+}
+
+impl Proof {
+    fn new() -> Self {
+        let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = params.self_signed(&ca_key).unwrap().pem();
+        let issuer = Issuer::new(params, ca_key);
+        let params = CertificateParams::new([Ipv4Addr::LOCALHOST.to_string()]).unwrap();
+        let cert = params.signed_by(&key, &issuer).unwrap().pem();
+        let key = key.serialize_pem();
+        Self { ca, cert, key }
+    }
+
+    /// A file with the certificate of who has signed.
+    fn authority(&self) -> NamedTempFile {
+        let file = NamedTempFile::new().unwrap();
+        fs::write(file.path(), &self.ca).unwrap();
+        file
+    }
+}
+
 /// Hooks alone, in a namespace of their own.
 struct Operator {
     bound: Bound,
@@ -118,7 +156,7 @@ struct Operator {
 }
 
 impl Operator {
-    fn start(prefix: &str, collector: SocketAddr) -> Self {
+    fn start(prefix: &str, endpoint: &str, more: &[(&str, &Path)]) -> Self {
         let plane = testbed::shared::plane();
         let namespace = plane.namespace(prefix).unwrap();
         let folder = tempfile::Builder::new()
@@ -146,10 +184,11 @@ impl Operator {
             .env("SHELL_OPERATOR_LISTEN_ADDRESS", "127.0.0.1")
             .env("SHELL_OPERATOR_LISTEN_PORT", "0");
         command.env("DEBUG_UNIX_SOCKET", path("debug.socket"));
-        command.env("TRACING_OTLP_ENDPOINT", collector.to_string());
+        command.env("TRACING_OTLP_ENDPOINT", endpoint);
         command.env("TRACING_OTLP_AUTH_TOKEN", "letmein");
         // The collector's own name for how long a batch waits for company, in milliseconds.
         command.env("OTEL_BSP_SCHEDULE_DELAY", "100");
+        command.envs(more.iter().copied());
         command.stdout(output.try_clone().unwrap()).stderr(output);
         let bound = Bound::start(command, Bond::Group).unwrap();
         Self {
@@ -183,7 +222,8 @@ impl Operator {
 fn a_collector_is_told_what_runs_and_how_it_ends() {
     let runtime = Runtime::new().unwrap();
     let receiver = Receiver::default();
-    let mut operator = Operator::start("traces", receiver.serve(&runtime));
+    let collector = receiver.serve(&runtime, None).to_string();
+    let mut operator = Operator::start("traces", &collector, &[]);
 
     let first_of = |hook: &str| {
         let look = || Ok::<_, String>(receiver.spans_of("run hook", "hook", hook).into_iter().next());
@@ -230,12 +270,87 @@ fn a_collector_is_told_what_runs_and_how_it_ends() {
 #[test]
 fn a_collector_that_is_away_holds_up_nothing() {
     // A port on which nobody listens any more.
-    let gone = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .unwrap()
         .local_addr()
         .unwrap();
-    let mut operator = Operator::start("traces-away", gone);
+    let mut operator = Operator::start("traces-away", &gone.to_string(), &[]);
     operator.wait_for("the word is opensesame");
     let took = operator.stop();
     assert!(took < Duration::from_secs(15), "{took:?}");
+}
+
+#[test]
+fn a_collector_proves_who_it_is_by_whom_we_trust() {
+    let runtime = Runtime::new().unwrap();
+    let proof = Proof::new();
+    let authority = proof.authority();
+    // What was given for this, and what the whole machine trusts.
+    for variable in ["OTEL_EXPORTER_OTLP_CERTIFICATE", "SSL_CERT_FILE"] {
+        let receiver = Receiver::default();
+        let endpoint = format!("https://{}", receiver.serve(&runtime, Some(&proof)));
+        let mut operator = Operator::start("traces-tls", &endpoint, &[(variable, authority.path())]);
+        let look = || {
+            let told = receiver.spans_of("run hook", "hook", "good.sh");
+            Ok::<_, String>((!told.is_empty()).then_some(()))
+        };
+        wait_until(PATIENCE, &format!("a trace, with {variable}"), look).unwrap();
+        operator.stop();
+    }
+}
+
+/// Goes through one handshake, and tells how that ended.
+fn greet(listener: &TcpListener, proof: &Proof) -> io::Result<()> {
+    let certificate = CertificateDer::from_pem_slice(proof.cert.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(proof.key.as_bytes()).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key);
+    let mut connection = ServerConnection::new(Arc::new(config.unwrap())).unwrap();
+    let (mut stream, _) = listener.accept()?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_collector_for_whom_a_stranger_vouches_is_told_nothing() {
+    let proof = Proof::new();
+    let authority = Proof::new().authority();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("https://{}", listener.local_addr().unwrap());
+    let (ended, how) = mpsc::channel();
+    thread::spawn(move || ended.send(greet(&listener, &proof)));
+    let trust = [("OTEL_EXPORTER_OTLP_CERTIFICATE", authority.path())];
+    let mut operator = Operator::start("traces-stranger", &endpoint, &trust);
+    let refusal = how.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let inner = refusal
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    assert!(matches!(inner, Some(rustls::Error::AlertReceived(_))), "{refusal}");
+    operator.wait_for("the word is opensesame");
+    operator.stop();
+}
+
+#[test]
+fn a_file_that_vouches_for_nobody_is_refused_at_the_start() {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(file.path(), "collector.example").unwrap();
+    let missing = file.path().with_extension("missing");
+    let place = file.path().display();
+    for (path, told) in [
+        (
+            file.path(),
+            format!("cannot tell by {place} who vouches for the collector of traces: it holds no certificate"),
+        ),
+        (&missing, format!("failed to open file `{}`", missing.display())),
+    ] {
+        let trust = [("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", path)];
+        let mut operator = Operator::start("traces-refused", "https://127.0.0.1:4317", &trust);
+        let status = wait_until(PATIENCE, "a refused start", || operator.bound.ended()).unwrap();
+        let said = operator.said();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(said.contains(&told), "{said}");
+    }
 }

@@ -32,6 +32,7 @@ use crate::jobs::hook::config::Said;
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
+use claimed::Claim;
 use kinds::{Kinds, Resource};
 use rules::{Place, Rights, Subject};
 
@@ -188,6 +189,7 @@ impl Deriver<'_> {
             self.crds(module);
             self.claims(module);
         }
+        self.global_claims();
         let rendered: Vec<Rendered<'_>> = found
             .modules
             .iter()
@@ -250,18 +252,34 @@ impl Deriver<'_> {
     }
 
     fn claims(&mut self, module: &FoundModule) {
-        match claimed::read(&module.path) {
-            Ok(claims) => {
-                // The hooks of an account of its own have the rights of that.
-                let ours = claims.into_iter().filter(|_| Hands::of(module) == Hands::Ours);
-                for claim in ours {
-                    claim.collect(&self.question.namespace, module.name.as_str(), &mut self.rights);
-                }
-            }
+        match claimed::of_module(&module.path) {
+            // The hooks of an account of its own have the rights of that.
+            Ok(_) if Hands::of(module) == Hands::Theirs => {}
+            Ok(claims) => self.claimed(&claims, module.name.as_str()),
             Err(mistake) => {
                 let file = module.path.join(claimed::FILE);
                 self.findings.push(Finding::error(file, about(&module.name, mistake)));
             }
+        }
+    }
+
+    fn global_claims(&mut self) {
+        let Some(dir) = &self.question.global_hooks_dir else {
+            return;
+        };
+        match claimed::of_global_hooks(dir) {
+            Ok(claims) => self.claimed(&claims, GLOBAL_HOOKS),
+            Err(mistake) => {
+                let file = dir.join(claimed::GLOBAL_FILE);
+                self.findings
+                    .push(Finding::error(file, format!("{GLOBAL_HOOKS}: {mistake}")));
+            }
+        }
+    }
+
+    fn claimed(&mut self, claims: &[Claim], needed_by: &str) {
+        for claim in claims {
+            claim.collect(&self.question.namespace, needed_by, &mut self.rights);
         }
     }
 

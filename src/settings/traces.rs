@@ -2,6 +2,7 @@
 //! Never shows the token.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use super::said::Setting;
 use super::words::{Checked, Words};
@@ -9,19 +10,31 @@ use super::words::{Checked, Words};
 /// A collector that takes traces.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// As in `http://collector.example:4317`: OTLP over gRPC, without TLS.
+    /// As in `http://collector.example:4317`: OTLP over gRPC.
     pub endpoint: String,
     /// Who we are to it.
     pub token: Option<String>,
+    /// How it proves who it is; nothing where the endpoint does without TLS.
+    pub trust: Option<Trust>,
+}
+
+/// Whose word counts for who a collector is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// That of the authorities which this machine trusts.
+    System,
+    /// That of the authorities in a file, and of nobody else.
+    File(PathBuf),
 }
 
 impl fmt::Debug for TraceSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { endpoint, token } = self;
+        let Self { endpoint, token, trust } = self;
         let token = token.as_ref().map(|_| "<masked>");
         f.debug_struct("TraceSettings")
             .field("endpoint", endpoint)
             .field("token", &token)
+            .field("trust", trust)
             .finish()
     }
 }
@@ -29,25 +42,44 @@ impl fmt::Debug for TraceSettings {
 impl Words<'_> {
     /// Nobody has flags for them.
     pub(super) fn traces(&self) -> Checked<Option<TraceSettings>> {
-        let said = Setting::look_up(self.environment, "", None, &["TRACING_OTLP_ENDPOINT"])?;
-        let endpoint = said.parsed(
-            "host:port of a collector that takes OTLP over gRPC without TLS",
+        let said = |variables: &[&'static str]| Setting::look_up(self.environment, "", None, variables);
+        let endpoint = said(&["TRACING_OTLP_ENDPOINT"])?.parsed(
+            "host:port of a collector that takes OTLP over gRPC, after https:// if it wants TLS",
             endpoint,
         )?;
-        let token = Setting::look_up(self.environment, "", None, &["TRACING_OTLP_AUTH_TOKEN"])?.text();
+        let token = said(&["TRACING_OTLP_AUTH_TOKEN"])?.text();
         let token = token
             .map(|token| token.trim().to_owned())
             .filter(|token| !token.is_empty());
-        Ok(endpoint.map(|endpoint| TraceSettings { endpoint, token }))
+        // Names that all who send OTLP know, the more special one first.
+        let file = said(&[
+            "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+        ])?
+        .path();
+        let file = file.filter(|file| !file.as_os_str().is_empty());
+        Ok(endpoint.map(|endpoint| TraceSettings {
+            trust: endpoint
+                .starts_with(TLS)
+                .then(|| file.map_or(Trust::System, Trust::File)),
+            endpoint,
+            token,
+        }))
     }
 }
 
+const PLAIN: &str = "http://";
+const TLS: &str = "https://";
+
+/// Without TLS unless it is asked for.
 fn endpoint(text: &str) -> Option<String> {
-    let address = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+    let with = |scheme| Some((scheme, text.strip_prefix(scheme)?));
+    let (scheme, address) = with(TLS).or_else(|| with(PLAIN)).unwrap_or((PLAIN, text));
+    let address = address.trim_end_matches('/');
     let (host, port) = address.rsplit_once(':')?;
     let named = !host.is_empty() && !host.contains(['/', '@', ' ']);
     let port = port.parse::<u16>().is_ok_and(|port| port > 0);
-    (named && port).then(|| format!("http://{address}"))
+    (named && port).then(|| format!("{scheme}{address}"))
 }
 
 #[cfg(test)]
@@ -60,9 +92,12 @@ mod tests {
             assert_eq!(endpoint(text).as_deref(), Some("http://collector:4317"), "{text}");
         }
         assert_eq!(endpoint("[::1]:1").as_deref(), Some("http://[::1]:1"));
+        let secure = Some("https://collector:4317");
+        assert_eq!(endpoint("https://collector:4317/").as_deref(), secure);
         for text in [
             "collector",
-            "https://collector:4317",
+            "https://collector",
+            "grpc://collector:4317",
             ":4317",
             "collector:0",
             "a/b:1",
@@ -77,6 +112,7 @@ mod tests {
         let settings = TraceSettings {
             endpoint: "http://a:1".to_owned(),
             token: Some("opensesame".to_owned()),
+            trust: None,
         };
         let shown = format!("{settings:?}");
         assert!(shown.contains("masked") && !shown.contains("sesame"), "{shown}");

@@ -9,13 +9,17 @@ use opentelemetry::context::FutureExt;
 use opentelemetry::trace::{SpanBuilder, Status, TraceContextExt, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::tonic_types::metadata::MetadataMap;
+use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tracing::warn;
 
 use super::{Attributes, Ending, TracesError};
-use crate::settings::TraceSettings;
+use crate::settings::{TraceSettings, Trust};
 
 /// The scope of our spans, as collectors show it.
 const SCOPE: &str = "addon-operator";
@@ -32,22 +36,24 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn start(settings: &TraceSettings, service: &'static str) -> Result<Self, TracesError> {
-        let TraceSettings { endpoint, token } = settings;
+        let TraceSettings { endpoint, token, trust } = settings;
         let mut metadata = MetadataMap::new();
         if let Some(token) = token {
             let value = format!("Bearer {token}").parse().map_err(|_| TracesError::Token)?;
             metadata.insert("authorization", value);
         }
-        let exporter = SpanExporter::builder()
+        let mut exporter = SpanExporter::builder()
             .with_tonic()
             .with_endpoint(endpoint)
             .with_timeout(SEND_WITHIN)
-            .with_metadata(metadata)
-            .build()
-            .map_err(|source| TracesError::Exporter {
-                endpoint: endpoint.clone(),
-                source,
-            })?;
+            .with_metadata(metadata);
+        if let Some(trust) = trust {
+            exporter = exporter.with_tls_config(tls(trust)?);
+        }
+        let exporter = exporter.build().map_err(|source| TracesError::Exporter {
+            endpoint: endpoint.clone(),
+            source,
+        })?;
         let resource = Resource::builder()
             .with_service_name(service)
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
@@ -70,6 +76,30 @@ impl Sender {
             warn!(%error, "The last traces could not be sent");
         }
     }
+}
+
+/// A file is looked at here: what it lacks would otherwise show as a collector that is always away.
+fn tls(trust: &Trust) -> Result<ClientTlsConfig, TracesError> {
+    let file = match trust {
+        Trust::System => return Ok(ClientTlsConfig::new().with_native_roots()),
+        Trust::File(file) => file,
+    };
+    let authorities = |problem: &'static str| {
+        let file = file.clone();
+        TracesError::Authorities { file, problem }
+    };
+    let text = fs_err::read(file).map_err(TracesError::Unread)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.map_err(|_| authorities("it is no PEM text"))?;
+    if found.is_empty() {
+        return Err(authorities("it holds no certificate in PEM form"));
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in found {
+        let added = roots.add(certificate);
+        added.map_err(|_| authorities("what it holds is no certificate of an authority"))?;
+    }
+    Ok(ClientTlsConfig::new().trust_anchors(roots.roots))
 }
 
 /// That of the piece of work that is going on.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Output;
 
 use serde_json::{Value, json};
 use testbed::audit::Records;
@@ -73,6 +74,23 @@ const ROBOT: [(&str, &str); 8] = [
     ),
 ];
 
+/// What it does cannot be seen in its configuration, either.
+const GLOBAL: [(&str, &str); 2] = [
+    (
+        "hooks/tell.sh",
+        "#!/bin/sh\nif [ \"$1\" = --config ]; then cat <<END\nconfigVersion: v1\nonStartup: 1\nkubernetes:\n\
+         - {name: accounts, apiVersion: v1, kind: ServiceAccount, executeHookOnEvent: [], \
+         namespace: {nameSelector: {matchNames: [kube-public]}}}\nEND\nexit 0\nfi\n\
+         echo '{\"operation\": \"CreateOrUpdate\", \"object\": {\"apiVersion\": \"v1\", \"kind\": \"Secret\", \
+         \"metadata\": {\"name\": \"@NAMESPACE@-told\", \"namespace\": \"kube-public\"}}}' >\"$KUBERNETES_PATCH_PATH\"\n",
+    ),
+    (
+        "rights.yaml",
+        "rights:\n- {apiGroups: [''], resources: [secrets], resourceNames: [\"@NAMESPACE@-told\"], verbs: [get, patch, update], \
+         namespaces: [kube-public]}\n- {apiGroups: [''], resources: [secrets], verbs: [create], namespaces: [kube-public]}\n",
+    ),
+];
+
 const SETTLER: [(&str, &str); 3] = [
     ("values.yaml", "settler: {}\n"),
     (
@@ -102,7 +120,9 @@ fn build(prefix: &str, helm: Part) -> Stage {
     for (file, text) in SETTLER {
         stage.write(&format!("modules/020-settler/{file}"), text);
     }
-    stage.write("global-hooks/README.md", "None.");
+    for (file, text) in GLOBAL {
+        stage.write(&format!("global-hooks/{file}"), text);
+    }
     stage
 }
 
@@ -163,6 +183,10 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         let operator = stage.start(&pods[0]);
         operator.wait_until_ready();
         look("the release", || installed(&stage));
+        stage.kubectl(&format!(
+            "get secret --namespace=kube-public {}-told",
+            stage.namespace.name()
+        ));
 
         // A hook has made the ConfigMap, another one has added to it. Edits, good and bad; a release that is upgraded, damaged and removed.
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
@@ -290,8 +314,8 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     standby.stop();
 }
 
-/// What `rbac generate` prints, and what it says about that.
-fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
+/// `rbac generate` with these arguments.
+fn run(modules: &Path, arguments: &[&str]) -> Output {
     let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
     command
         .args(["rbac", "generate"])
@@ -302,7 +326,12 @@ fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
         .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
         .env("HELM_BIN", testbed::shared::program(Part::Helm3))
         .current_dir(root());
-    let output = testbed::process::run(command, None).unwrap();
+    testbed::process::run(command, None).unwrap()
+}
+
+/// What it prints, and what it says about that.
+fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(modules, arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     (String::from_utf8(output.stdout).unwrap(), said)
@@ -332,6 +361,27 @@ fn what_a_module_does_by_an_account_of_its_own_is_not_granted_to_the_operator() 
             "namespaces": [],
         })
     );
+}
+
+#[test]
+fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
+    let dir = tempfile::tempdir().unwrap();
+    let hooks = dir.path().to_str().unwrap();
+    let arguments = [format!("--global-hooks-dir={hooks}")];
+    let arguments = arguments.each_ref().map(String::as_str);
+    let say = |text: &str| fs_err::write(dir.path().join("rights.yaml"), text).unwrap();
+    say("rights: [{apiGroups: [''], resources: [pods], verb: get}]");
+    let output = run(dir.path(), &arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    let told = format!("{hooks}/rights.yaml: global hooks: rights[0] is no rule: unknown field `verb`");
+    assert!(said.contains(&told), "{said}");
+
+    say("rights: [{apiGroups: [''], resources: [pods], verbs: [get], inRelease: true}]");
+    let modules = root().join("tests/installed/modules");
+    let (text, _) = generate(&modules, &arguments);
+    let rule = "# global hooks\n      - apiGroups: [\"\"]\n        resources: [pods]\n        verbs: [get]\n";
+    assert!(text.contains(rule), "{text}");
 }
 
 /// Charts that take values of hooks are not passed over, and who knows the values can give them.

@@ -269,6 +269,19 @@ impl Running {
         wait_until(PATIENCE, "readiness", look).unwrap();
     }
 
+    /// What a command of the command line says.
+    pub(crate) fn ask(&self, arguments: &str) -> String {
+        let mut command = process::command(OPERATOR);
+        let socket = self.log.with_file_name("debug.socket");
+        command
+            .args(arguments.split(' '))
+            .env_clear()
+            .env("DEBUG_UNIX_SOCKET", socket);
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(mut self) {
         process::signal(self.bound.id(), libc::SIGKILL);

@@ -35,7 +35,7 @@ fn modules() -> PathBuf {
 pub(crate) fn start() -> ControlPlane {
     let asked = Options {
         pods: Pods::Running,
-        tools: vec![Part::Helm3],
+        tools: vec![Part::Helm3, Part::Helm4],
         ..Options::default()
     };
     let plane = ControlPlane::start(&asked);
@@ -132,10 +132,10 @@ impl<'a> Stage<'a> {
         serde_json::from_str(&self.kubectl(&format!("{arguments} --output=json"))).unwrap()
     }
 
-    /// A helm command on the release of the chart.
-    pub(crate) fn helm(&self, arguments: &[&str]) -> String {
+    /// A command of that helm on the release of the chart.
+    pub(crate) fn helm(&self, helm: Part, arguments: &[&str]) -> String {
         let plane = self.namespace.plane();
-        let mut command = process::command(plane.program(Part::Helm3));
+        let mut command = process::command(plane.program(helm));
         command.env_clear().env("HOME", self.folder.path()).args(arguments);
         command.arg("--namespace").arg(self.namespace.name());
         command.arg("--kubeconfig").arg(self.namespace.kubeconfig(User::Admin));
@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Installs or upgrades the chart, and waits until its pods are what it wants.
-    pub(crate) fn install(&self, more: &[&str]) {
+    pub(crate) fn install(&self, helm: Part, more: &[&str]) {
         let image = [
             format!("image.repository={}", self.image.repository),
             format!("image.digest={}", self.image.digest),
@@ -156,7 +156,7 @@ impl<'a> Stage<'a> {
         arguments.extend(["--values", rights.to_str().unwrap(), "--set", "modules.dirs={/trial}"]);
         arguments.extend(image.iter().flat_map(|value| ["--set", value]));
         arguments.extend(more.iter().flat_map(|value| ["--set", value]));
-        self.helm(&arguments);
+        self.helm(helm, &arguments);
         self.roll_out();
     }
 

@@ -3,33 +3,44 @@
 
 use serde_json::json;
 use testbed::kubectl::KubectlError;
+use testbed::part::Part;
 use testbed::wait::wait_until;
 
+use super::aging::{certificates_rotate_without_a_failed_review, wait_until_served};
 use super::stage::{Image, PATIENCE, Stage, start};
 
-const SAYS_NO: &str = "a hook in a pod does not want it";
+pub(crate) const SAYS_NO: &str = "a hook in a pod does not want it";
 /// The account of a module.
 const ACCOUNT: &str = "guest";
-const CERTIFICATES: &str = "addon-operator-webhook-certs";
 
 #[test]
 fn an_installation_from_its_beginning_to_its_end() {
     let plane = start();
     let stage = Stage::build(&plane, Image::push(&plane));
     stage.make_account(ACCOUNT);
-    stage.install(&[]);
+    stage.install(Part::Helm3, &[]);
     two_pods_one_leader_and_modules_that_converged(&stage);
     a_module_acts_as_its_account(&stage);
     hooks_answer_through_the_service(&stage);
     bad_edits_are_refused_and_good_ones_rolled_out(&stage);
-    certificates_rotate_without_a_failed_review(&stage);
+    let certificates = certificates_rotate_without_a_failed_review(&stage);
     let revisions = stage.revisions();
     pods_are_replaced(&stage);
     a_killed_leader_is_replaced(&stage);
-    stage.install(&["log.level=debug", "webhooks.enabled=true"]);
+    // Who has made none serves with the same.
+    wait_until_served(&stage, &stage.leader(), &certificates);
+    upgraded_and_uninstalled(&stage, Part::Helm3, &revisions);
+    // Another operator takes up what the first one left.
+    stage.install(Part::Helm4, &[]);
+    stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
+    upgraded_and_uninstalled(&stage, Part::Helm4, &revisions);
+}
+
+fn upgraded_and_uninstalled(stage: &Stage<'_>, helm: Part, revisions: &str) {
+    stage.install(helm, &["log.level=debug", "webhooks.enabled=true"]);
     stage.leader();
     assert_eq!(stage.revisions(), revisions, "nothing has changed for any module");
-    what_an_uninstallation_leaves(&stage, &revisions);
+    what_an_uninstallation_leaves(stage, helm, revisions);
 }
 
 fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
@@ -111,32 +122,6 @@ fn bad_edits_are_refused_and_good_ones_rolled_out(stage: &Stage<'_>) {
     wait_until(PATIENCE, "the new greeting", look).unwrap();
 }
 
-/// Somebody deletes what the operator made: others are made, and at no moment is anybody without an answer.
-fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) {
-    let certificate = || {
-        let path = "--output=jsonpath={.data.tls\\.crt}";
-        stage
-            .namespace
-            .kubectl(["get", "secret", CERTIFICATES, "--ignore-not-found", path])
-            .unwrap()
-    };
-    let before = certificate();
-    assert_ne!(before, "");
-    stage.kubectl(&format!("delete secret {CERTIFICATES}"));
-    let look = || {
-        let said = stage.refused("create configmap bad --dry-run=server");
-        assert!(said.contains(SAYS_NO), "{said}");
-        let now = certificate();
-        Ok::<_, String>((!now.is_empty() && now != before).then_some(()))
-    };
-    wait_until(PATIENCE, "new certificates", look).unwrap();
-    // The listener, the bundle and the leader's memory come to the same one after another.
-    for _ in 0..20 {
-        let said = stage.refused("create configmap bad --dry-run=server");
-        assert!(said.contains(SAYS_NO), "{said}");
-    }
-}
-
 fn pods_are_replaced(stage: &Stage<'_>) {
     let before = stage.pods();
     stage.kubectl("rollout restart deployment/ao-addon-operator");
@@ -163,8 +148,8 @@ fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
     assert!(said.contains(SAYS_NO), "{said}");
 }
 
-fn what_an_uninstallation_leaves(stage: &Stage<'_>, revisions: &str) {
-    stage.helm(&["uninstall", "ao", "--wait"]);
+fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str) {
+    stage.helm(helm, &["uninstall", "ao", "--wait"]);
     assert_eq!(
         stage.revisions(),
         revisions,
@@ -183,4 +168,5 @@ fn what_an_uninstallation_leaves(stage: &Stage<'_>, revisions: &str) {
     wait_until(PATIENCE, "the end of all webhook configurations", look).unwrap();
     // Nobody is asked any more.
     stage.kubectl("create configmap bad");
+    stage.kubectl("delete configmap bad");
 }

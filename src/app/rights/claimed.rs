@@ -1,5 +1,7 @@
-//! What a module says itself that it needs: the field `rights` of its `module.yaml`. Only its author knows what hooks write
-//! and what their scripts ask for.
+//! What is said to be needed: the field `rights` of a module's `module.yaml`, and of the file that lies beside global hooks for
+//! this alone. Only who wrote the hooks knows what they change and what their scripts ask for.
+//!
+//! Must never pass over what it does not understand: a right that is lost shows only when something fails for want of it.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +16,10 @@ use super::installed::granted;
 use super::rules::{Place, Rights};
 use super::watched::place_of;
 
+/// Of a module, which says more than that.
 pub(super) const FILE: &str = "module.yaml";
+/// In the directory of global hooks.
+pub(super) const GLOBAL_FILE: &str = "rights.yaml";
 
 /// A rule, and where it is to count.
 #[derive(Debug, Deserialize)]
@@ -44,41 +49,81 @@ pub(super) enum Mistake {
     Read(io::Error),
     #[error("is no YAML: {0}")]
     Yaml(YamlError),
+    #[error("it should be a map with the field {RIGHTS}")]
+    NoMap,
+    #[error("there is only the field {RIGHTS}, and not {field}")]
+    Unknown { field: String },
+    #[error("only one document is read, and there are {0}")]
+    Several(usize),
     #[error("{RIGHTS} should be a list")]
     NoList,
     #[error("{RIGHTS}[{at}] is no rule: {source}")]
     Rule { at: usize, source: serde_json::Error },
+    #[error("{RIGHTS}[{at}].verbs is empty")]
+    NoVerb { at: usize },
     #[error("{RIGHTS}[{at}] names neither apiGroups with resources nor nonResourceURLs")]
     Nothing { at: usize },
 }
 
 /// All that a module says.
-pub(super) fn read(module: &Path) -> Result<Vec<Claim>, Mistake> {
-    let text = match fs_err::read_to_string(module.join(FILE)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Mistake::Read(error)),
-    };
-    parse(&text)
+pub(super) fn of_module(module: &Path) -> Result<Vec<Claim>, Mistake> {
+    text(&module.join(FILE))?.map_or(Ok(Vec::new()), |text| parse(&text))
 }
 
+/// All that is said of the global hooks in a directory.
+pub(super) fn of_global_hooks(dir: &Path) -> Result<Vec<Claim>, Mistake> {
+    text(&dir.join(GLOBAL_FILE))?.map_or(Ok(Vec::new()), |text| parse_alone(&text))
+}
+
+/// Nothing if there is no such file.
+fn text(file: &Path) -> Result<Option<String>, Mistake> {
+    match fs_err::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Mistake::Read(error)),
+    }
+}
+
+/// What the other fields say is no concern of ours.
 fn parse(text: &str) -> Result<Vec<Claim>, Mistake> {
     let document = yaml::documents_v2(text).map_err(Mistake::Yaml)?.into_iter().next();
-    match document.and_then(|mut document| document.get_mut(RIGHTS).map(Value::take)) {
-        None => Ok(Vec::new()),
-        Some(Value::Array(rules)) => rules
-            .into_iter()
-            .enumerate()
-            .map(|(at, rule)| {
-                let claim: Claim = serde_json::from_value(rule).map_err(|source| Mistake::Rule { at, source })?;
-                if claim.paths.is_empty() && (claim.api_groups.is_empty() || claim.resources.is_empty()) {
-                    return Err(Mistake::Nothing { at });
-                }
-                Ok(claim)
-            })
-            .collect(),
-        Some(_) => Err(Mistake::NoList),
+    let said = document.and_then(|mut document| document.get_mut(RIGHTS).map(Value::take));
+    said.map_or(Ok(Vec::new()), rules)
+}
+
+/// Nobody else reads that file, so whatever is in it must be ours.
+fn parse_alone(text: &str) -> Result<Vec<Claim>, Mistake> {
+    let mut documents = yaml::documents_v2(text).map_err(Mistake::Yaml)?;
+    if documents.len() > 1 {
+        return Err(Mistake::Several(documents.len()));
     }
+    let mut fields = match documents.pop() {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err(Mistake::NoMap),
+    };
+    let said = fields.remove(RIGHTS);
+    match fields.into_iter().next() {
+        Some((field, _)) => Err(Mistake::Unknown { field }),
+        None => said.map_or(Ok(Vec::new()), rules),
+    }
+}
+
+fn rules(said: Value) -> Result<Vec<Claim>, Mistake> {
+    let Value::Array(rules) = said else {
+        return Err(Mistake::NoList);
+    };
+    let rule = |(at, rule)| {
+        let claim: Claim = serde_json::from_value(rule).map_err(|source| Mistake::Rule { at, source })?;
+        if claim.paths.is_empty() && (claim.api_groups.is_empty() || claim.resources.is_empty()) {
+            return Err(Mistake::Nothing { at });
+        }
+        if claim.verbs.is_empty() {
+            return Err(Mistake::NoVerb { at });
+        }
+        Ok(claim)
+    };
+    rules.into_iter().enumerate().map(rule).collect()
 }
 
 impl Claim {
@@ -134,11 +179,43 @@ rights:
                 "rights: [{apiGroups: [''], resources: [pods]}]",
                 "rights[0] is no rule: missing field `verbs`",
             ),
+            (
+                "rights: [{nonResourceURLs: [/metrics], verbs: []}]",
+                "rights[0].verbs is empty",
+            ),
             ("rights: [{verb: get}]", "rights[0] is no rule: unknown field `verb`"),
         ] {
             let mistake = parse(text).unwrap_err().to_string();
             assert!(mistake.starts_with(told), "{mistake}");
         }
         assert!(parse("").unwrap().is_empty());
+        assert!(
+            parse("drift: off").unwrap().is_empty(),
+            "a module says other things, too"
+        );
+    }
+
+    #[test]
+    fn what_lies_beside_global_hooks_says_nothing_else() {
+        let text = "rights: [{apiGroups: [''], resources: [pods], verbs: [get]}]";
+        assert_eq!(parse_alone(text).unwrap().len(), 1);
+        for (text, told) in [
+            ("[{verbs: [get]}]", "it should be a map with the field rights"),
+            ("right: []", "there is only the field rights, and not right"),
+            (
+                "rights: []\ndrift: off",
+                "there is only the field rights, and not drift",
+            ),
+            (
+                "rights: []\n---\nrights: []",
+                "only one document is read, and there are 2",
+            ),
+            ("rights: {}", "rights should be a list"),
+            ("rights: [", "is no YAML: "),
+        ] {
+            let mistake = parse_alone(text).unwrap_err().to_string();
+            assert!(mistake.starts_with(told), "{mistake}");
+        }
+        assert!(parse_alone("# Nothing.\n").unwrap().is_empty());
     }
 }

@@ -20,8 +20,8 @@ const HEAD: &str = "\
 # What the modules need of the cluster, beyond what the operator itself needs. Values for its chart: `--values THIS-FILE`.
 #
 # Known are the objects of their charts and whatever the roles among these give away, what charts look up, CRDs, and what hooks
-# watch. Not known is what hooks write as object patches and what their scripts ask for with kubectl: a module says that in the
-# field `rights` of its module.yaml, and for global hooks it has to be added here by hand.
+# watch. Not known is what hooks write as object patches and what their scripts ask for with kubectl: the field `rights` says that,
+# in the module.yaml of a module, and for global hooks in the file rights.yaml of their directory.
 ";
 
 /// What was found, as values.

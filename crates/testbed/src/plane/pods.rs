@@ -5,6 +5,7 @@
 //! lead into it from the loopback of the machine, under the same numbers.
 
 use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,6 +68,17 @@ fn is_inhabited(folder: &Path) -> bool {
 }
 
 impl ControlPlane {
+    /// Connects to where a pod listens, as the API server would; the stream leads there from wherever it is used.
+    pub fn connect(&self, pod: SocketAddr) -> io::Result<TcpStream> {
+        let Some(home) = &self.home else {
+            return Err(io::Error::other(
+                "no pods of this control plane can be reached from here",
+            ));
+        };
+        let connected = home.network.within(|| Ok(TcpStream::connect(pod)));
+        connected.map_err(io::Error::other)?
+    }
+
     pub(super) fn add_pods(&mut self) -> Result<(), StartError> {
         match self.pods() {
             Pods::Pending => return Ok(()),

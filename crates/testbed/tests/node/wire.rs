@@ -1,5 +1,7 @@
 //! Who reaches whom: pods the API server and one another, the API server the pods, and nobody anything else.
 
+use std::io::{Read as _, Write as _};
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 use testbed::plane::User;
@@ -50,6 +52,15 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     );
     let said = said(&namespace, "client", &script, &json!({}), &json!({}));
     assert_eq!(said, "server\n2\n", "loopback and one more");
+    // Whoever has started the control plane reaches it, too.
+    let mut stream = stage()
+        .plane
+        .connect(format!("{address}:8080").parse().unwrap())
+        .unwrap();
+    write!(stream, "GET /etc/hostname HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("server\n"), "{answer}");
 }
 
 #[test]
