@@ -30,10 +30,25 @@ SECONDS ?= 60
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+# Pods as processes take root: without it the last chapters are left out.
+DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-node)
+
 .PHONY: demo
-demo: ## watch the operator install and mend modules in a real local control plane
+demo: ## watch the operator at work in a real local control plane; as root also its installation there
 	cargo build --release --locked
-	cargo run --release --locked --quiet --example demo
+	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
+	cargo run --release --locked --quiet --example demo -- $(DEMO)
+
+# The image of the demo: the operator just built, and the modules of docs/modules.md on top. Mirrors drop packages that there
+# are newer ones of, and then today's are taken.
+$(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/release/,addon-operator image) \
+  $(shell find image modules global-hooks frameworks examples/modules -type f)
+	definition=image; imager=$(TARGET)/release/image; \
+	$$imager fetch --packages $(PACKAGES) || { \
+	  definition=$(TARGET)/demo-definition; rm -rf $$definition; cp -r image $$definition; \
+	  $$imager lock --definition $$definition; }; \
+	$$imager build --definition $$definition --to $(@D) --packages $(PACKAGES) --operator $(TARGET)/release/addon-operator \
+	  --add examples/modules:/guestbook
 
 .PHONY: test
 test: ## all tests, with one control plane for those that need it

@@ -39,7 +39,8 @@ struct Demo {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Demo {
-    fn start(patience: &str) -> Self {
+    /// Without an image it is to leave out what takes one.
+    fn start(patience: &str, image: Option<&str>) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::Builder::new().prefix("demo-").tempdir().unwrap();
         let sleeper = folder.path().join("sleeper");
@@ -48,6 +49,10 @@ impl Demo {
         let said = File::create(folder.path().join("said")).unwrap();
         let mut command = process::command(built());
         command.args(["--patience", patience, "--operator"]).arg(&sleeper);
+        match image {
+            Some(image) => command.args(["--image", image]),
+            None => command.arg("--without-node"),
+        };
         command
             .env("TMPDIR", folder.path())
             .stdout(said.try_clone().unwrap())
@@ -132,7 +137,7 @@ fn is_known(file: &Path) -> bool {
 
 #[test]
 fn an_operator_that_sleeps_fails_the_demo_which_says_at_which_check() {
-    let mut demo = Demo::start("2");
+    let mut demo = Demo::start("2", None);
     assert_eq!(demo.code(PATIENCE), 1, "{}", demo.said());
     let said = demo.said();
     assert!(said.contains("FAILED all four releases are deployed"), "{said}");
@@ -141,8 +146,17 @@ fn an_operator_that_sleeps_fails_the_demo_which_says_at_which_check() {
 }
 
 #[test]
+fn without_the_image_it_does_not_begin() {
+    let mut demo = Demo::start("2", Some("nowhere"));
+    assert_eq!(demo.code(PATIENCE), 1, "{}", demo.said());
+    let said = demo.said();
+    assert!(said.contains("FAILED there is no image in nowhere"), "{said}");
+    assert!(!said.contains(" ok "), "{said}");
+}
+
+#[test]
 fn an_interrupt_in_the_middle_leaves_nothing() {
-    let mut demo = Demo::start("600");
+    let mut demo = Demo::start("600", None);
     demo.wait_for("the operator sleeps", |demo| demo.runs("sleep 600"));
     process::signal(demo.bound.id(), libc::SIGINT);
     assert_eq!(demo.code(SOON), INTERRUPTED, "{}", demo.said());
@@ -151,7 +165,7 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 
 #[test]
 fn an_interrupt_while_the_control_plane_starts_leaves_nothing() {
-    let mut demo = Demo::start("600");
+    let mut demo = Demo::start("600", None);
     demo.wait_for("etcd runs", |demo| demo.runs("/etcd "));
     process::signal(demo.bound.id(), libc::SIGINT);
     assert_eq!(demo.code(SOON), INTERRUPTED, "{}", demo.said());

@@ -4,6 +4,7 @@
 //! believed. Ends with 0 only if all claims came true. Leaves no process and no file behind, however it ends.
 
 mod cluster;
+mod installation;
 mod life;
 mod metrics;
 mod modules;
@@ -13,18 +14,20 @@ mod stage;
 mod tour;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Parser;
 use testbed::plane::{ControlPlane, Options, Pods};
 use testbed::{process, report};
 
+use installation::Image;
 use life::Program;
 use narrator::{Interruption, Narrator, Stop, seconds};
 use tour::Tour;
@@ -39,6 +42,12 @@ struct Cli {
     /// The operator to show [default: the one built beside this program]
     #[arg(long, value_name = "PATH")]
     operator: Option<PathBuf>,
+    /// The image to install: a folder, as `make image` fills one
+    #[arg(long, value_name = "FOLDER", required_unless_present = "without_node")]
+    image: Option<PathBuf>,
+    /// Leave out the last chapters, in which it is installed on a node whose pods are processes: that takes root
+    #[arg(long, conflicts_with = "image")]
+    without_node: bool,
     /// How long to wait for any one thing
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
@@ -93,13 +102,23 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
     let program = Program {
         path: match &cli.operator {
             Some(path) => path.clone(),
-            None => beside_us()?,
+            None => beside_us("addon-operator")?,
         },
         arguments: cli.operator_args.clone(),
     };
+    let image = cli.image.as_deref().map(image).transpose()?;
     narrator.chapter("addon-operator on a real control plane");
     narrator.say("Only on loopback, and no cluster of yours is touched. Ctrl-C ends it and leaves nothing behind.");
     narrator.say("Every \"ok\" was checked at the API server or in its audit log, not by asking the operator.");
+    tour(narrator, program.clone(), image.is_none())?;
+    if let Some(image) = image {
+        installation::show(narrator, &program, &image)?;
+    }
+    Ok(())
+}
+
+/// The chapters in which the operator is a process beside the control plane. Both are gone afterwards.
+fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let pods = Pods::Alive;
     let plane = ControlPlane::start(&Options {
@@ -111,17 +130,40 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
         seconds(started.elapsed()),
         plane.server()
     ));
-    Tour::begin(narrator, &plane, program)?.run()
+    let mut tour = Tour::begin(narrator, &plane, program)?;
+    tour.run()?;
+    if is_all {
+        narrator.all_is_well();
+        narrator
+            .say("Left out was the installation by helm, on a node whose pods are processes: as root there is more.");
+        tour.stay();
+    }
+    tour.leave()
+}
+
+/// The image to install. What would make that impossible is better said now than after all other chapters.
+fn image(layout: &Path) -> anyhow::Result<Image> {
+    let has_image = layout.join("oci-layout").is_file();
+    ensure!(
+        has_image,
+        "there is no image in {}: `make demo` puts one there",
+        layout.display()
+    );
+    let user = std::fs::metadata("/proc/self").context("cannot tell who we are")?.uid();
+    ensure!(user == 0, "pods as processes take root; --without-node leaves them out");
+    Ok(Image {
+        layout: layout.to_owned(),
+        tool: beside_us("image")?,
+    })
 }
 
 /// Examples are built into a folder of their own beside the programs.
-fn beside_us() -> anyhow::Result<PathBuf> {
+fn beside_us(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
-    let built = own.parent().and_then(|examples| examples.parent());
-    let operator = built
-        .map(|folder| folder.join("addon-operator"))
-        .filter(|path| path.is_file());
-    operator.context("there is no addon-operator beside this program: run `cargo build --release`, or say --operator")
+    let built = own.parent().and_then(Path::parent);
+    let program = built.map(|folder| folder.join(name)).filter(|path| path.is_file());
+    program
+        .with_context(|| format!("there is no {name} beside this program: run `cargo build --release`, or `make demo`"))
 }
 
 fn tell_failure(narrator: &Narrator, error: &anyhow::Error) {

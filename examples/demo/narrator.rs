@@ -57,6 +57,7 @@ pub(crate) struct Narrator {
     terminal: bool,
     patience: Duration,
     interruption: Interruption,
+    started: Instant,
 }
 
 impl Narrator {
@@ -66,6 +67,7 @@ impl Narrator {
             terminal: io::stdout().is_terminal(),
             patience,
             interruption,
+            started: Instant::now(),
         }
     }
 
@@ -93,6 +95,11 @@ impl Narrator {
         }
     }
 
+    /// A command, as a person types it.
+    pub(crate) fn typed(&self, command: &str) {
+        self.say(format_args!("{} {command}", self.paint(BOLD, "$")));
+    }
+
     /// A claim that was checked, with its evidence.
     pub(crate) fn ok(&self, text: impl Display) {
         self.line(&format!("{} {text}", self.paint(GREEN, " ok")));
@@ -100,6 +107,12 @@ impl Narrator {
 
     pub(crate) fn failed(&self, text: impl Display) {
         self.line(&format!("{} {text}", self.paint(RED, "FAILED")));
+    }
+
+    /// The last word, if there was no other.
+    pub(crate) fn all_is_well(&self) {
+        let all = seconds(self.started.elapsed());
+        self.chapter(&format!("All of it was as it should be, in {all}."));
     }
 
     /// Looks again and again until `check` succeeds. Its error is what was seen instead; `dead` tells of an end of the
@@ -180,6 +193,15 @@ impl Narrator {
 const BOLD: &str = "1";
 const GREEN: &str = "32";
 const RED: &str = "31";
+
+/// A claim about what does not change any more.
+pub(crate) fn check(claim: &str, holds: bool, seen: impl FnOnce() -> String) -> anyhow::Result<()> {
+    if holds {
+        return Ok(());
+    }
+    let (claim, seen) = (claim.to_owned(), seen());
+    Err(Stop::Unproven { claim, seen }.into())
+}
 
 /// Seconds with one decimal.
 pub(crate) fn seconds(duration: Duration) -> String {

@@ -17,7 +17,7 @@ use crate::cluster::{self, Releases, shown};
 use crate::life::{Life, Program};
 use crate::metrics;
 use crate::modules;
-use crate::narrator::{Narrator, Stop, seconds};
+use crate::narrator::{Narrator, Stop, check, seconds};
 use crate::stage::Stage;
 
 /// All modules of the tour.
@@ -29,7 +29,6 @@ pub(crate) struct Tour<'a> {
     /// Ends before the stage it stands on.
     life: Option<Life>,
     stage: Stage<'a>,
-    started: Instant,
 }
 
 impl<'a> Tour<'a> {
@@ -40,11 +39,10 @@ impl<'a> Tour<'a> {
             program,
             life: None,
             stage,
-            started: Instant::now(),
         })
     }
 
-    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self) -> anyhow::Result<()> {
         let outcome = self.chapters();
         if let Err(error) = &outcome
             && !matches!(error.downcast_ref(), Some(Stop::Interrupted))
@@ -64,17 +62,21 @@ impl<'a> Tour<'a> {
         self.kill_in_the_middle_of_helm()?;
         self.restart_unchanged()?;
         self.show_metrics();
-        let narrator = self.narrator;
-        narrator.chapter(&format!(
-            "All of it was as it should be, in {}.",
-            seconds(self.started.elapsed())
-        ));
-        if narrator.has_audience() {
+        Ok(())
+    }
+
+    /// Keeps everything running for who sits there, until it is interrupted.
+    pub(crate) fn stay(&self) {
+        if self.narrator.has_audience() {
             self.show_around();
-            narrator.interruption().wait();
+            self.narrator.interruption().wait();
         }
+    }
+
+    /// Ends the operator as it wants to be ended.
+    pub(crate) fn leave(mut self) -> anyhow::Result<()> {
         if let Some(life) = self.life.take() {
-            life.stop(narrator.patience())?;
+            life.stop(self.narrator.patience())?;
         }
         Ok(())
     }
@@ -299,15 +301,6 @@ impl<'a> Tour<'a> {
 fn is_about(record: &Record, modules: &[&str]) -> bool {
     let name = record.name.strip_prefix("sh.helm.release.v1.").unwrap_or(&record.name);
     record.name == cluster::STATE || modules.iter().any(|module| name.starts_with(module))
-}
-
-/// A claim about what does not change any more.
-fn check(claim: &str, holds: bool, seen: impl FnOnce() -> String) -> anyhow::Result<()> {
-    if holds {
-        return Ok(());
-    }
-    let (claim, seen) = (claim.to_owned(), seen());
-    Err(Stop::Unproven { claim, seen }.into())
 }
 
 /// The text of a section, as it stands in the ConfigMap.

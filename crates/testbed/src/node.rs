@@ -50,9 +50,10 @@ mod volumes;
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fs_err as fs;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -198,6 +199,12 @@ fn applied(agent: &Arc<Agent>, lives: &mut HashMap<String, watch::Sender<Orders>
 
 fn identifier(pod: &Pod) -> String {
     pod.metadata.uid.clone().unwrap_or_default()
+}
+
+/// The id of a container's first process on this machine, while it runs. The folder is that of the agent.
+pub(crate) fn process_of(folder: &Path, pod: &str, container: &str) -> Option<u32> {
+    let (_, run) = serve::runs(&folder.join("pods").join(pod).join("containers").join(container)).pop()?;
+    fs::read_to_string(run.join(spec::PROCESS)).ok()?.trim().parse().ok()
 }
 
 /// The agent's own log.

@@ -5,10 +5,10 @@ use std::time::Instant;
 use anyhow::bail;
 use serde_json::json;
 
-use super::{Tour, check, is_about, section};
+use super::{Tour, is_about, section};
 use crate::cluster::{self, Releases};
 use crate::life;
-use crate::narrator::seconds;
+use crate::narrator::{check, seconds};
 
 impl Tour<'_> {
     /// One section is edited; one release follows.

@@ -6,9 +6,9 @@ use std::time::Instant;
 use anyhow::bail;
 use serde_json::{Value, json};
 
-use super::{Tour, check};
+use super::Tour;
 use crate::cluster;
-use crate::narrator::seconds;
+use crate::narrator::{check, seconds};
 
 /// The Secret that is copied, under this name everywhere.
 const SECRET: &str = "team-registry";

@@ -6,12 +6,12 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use testbed::plane::User;
 
-use super::{Tour, check, section};
+use super::{Tour, section};
 use crate::cluster::{self, Release};
 use crate::life::Life;
 use crate::metrics;
 use crate::modules::{FEW, MANY};
-use crate::narrator::seconds;
+use crate::narrator::{check, seconds};
 
 /// What the crowd sings after the edit.
 const SONG: &str = "a very long ballad";

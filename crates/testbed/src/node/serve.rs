@@ -185,7 +185,7 @@ fn plain(text: &str) -> String {
 }
 
 /// What is in a folder by number, the newest last.
-fn runs(folder: &Path) -> Vec<(u32, PathBuf)> {
+pub(super) fn runs(folder: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let numbered = entries.filter_map(|entry| Some((entry.path().file_stem()?.to_str()?.parse().ok()?, entry.path())));
     let mut runs: Vec<_> = numbered.collect();

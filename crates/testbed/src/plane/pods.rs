@@ -16,10 +16,14 @@ use super::launch::StartError;
 use super::setup::{Inmate, KWOK, Ports};
 use super::{ControlPlane, Pods, component::Component, component::wait_for};
 use crate::forward::Door;
+use crate::node;
 use crate::part::Part;
 use crate::space::Network;
 
 pub(super) const NODE: &str = "testbed";
+
+/// The folder of the node's agent.
+const AGENT: &str = "node";
 
 /// The network namespace of a control plane, and the way into it.
 #[derive(Debug)]
@@ -100,12 +104,18 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// The id of the first process of a container, for whoever wants to do it harm from outside; the pod is named by its uid.
+    /// Nothing where no such process runs.
+    pub fn process_of(&self, pod: &str, container: &str) -> Option<u32> {
+        node::process_of(&self.path.join(AGENT), pod, container)
+    }
+
     fn add_agent(&mut self) -> Result<(), StartError> {
         let kubeconfig = Inmate::Node.kubeconfig(&self.path);
         let flags = [
             "node".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--folder={}", self.path.join("node").display()),
+            format!("--folder={}", self.path.join(AGENT).display()),
             format!("--name={NODE}"),
         ];
         let network = self.home.as_ref().map(|home| &home.network);

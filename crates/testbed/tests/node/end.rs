@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testbed::process;
 use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, create, once, phase, said, stage};
@@ -35,6 +36,24 @@ fn a_container_that_fails_is_started_again_and_then_waits() {
         .iter()
         .find(|one| one["type"] == "Ready");
     assert_eq!(ready.unwrap()["status"], "False");
+}
+
+#[test]
+fn a_container_that_is_killed_from_outside_is_started_again() {
+    let namespace = stage().plane.namespace("killed").unwrap();
+    create(&namespace, "seen", "sleep inf", &json!({}), &json!({}));
+    let pod = once(&namespace, "seen", "to be ready", |pod| container(pod)["ready"] == true);
+    let first_process = || {
+        let uid = pod["metadata"]["uid"].as_str().unwrap();
+        stage().plane.process_of(uid, "main")
+    };
+    let first = first_process().unwrap();
+    process::signal(first, libc::SIGKILL);
+    let pod = once(&namespace, "seen", "to be ready again", |pod| {
+        container(pod)["ready"] == true && container(pod)["restartCount"] == 1
+    });
+    assert_eq!(container(&pod)["lastState"]["terminated"]["exitCode"], 137);
+    assert_ne!(first_process().unwrap(), first);
 }
 
 #[test]

@@ -1,0 +1,300 @@
+//! The last chapters of the tour: the chart, installed from a pushed image on a node whose pods are processes.
+//!
+//! What is typed is shown word for word. Every claim is checked at the API server and in its audit log.
+
+mod site;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use testbed::plane::{ControlPlane, Options, Pods};
+use testbed::process;
+
+use crate::cluster::{self, Releases, shown};
+use crate::life::Program;
+use crate::narrator::{Narrator, Stop, check, seconds};
+use site::{Leader, NAME, Said, Site};
+
+/// The modules of docs/modules.md, here and in the image.
+const MODULES: [&str; 2] = ["guestbook", "storage"];
+
+/// What the schema of a module does not allow.
+const BAD_EDIT: &str =
+    r#"kubectl patch configmap addon-operator --type merge --patch '{"data": {"guestbook": "entriesPerPage: 500"}}'"#;
+
+/// The field that is wrong with it.
+const WRONG: &str = "guestbook.entriesPerPage";
+
+pub(crate) struct Installation<'a> {
+    narrator: &'a Narrator,
+    site: Site<'a>,
+}
+
+/// Starts what it takes and shows all of it.
+pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> anyhow::Result<()> {
+    narrator.chapter("10  Install it with helm");
+    narrator
+        .say("A new control plane, and a node that runs pods as processes, each in namespaces of its own. The image");
+    narrator.say("has the modules of docs/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
+    let started = Instant::now();
+    let plane = ControlPlane::start(&Options {
+        pods: Pods::Running,
+        ..Options::default()
+    })?;
+    let after = seconds(started.elapsed());
+    narrator.ok(format_args!(
+        "the control plane, a registry and the node are ready after {after}"
+    ));
+    let site = Site::build(&plane, &program.path)?;
+    Installation { narrator, site }.run(image)
+}
+
+/// The assembled image, and the program that sends it to registries.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) layout: PathBuf,
+    pub(crate) tool: PathBuf,
+}
+
+impl Installation<'_> {
+    fn run(mut self, image: &Image) -> anyhow::Result<()> {
+        let outcome = self.chapters(image);
+        if let Err(error) = &outcome
+            && !matches!(error.downcast_ref(), Some(Stop::Interrupted))
+        {
+            self.narrator.chapter("What there is to see");
+            self.narrator.say(self.site.evidence());
+        }
+        outcome
+    }
+
+    fn chapters(&mut self, image: &Image) -> anyhow::Result<()> {
+        self.push(image)?;
+        self.install()?;
+        self.edit_badly()?;
+        self.change_leaders()?;
+        self.narrator.all_is_well();
+        if self.narrator.has_audience() {
+            self.show_around();
+            self.narrator.interruption().wait();
+        }
+        Ok(())
+    }
+
+    /// Waits for a claim to come true; the error of the check is what is seen instead.
+    fn wait<T>(&self, claim: &str, check: impl FnMut() -> anyhow::Result<T>) -> Result<T, Stop> {
+        self.narrator.wait(claim, || false, check)
+    }
+
+    /// Runs a command that is shown and has to succeed.
+    fn type_in(&self, line: &str) -> anyhow::Result<String> {
+        self.narrator.typed(line);
+        let Said { is_success, text } = self.site.run(line)?;
+        check("the command succeeds", is_success, || text.clone())?;
+        Ok(text)
+    }
+
+    fn push(&mut self, image: &Image) -> anyhow::Result<()> {
+        let registry = self
+            .site
+            .plane()
+            .registry()
+            .context("the control plane has a registry")?;
+        let mut push = process::command(&image.tool);
+        push.arg("push")
+            .arg(&image.layout)
+            .arg(format!("{registry}/{NAME}:demo"));
+        let began = Instant::now();
+        let output = process::run(push, None).context("cannot push the image")?;
+        let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
+        check("the registry takes the image", output.status.success(), errors)?;
+        let name = String::from_utf8(output.stdout)?;
+        let (repository, digest) = name.trim().split_once('@').context("a pushed image has a digest")?;
+        let after = seconds(began.elapsed());
+        self.narrator
+            .ok(format_args!("the image is pushed in {after}: {digest}"));
+        self.site.set("repository", repository);
+        self.site.set("digest", digest);
+        Ok(())
+    }
+
+    fn install(&self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        self.type_in("addon-operator rbac generate examples/modules > rights.yaml")?;
+        let typed = Instant::now();
+        self.type_in(
+            "helm install addon-operator charts/addon-operator --values rights.yaml --set modules.dirs={/guestbook} \\\n    \
+             --set image.repository=$repository,image.digest=$digest",
+        )?;
+        self.wait("two pods are ready", || self.site.pods())?;
+        let after = seconds(typed.elapsed());
+        let leader = self.wait("one of them leads", || self.site.leader())?;
+        narrator.ok(format_args!(
+            "both replicas are ready after {after}; {} leads",
+            leader.pod
+        ));
+        narrator.say(self.type_in("kubectl get pods")?);
+        let releases = self.wait("the releases of both modules are deployed", || {
+            let releases = self.site.releases()?;
+            let all = releases.keys().map(String::as_str).eq(MODULES);
+            if all && releases.values().all(cluster::Release::is_deployed) {
+                Ok(releases)
+            } else {
+                bail!(shown(&releases))
+            }
+        })?;
+        let asked = self.check_rights()?;
+        narrator.ok(format_args!(
+            "{}, by an account with the rights above and no others:",
+            shown(&releases)
+        ));
+        narrator.say(format_args!("it made {asked} requests, and none was forbidden"));
+        Ok(())
+    }
+
+    /// That the operator, its hooks and its helm got along with what the chart gives them, and how often they asked.
+    fn check_rights(&self) -> anyhow::Result<usize> {
+        let account = format!("system:serviceaccount:{}:{NAME}", self.site.namespace().name());
+        let audit = self.site.plane().audit();
+        let asked = audit.since(audit.beginning())?.that(|record| record.user == account);
+        let forbidden = asked.clone().that(|record| record.code == 403);
+        let seen = || format!("the audit log says:\n{forbidden}");
+        check("nothing is forbidden to its account", forbidden.is_empty(), seen)?;
+        check("its account asks for something", !asked.is_empty(), String::new)?;
+        Ok(asked.len())
+    }
+
+    fn edit_badly(&self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("11  A bad edit");
+        self.wait_until_refused()?;
+        narrator.typed(BAD_EDIT);
+        let Said { is_success, text } = self.site.run(BAD_EDIT)?;
+        narrator.say(&text);
+        check("the edit is refused", !is_success && is_refusal(&text), || text.clone())?;
+        let config = cluster::object(self.site.namespace(), "configmap", cluster::CONFIG)?.unwrap_or_default();
+        let seen = || config["data"].to_string();
+        check(
+            "the ConfigMap is as before",
+            config["data"]["guestbook"].is_null(),
+            seen,
+        )?;
+        narrator.ok(format_args!(
+            "refused: the API server asked the leader through its Service, which names {WRONG}"
+        ));
+        self.edit_well("Visitors")
+    }
+
+    /// That the API server asks an operator about edits, and hears no from it. Until it does, edits pass.
+    fn wait_until_refused(&self) -> Result<(), Stop> {
+        let trial = format!("{BAD_EDIT} --dry-run=server");
+        self.wait("a bad edit is refused", || match self.site.run(&trial)? {
+            said if is_refusal(&said.text) => Ok(()),
+            said => bail!(said.text),
+        })
+    }
+
+    fn edit_well(&self, title: &str) -> anyhow::Result<()> {
+        let before = self.site.releases()?;
+        let edited = Instant::now();
+        self.type_in(&format!(
+            r#"kubectl patch configmap addon-operator --type merge --patch '{{"data": {{"guestbook": "title: {title}"}}}}'"#
+        ))?;
+        let revision = self.wait("guestbook is deployed at a later revision", || {
+            self.later_revision(&before)
+        })?;
+        let after = seconds(edited.elapsed());
+        let page = cluster::object(self.site.namespace(), "configmap", "guestbook")?.unwrap_or_default();
+        let seen = || page["data"].to_string();
+        check("guestbook has its new title", page["data"]["title"] == title, seen)?;
+        self.narrator.ok(format_args!(
+            "guestbook is at revision {revision}, {after} after the edit"
+        ));
+        Ok(())
+    }
+
+    fn later_revision(&self, before: &Releases) -> anyhow::Result<u32> {
+        let now = self.site.releases()?;
+        match (before.get("guestbook"), now.get("guestbook")) {
+            (Some(old), Some(new)) if new.is_deployed() && new.revision > old.revision => Ok(new.revision),
+            _ => bail!(shown(&now)),
+        }
+    }
+
+    fn change_leaders(&self) -> anyhow::Result<()> {
+        let narrator = self.narrator;
+        narrator.chapter("12  The leader goes");
+        let (first, before) = (self.site.leader()?, self.site.releases()?);
+        let began = Instant::now();
+        self.type_in("kubectl delete pod --selector addon-operator/leader=true --wait=false")?;
+        let next = self.wait_for_leader_after(&first)?;
+        let after = seconds(began.elapsed());
+        check("another pod leads", next.pod != first.pod, || next.pod.clone())?;
+        narrator.ok(format_args!("{} has led, {} leads {after} later", first.pod, next.pod));
+        self.wait_until_refused()?;
+        narrator.ok("the Service leads to that one: the bad edit is refused as before");
+
+        let process = self.process_of(&next)?;
+        let began = Instant::now();
+        process::signal(process, libc::SIGKILL);
+        let again = self.wait_for_leader_after(&next)?;
+        let after = seconds(began.elapsed());
+        let who = if again.pod == next.pod {
+            "started again it"
+        } else {
+            &again.pod
+        };
+        narrator.ok(format_args!(
+            "kill -9 of process {process}, that of {}: {who} leads {after} later",
+            next.pod
+        ));
+        let now = self.site.releases()?;
+        check("no release is touched", now == before, || shown(&now))?;
+        self.edit_well("Friends")?;
+        self.wait("two pods are ready", || self.site.pods())?;
+        narrator.say(self.type_in("kubectl get pods")?);
+        Ok(())
+    }
+
+    fn process_of(&self, leader: &Leader) -> anyhow::Result<u32> {
+        let pod = cluster::object(self.site.namespace(), "pod", &leader.pod)?.unwrap_or_default();
+        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let process = self.site.plane().process_of(uid, NAME);
+        process.with_context(|| format!("{} has no process", leader.pod))
+    }
+
+    /// Who leads once it is not as before any more.
+    fn wait_for_leader_after(&self, before: &Leader) -> Result<Leader, Stop> {
+        self.wait("a leader of a new term", || match self.site.leader()? {
+            leader if leader != *before => Ok(leader),
+            leader => bail!("{} leads as before", leader.pod),
+        })
+    }
+
+    fn show_around(&self) {
+        let (narrator, site) = (self.narrator, &self.site);
+        let kubeconfig = site.namespace().kubeconfig(testbed::plane::User::Admin);
+        let programs = site.folder().join("bin");
+        narrator.chapter("Look around from another shell");
+        narrator.say(format_args!("export KUBECONFIG={}", kubeconfig.display()));
+        narrator.say(format_args!(
+            "export PATH={}:{}:$PATH",
+            programs.display(),
+            site.plane().programs().display()
+        ));
+        narrator.say("kubectl edit configmap addon-operator");
+        narrator.say("kubectl logs deployment/addon-operator --all-pods");
+        let namespace = format!("--namespace {}", site.namespace().name());
+        for command in ["module list -o wide", "why guestbook", "module values guestbook"] {
+            narrator.say(format_args!("addon-operator {command} {namespace}"));
+        }
+        narrator.say("# Killed without a word, the leader is waited for as long as its lease lasts, 35 s at most:");
+        narrator.say("kubectl delete pod --selector addon-operator/leader=true --force --grace-period=0");
+        narrator.say("\nCtrl-C ends it and leaves nothing behind.");
+    }
+}
+
+fn is_refusal(text: &str) -> bool {
+    text.contains("denied the request") && text.contains(WRONG)
+}

@@ -1,0 +1,164 @@
+//! Where the chart is installed: a namespace, and a folder that looks like a checkout, in which a person types commands.
+//!
+//! A command is run by bash word for word as it is shown, with nothing of the machine in its environment but programs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use fs_err as fs;
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::namespace::Namespace;
+use testbed::plane::{ControlPlane, User};
+use testbed::process;
+
+use crate::cluster::{self, Releases};
+
+const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+
+/// What commands name by its place in the repository.
+const CHECKOUT: [&str; 4] = ["charts", "examples", "frameworks", "global-hooks"];
+
+/// The release of the chart, and so its Deployment and its service account.
+pub(super) const NAME: &str = "addon-operator";
+
+const LEASE: &str = "addon-operator-leader-election";
+
+/// How many replicas the chart is to have.
+const REPLICAS: usize = 2;
+
+/// What a command came to.
+pub(super) struct Said {
+    pub(super) is_success: bool,
+    /// Its output, errors last.
+    pub(super) text: String,
+}
+
+/// Who leads, and since when it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leader {
+    pub(super) pod: String,
+    since: String,
+}
+
+pub(super) struct Site<'a> {
+    namespace: Namespace<'a>,
+    folder: TempDir,
+    variables: BTreeMap<&'static str, OsString>,
+}
+
+impl<'a> Site<'a> {
+    /// With this program as the `addon-operator` of the person who types.
+    pub(super) fn build(plane: &'a ControlPlane, program: &Path) -> anyhow::Result<Self> {
+        let namespace = plane.namespace("demo")?;
+        let folder = tempfile::Builder::new().prefix("site-").tempdir_in(plane.folder())?;
+        for name in CHECKOUT {
+            symlink(Path::new(REPOSITORY).join(name), folder.path().join(name))?;
+        }
+        let programs = folder.path().join("bin");
+        fs::create_dir(&programs)?;
+        symlink(fs::canonicalize(program)?, programs.join("addon-operator"))?;
+        let mut path = programs.into_os_string();
+        let usual = plane.environment(User::Admin).remove("PATH").unwrap_or_default();
+        path.push(":");
+        path.push(usual);
+        let variables = BTreeMap::from([
+            ("PATH", path),
+            ("HOME", folder.path().into()),
+            ("KUBECONFIG", namespace.kubeconfig(User::Admin).into()),
+            ("FRAMEWORK_DIR", folder.path().join("frameworks/shell").into()),
+        ]);
+        Ok(Self {
+            namespace,
+            folder,
+            variables,
+        })
+    }
+
+    pub(super) fn namespace(&self) -> &Namespace<'a> {
+        &self.namespace
+    }
+
+    pub(super) fn plane(&self) -> &'a ControlPlane {
+        self.namespace.plane()
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives commands a variable.
+    pub(super) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.insert(name, value.into());
+    }
+
+    /// Runs what a person types.
+    pub(super) fn run(&self, line: &str) -> anyhow::Result<Said> {
+        let mut command = process::command("bash");
+        command.args(["-euc", line]).current_dir(self.folder());
+        command.env_clear().envs(&self.variables);
+        let output = process::run(command, None).with_context(|| format!("cannot run `{line}`"))?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok(Said {
+            is_success: output.status.success(),
+            text: String::from_utf8_lossy(&text).trim_end().to_owned(),
+        })
+    }
+
+    /// The pods of the operator, all of them ready; anything else is an error.
+    pub(super) fn pods(&self) -> anyhow::Result<Vec<Value>> {
+        let label = format!("app.kubernetes.io/instance={NAME}");
+        let pods = cluster::objects(&self.namespace, "pods", &label)?;
+        let is_ready = |pod: &Value| {
+            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+            let ready = conditions
+                .filter(|one| one["type"] == "Ready")
+                .any(|one| one["status"] == "True");
+            ready && pod["metadata"]["deletionTimestamp"].is_null()
+        };
+        let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+        if ready == REPLICAS && pods.len() == REPLICAS {
+            Ok(pods)
+        } else {
+            bail!("{} pods, {ready} of them ready", pods.len())
+        }
+    }
+
+    /// The pod that leads, by the lease and by the label that Services look for.
+    pub(super) fn leader(&self) -> anyhow::Result<Leader> {
+        let lease = cluster::object(&self.namespace, "lease", LEASE)?.unwrap_or_default();
+        let text = |key: &str| lease["spec"][key].as_str().unwrap_or_default().to_owned();
+        let (holder, since) = (text("holderIdentity"), text("acquireTime"));
+        let labelled = cluster::objects(&self.namespace, "pods", "addon-operator/leader=true")?;
+        let labelled: Vec<&str> = labelled
+            .iter()
+            .filter_map(|pod| pod["metadata"]["name"].as_str())
+            .collect();
+        match labelled[..] {
+            [pod] if holder.split('.').next() == Some(pod) => Ok(Leader {
+                pod: pod.to_owned(),
+                since,
+            }),
+            _ => bail!("the lease is held by '{holder}', and the label of the leader is on {labelled:?}"),
+        }
+    }
+
+    /// The releases of modules.
+    pub(super) fn releases(&self) -> anyhow::Result<Releases> {
+        let mut releases = cluster::releases(&self.namespace)?;
+        releases.retain(|_, release| release.ours);
+        Ok(releases)
+    }
+
+    /// What there is to see where something is not as it should be.
+    pub(super) fn evidence(&self) -> String {
+        let logs = format!("kubectl describe pods | tail -n 40; kubectl logs deployment/{NAME} --all-pods --tail=40");
+        let logs = self
+            .run(&logs)
+            .map_or_else(|error| format!("{error:#}"), |said| said.text);
+        format!("{}\n{logs}", self.namespace.evidence())
+    }
+}
