@@ -62,7 +62,10 @@ impl Order {
     }
 
     /// What hooks have answered counts from now on, whenever they were asked.
-    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
+    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) -> Result<(), Violation> {
+        if let Some(module) = owner.module() {
+            self.first_job(step, module.as_str())?;
+        }
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
         let hooks = match step.life.told.knows(&owner) {
@@ -71,6 +74,7 @@ impl Order {
         };
         self.configured
             .insert(owner, hooks.iter().filter(known).cloned().collect());
+        Ok(())
     }
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
@@ -298,7 +302,7 @@ impl Order {
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
-            Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
+            Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings)?,
             Notice::HookSucceeded { hook, labels, .. } => {
                 let passed = self
                     .passed
