@@ -82,6 +82,8 @@ fn an_api_server_that_goes_away_for_a_while() {
         proxy.open();
         operator.wait_for_more(&["API server answers again"], round);
         stage.wait_for_sizes(&format!("good:small victim:{size}"));
+        // What helm has to write after that must not meet the next absence.
+        operator.wait_for_more(&["Module is ready", "\"module\":\"victim\""], round + 1);
         assert!(!operator.get("/readyz").1.contains("cannot be reached"));
     }
     assert_one_word_per_change(&operator.said(), 2);

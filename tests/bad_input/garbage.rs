@@ -81,10 +81,11 @@ const HOOKS: &[(&str, &str)] = &[
     ),
     (
         "deeper",
-        "for i in $(seq 1 30); do printf '{\"op\": \"add\", \"path\": \"/deeper'; \
-                for j in $(seq 1 $i); do head -c 100 /dev/zero | sed 's|\\x0|/a|g'; done; printf '\", \"value\": '; \
-                head -c 100 /dev/zero | sed 's/\\x0/{\"a\":/g'; printf '{}'; \
-                head -c 100 /dev/zero | tr '\\0' '}'; echo '}'; done >$VALUES_JSON_PATCH_PATH",
+        "path=/deeper; steps=$(head -c 100 /dev/zero | sed 's|\\x0|/a|g'); \
+                open=$(head -c 100 /dev/zero | sed 's/\\x0/{\"a\":/g'); close=$(head -c 100 /dev/zero | tr '\\0' '}'); \
+                for i in $(seq 1 30); do path=$path$steps; \
+                printf '{\"op\": \"add\", \"path\": \"%s\", \"value\": %s{}%s}\\n' \"$path\" \"$open\" \"$close\"; \
+                done >$VALUES_JSON_PATCH_PATH",
     ),
     (
         "unlinking",

@@ -110,7 +110,9 @@ impl Removals {
         let ignored = step.world.setup.ignore.as_deref() == Some(name);
         ensure(!ignored, "R2", || format!("{name} is deleted and is to be ignored"))?;
         let Some(spec) = step.life.told.knows(name) else {
-            return ensure(self.gone.contains(name), "R5", || {
+            // One that somebody has uninstalled meanwhile cannot be taken from anybody.
+            let is_there = step.world.releases.contains_key(name);
+            return ensure(self.gone.contains(name) || !is_there, "R5", || {
                 format!("{name} is deleted without a reading of the directories that says that its module is gone")
             });
         };
