@@ -28,10 +28,14 @@ pub(super) const SERVER_PORT: u16 = 443;
 const SERVICES: &str = "10.0.0.0/24";
 const BRIDGE: &str = "pods";
 
+/// By which pods know the node on the wire. Left to itself a bridge takes the lowest one of its ports, so that a pod that
+/// came or went would cut off all others until they have forgotten the old one.
+const HARDWARE: &str = "02:00:0a:00:01:01";
+
 /// Makes the bridge and the node's own addresses.
 pub(super) fn prepare() -> Result<(), SpaceError> {
     space::furnish_ours(&format!(
-        "link add name {BRIDGE} type bridge\n\
+        "link add name {BRIDGE} address {HARDWARE} type bridge\n\
          addr add {NODE}/24 dev {BRIDGE}\n\
          link set {BRIDGE} up\n\
          route add local {SERVICES} dev lo\n"

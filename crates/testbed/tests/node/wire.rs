@@ -63,6 +63,15 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     assert!(answer.ends_with("server\n"), "{answer}");
 }
 
+/// If it changed with the pods that come and go, the others would lose the API server for half a minute each time.
+#[test]
+fn the_node_is_known_by_an_address_that_stays() {
+    let namespace = stage().plane.namespace("hardware").unwrap();
+    let script = format!("{ASK}/version >/dev/null; grep 10.0.1.1 /proc/net/arp");
+    let said = said(&namespace, "seen", &script, &json!({}), &json!({}));
+    assert!(said.contains("02:00:0a:00:01:01"), "{said}");
+}
+
 #[test]
 fn a_service_leads_to_the_pods_that_are_ready() {
     let namespace = stage().plane.namespace("service").unwrap();
