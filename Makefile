@@ -43,7 +43,7 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 # are newer ones of, and then today's are taken.
 $(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/release/,addon-operator image) \
   $(shell find image modules global-hooks frameworks examples/modules -type f)
-	definition=image; imager=$(TARGET)/release/image; \
+	@echo 'assembling the image'; definition=image; imager=$(TARGET)/release/image; \
 	$$imager fetch --packages $(PACKAGES) || { \
 	  definition=$(TARGET)/demo-definition; rm -rf $$definition; cp -r image $$definition; \
 	  $$imager lock --definition $$definition; }; \

@@ -144,12 +144,10 @@ impl Installation<'_> {
                 bail!(shown(&releases))
             }
         })?;
+        narrator.ok(format_args!("the modules are released: {}", shown(&releases)));
         let asked = self.check_rights()?;
-        narrator.ok(format_args!(
-            "{}, by an account with the rights above and no others:",
-            shown(&releases)
-        ));
-        narrator.say(format_args!("it made {asked} requests, and none was forbidden"));
+        let rights = "with no rights but those of the chart and of rights.yaml";
+        narrator.ok(format_args!("{rights}: {asked} requests, none forbidden"));
         Ok(())
     }
 
@@ -180,9 +178,8 @@ impl Installation<'_> {
             config["data"]["guestbook"].is_null(),
             seen,
         )?;
-        narrator.ok(format_args!(
-            "refused: the API server asked the leader through its Service, which names {WRONG}"
-        ));
+        narrator
+            .ok("refused by the leader, which the API server asked through its Service: the ConfigMap is as before");
         self.edit_well("Visitors")
     }
 
@@ -225,32 +222,30 @@ impl Installation<'_> {
     fn change_leaders(&self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("12  The leader goes");
+        narrator.say(
+            "Asked to end, it hands its lease over. After kill -9 it comes back under its name, to which that belongs.",
+        );
         let (first, before) = (self.site.leader()?, self.site.releases()?);
         let began = Instant::now();
         self.type_in("kubectl delete pod --selector addon-operator/leader=true --wait=false")?;
         let next = self.wait_for_leader_after(&first)?;
         let after = seconds(began.elapsed());
         check("another pod leads", next.pod != first.pod, || next.pod.clone())?;
-        narrator.ok(format_args!("{} has led, {} leads {after} later", first.pod, next.pod));
+        let (led, leads) = (&first.pod, &next.pod);
+        narrator.ok(format_args!("{led} led, {leads} leads {after} after the command"));
         self.wait_until_refused()?;
-        narrator.ok("the Service leads to that one: the bad edit is refused as before");
+        narrator.ok("the Service leads to that one: the bad edit is refused again");
 
         let process = self.process_of(&next)?;
         let began = Instant::now();
         process::signal(process, libc::SIGKILL);
         let again = self.wait_for_leader_after(&next)?;
         let after = seconds(began.elapsed());
-        let who = if again.pod == next.pod {
-            "started again it"
-        } else {
-            &again.pod
-        };
-        narrator.ok(format_args!(
-            "kill -9 of process {process}, that of {}: {who} leads {after} later",
-            next.pod
-        ));
         let now = self.site.releases()?;
         check("no release is touched", now == before, || shown(&now))?;
+        let killed = format!("kill -9 of process {process}, which was {leads}");
+        narrator.ok(format_args!("{killed}: {} leads {after} later", again.pod));
+        narrator.ok("no release was touched by any of that");
         self.edit_well("Friends")?;
         self.wait("two pods are ready", || self.site.pods())?;
         narrator.say(self.type_in("kubectl get pods")?);

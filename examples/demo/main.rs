@@ -134,8 +134,7 @@ fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<(
     tour.run()?;
     if is_all {
         narrator.all_is_well();
-        narrator
-            .say("Left out was the installation by helm, on a node whose pods are processes: as root there is more.");
+        narrator.say("Left out: an installation with helm, on a node whose pods are processes. That takes root.");
         tour.stay();
     }
     tour.leave()
@@ -168,7 +167,8 @@ fn beside_us(name: &str) -> anyhow::Result<PathBuf> {
 
 fn tell_failure(narrator: &Narrator, error: &anyhow::Error) {
     match error.downcast_ref::<Stop>() {
-        // Whoever pressed Ctrl-C knows.
+        // Whoever pressed Ctrl-C knows, whatever else that has broken.
+        _ if narrator.interruption().check().is_err() => {}
         Some(Stop::Interrupted) => {}
         Some(Stop::Unproven { claim, seen }) => {
             narrator.failed(claim);
