@@ -1,6 +1,9 @@
 //! Putting a hook's patches into force. With a config patch the section is saved first; other commits to that section
-//! wait meanwhile, and so they do while patches are held against schemas that take their time. Both patches are committed in one step; if only the config patch can be, it is, and the hook counts
-//! as failed. A values patch never counts without the config patch beside it.
+//! wait meanwhile, and so they do while patches are held against schemas that take their time. Both patches are committed
+//! in one step; if only the config patch can be, it is, and the hook counts as failed. A values patch never counts without
+//! the config patch beside it.
+
+mod refusal;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,9 +15,9 @@ use super::task::Lane;
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
 use crate::name::Owner;
-use crate::values::patch::{Patch, PatchFile, Unacceptable};
+use crate::values::patch::{Patch, PatchFile};
 use crate::values::vetted::{Unvetted, Vetted};
-use crate::values::{Attempt, Change, Proposal, Reason, Rejected, section};
+use crate::values::{Attempt, Change, Proposal, Rejected, section};
 
 /// Sections that are being saved, and who waits for them.
 #[derive(Debug, Default)]
@@ -178,39 +181,6 @@ impl Operator {
             self.commit(owner, ran);
         } else {
             self.hook_counts_as_failed(&ran.lane, failure);
-        }
-    }
-
-    /// A refusal of patches, with the hook that made them.
-    fn refusal(&self, lane: &Lane, rejected: &Rejected) -> Failure {
-        let Attempt::Patch(file) = rejected.attempt else {
-            return Failure::of(Class::HookFailed, rejected);
-        };
-        if let Reason::Unacceptable(flag @ Unacceptable::FlagValue { .. }) = &rejected.reason {
-            let file = match file {
-                PatchFile::Values => "values",
-                PatchFile::Config => "config",
-            };
-            return Failure::of(Class::HookFailed, flag)
-                .within(format_args!("apply enabled patches from global {file} patch"));
-        }
-        let attempt = match (&rejected.owner, file) {
-            (Owner::Global, PatchFile::Values) => "dynamic global values update error",
-            (Owner::Global, PatchFile::Config) => "kube config global values update error",
-            (Owner::Module(_), PatchFile::Values) => "dynamic module values update error",
-            (Owner::Module(_), PatchFile::Config) => "kube module config values update error",
-        };
-        self.of_doing(lane, Failure::of(Class::HookFailed, rejected).within(attempt))
-    }
-
-    fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
-        let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
-            return failure;
-        };
-        let name = &hook.name;
-        match hook.owner {
-            Owner::Global => failure.within(format_args!("global hook '{name}'")),
-            Owner::Module(_) => failure.within(format_args!("module hook '{name}'")),
         }
     }
 

@@ -285,6 +285,36 @@ impl Operator {
         }
     }
 
+    /// Runs a module once more because something of its own changed, unless a run that will see it is waiting already.
+    pub(super) fn rerun(&mut self, name: &ModuleName, reason: RunReason) {
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.enabled) else {
+            return;
+        };
+        if unit.turn.is_to_come() {
+            return;
+        }
+        let lane = Lane::Module(name.clone());
+        let is_run = |task: &Task| matches!(task, Task::ModuleRun { .. });
+        if self.queues.behind_head(&lane).any(|entry| is_run(&entry.task)) {
+            return;
+        }
+        if let Some(head) = self
+            .queues
+            .head(&lane)
+            .filter(|head| is_run(&head.task) && !head.is_active())
+        {
+            if head.begun {
+                self.queues.resume(&lane);
+            }
+            return;
+        }
+        let task = Task::ModuleRun {
+            module: name.clone(),
+            reason,
+        };
+        self.queues.push(lane, task, self.now.tick);
+    }
+
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.queues.succeeded(lane);
         let task = self.queues.finish(lane);
