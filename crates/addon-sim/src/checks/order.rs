@@ -41,6 +41,13 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
     hooks.into_iter().map(|(_, name)| name).collect()
 }
 
+/// A converge has begun anew in the same step, after the hooks of this owner were taken over.
+fn is_overtaken(step: &Step<'_>, owner: &Owner) -> bool {
+    let is_taken = |effect: &&Effect| matches!(effect, Effect::Tell(Notice::HooksConfigured { owner: other, .. }) if other == owner);
+    let mut later = step.effects.iter().skip_while(|effect| !is_taken(effect));
+    later.any(|effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { .. })))
+}
+
 impl Order {
     /// What is learnt from the event itself, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
@@ -63,8 +70,13 @@ impl Order {
 
     /// What hooks have answered counts from now on, whenever they were asked.
     fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) -> Result<(), Violation> {
-        if let Some(module) = owner.module() {
-            self.first_job(step, module.as_str())?;
+        match owner.module() {
+            // What is seen after the step is the next converge.
+            Some(module) if is_overtaken(step, owner) => {
+                self.begun.insert(module.to_string());
+            }
+            Some(module) => self.first_job(step, module.as_str())?,
+            None => {}
         }
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
