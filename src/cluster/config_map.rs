@@ -59,6 +59,7 @@ impl Cluster {
             return Ok(Saved::Conflict(found.as_ref().map_or(ConfigRead::Missing, present)));
         }
         let params = PostParams::default();
+        let created = found.is_none();
         let written = if let Some(mut config_map) = found {
             config_map.data.get_or_insert_default().insert(key.to_owned(), text);
             self.ask(
@@ -84,6 +85,7 @@ impl Cluster {
         match written {
             Ok(config_map) => Ok(Saved::Written {
                 version: version(&config_map),
+                created,
             }),
             // Deleted between our two requests: an update then says "not found".
             Err(error) if error.is_conflict() || error.is_not_found() => {

@@ -61,7 +61,7 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
         save("one", "1", Some("0")).await,
         Saved::Conflict(ConfigRead::Missing)
     ));
-    let Saved::Written { version } = save("one", "1", None).await else {
+    let Saved::Written { version, .. } = save("one", "1", None).await else {
         panic!("not created")
     };
     world.kubectl("patch configmap addon-operator --type=merge -p {\"data\":{\"two\":\"kept\"}}");
@@ -69,7 +69,7 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
         panic!("written over something unseen")
     };
     assert_eq!(entry(&read, "one").as_deref(), Some("1"));
-    let Saved::Written { version: later } = save("one", "2", Some("1")).await else {
+    let Saved::Written { version: later, .. } = save("one", "2", Some("1")).await else {
         panic!("not written")
     };
     assert!(later > version);

@@ -89,7 +89,7 @@ fn outcome(done: &Done) -> String {
         }
         Done::ScriptAnswered(answer) => answer.enabled.to_string(),
         Done::ReleaseSynced(synced) => format!("{:?}, revision {}", synced.action, synced.revision),
-        Done::ConfigSaved(Saved::Written { version }) => format!("written at version {version}"),
+        Done::ConfigSaved(Saved::Written { version, .. }) => format!("written at version {version}"),
         Done::ConfigSaved(Saved::Conflict(read)) => format!("conflict: {}", config(read)),
     }
 }

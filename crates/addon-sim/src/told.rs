@@ -29,6 +29,8 @@ pub struct Told {
     /// A `ConfigMap` exists that a user made, so that what it leaves out was left out on purpose.
     pub silence_speaks: bool,
     version: u64,
+    /// What is older tells of a `ConfigMap` that was gone before we made one.
+    floor: u64,
     /// Keys that we wrote, at which version and what.
     written: BTreeMap<String, (u64, String)>,
     /// Keys that cannot be used.
@@ -203,6 +205,7 @@ impl Told {
             self.broken.remove(key);
             self.config.insert(key.to_owned(), text.to_owned());
             if created {
+                self.floor = version;
                 self.raw.get_or_insert_default();
             }
             if let Some(raw) = &mut self.raw {
@@ -216,7 +219,7 @@ impl Told {
         let ConfigRead::Present { version, .. } = read else {
             return false;
         };
-        *version < self.version || *version == self.version && self.raw.is_some()
+        *version < self.version.max(self.floor) || *version == self.version && self.raw.is_some()
     }
 
     /// A run of a global hook ended, and said this.

@@ -275,7 +275,7 @@ impl Operator {
             return;
         };
         match result {
-            Ok(Done::ConfigSaved(Saved::Written { version })) => self.saved(owner, saving, version),
+            Ok(Done::ConfigSaved(Saved::Written { version, created })) => self.saved(owner, saving, version, created),
             Ok(Done::ConfigSaved(Saved::Conflict(read))) => self.not_saved(owner, saving, read),
             Ok(_) => {
                 let failure = Failure::defect("a save ended with the outcome of another kind of job");
@@ -317,9 +317,9 @@ impl Operator {
 
     /// The section stands in the ConfigMap. A reading that is older takes nothing of it back, one that is newer and
     /// says something else counts after it.
-    fn saved(&mut self, owner: &Owner, saving: Saving, version: u64) {
+    fn saved(&mut self, owner: &Owner, saving: Saving, version: u64, created: bool) {
         let key = owner.values_key();
-        self.config.wrote(&key, saving.text.clone(), version, saving.creates);
+        self.config.wrote(&key, saving.text.clone(), version, created);
         let newest = self.config.says(&key, &saving.text);
         let dropped = self.came_too_late(&saving.ran.lane);
         if saving.proposal.is_current(&self.values) && !dropped {

@@ -31,6 +31,8 @@ pub(super) struct Config {
     pub(super) readings: Readings,
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
+    /// What is older tells of a ConfigMap that was gone before we made this one.
+    floor: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
     written: BTreeMap<String, (u64, String)>,
     /// What we wrote last of each key in this life: found again, it is nobody else's word.
@@ -147,6 +149,9 @@ impl Config {
             return;
         }
         self.written.insert(key.to_owned(), (version, text.clone()));
+        if created {
+            self.floor = version;
+        }
         // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
         self.made_by_us |= created && !self.present;
         self.present |= created;
@@ -161,7 +166,8 @@ impl Config {
 
     /// Older than what is known. After the ConfigMap was missing, the last version that was seen is news again.
     fn is_stale(&self, version: u64) -> bool {
-        version != 0 && (version < self.version || version == self.version && self.present)
+        let is_older = version < self.version.max(self.floor);
+        version != 0 && (is_older || version == self.version && self.present)
     }
 }
 

@@ -224,6 +224,8 @@ pub enum Saved {
     Written {
         /// `metadata.resourceVersion` after the write.
         version: u64,
+        /// There was no ConfigMap, and now there is one with this key alone.
+        created: bool,
     },
     /// Somebody had changed the ConfigMap meanwhile; nothing was written. This is what it holds.
     Conflict(ConfigRead),

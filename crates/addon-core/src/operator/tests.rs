@@ -306,10 +306,13 @@ impl World {
                 revision: 1,
             }),
             Job::DeleteRelease { .. } => Done::ReleaseDeleted,
-            Job::SaveConfig { key, text, .. } => {
+            Job::SaveConfig { key, text, create, .. } => {
                 self.data.insert(key.clone(), text.clone());
                 self.version += 1;
-                Done::ConfigSaved(Saved::Written { version: self.version })
+                Done::ConfigSaved(Saved::Written {
+                    version: self.version,
+                    created: *create,
+                })
             }
         })
     }

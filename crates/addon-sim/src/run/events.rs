@@ -235,8 +235,8 @@ impl Run<'_> {
             (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
                 told.script_answered(module.as_str(), id, answer.enabled);
             }
-            (Job::SaveConfig { key, text, create, .. }, Done::ConfigSaved(Saved::Written { version })) => {
-                told.wrote(key, text, *version, *create);
+            (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version, created })) => {
+                told.wrote(key, text, *version, *created);
             }
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
                 told.save_missed(id, read, self.world.config.made_by_us);

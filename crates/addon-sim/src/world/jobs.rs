@@ -6,7 +6,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
-use addon_core::operator::event::{Done, Saved, SavedState, Usage};
+use addon_core::operator::event::{ConfigRead, Done, Saved, SavedState, Usage};
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
 use serde_json::Value;
@@ -154,8 +154,9 @@ impl World {
 
     fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {
         self.fault("save-config", Class::Refused)?;
+        let created = self.config.read() == ConfigRead::Missing;
         Ok(Done::ConfigSaved(match self.config.write(key, text, base, create) {
-            Some(version) => Saved::Written { version },
+            Some(version) => Saved::Written { version, created },
             None => Saved::Conflict(self.config.read()),
         }))
     }

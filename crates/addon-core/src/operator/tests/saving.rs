@@ -72,7 +72,10 @@ fn an_edit_after_our_write_counts_although_it_is_read_before_the_save_ends() {
     world.edit(&[("one", Some("wish: 2"))]);
     assert_eq!(world.take_log(), [""; 0]);
     let (id, _) = world.pending.remove(0);
-    let saved = Done::ConfigSaved(Saved::Written { version: written });
+    let saved = Done::ConfigSaved(Saved::Written {
+        version: written,
+        created: false,
+    });
     world.handle(Event::JobFinished(id, Ok(saved)));
     assert_eq!(world.take_log(), ["one sync"]);
     assert_eq!(values(&world, "one"), json!({"wish": 2}));
@@ -130,6 +133,30 @@ fn an_absence_that_a_save_found_does_not_hide_what_was_read_meanwhile() {
         "{:?}",
         world.notices.last()
     );
+}
+
+#[test]
+fn what_is_older_than_the_config_map_that_we_made_says_nothing() {
+    let mut silent = module(10, "silent");
+    silent.enabled = None;
+    let mut world = World::new(vec![silent, module(20, "one")])
+        .hook("one", "h.sh", "beforeHelm: 1")
+        .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
+    world.releases.push(ReleaseSummary {
+        name: "silent".to_owned(),
+        ours: true,
+    });
+    // Somebody made one and took it away again before we made ours; the news of that are late.
+    world.version += 1;
+    let gone = ConfigRead::Present {
+        version: world.version,
+        data: BTreeMap::from([("other".to_owned(), "a: 1".to_owned())]),
+    };
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert!(world.take_log().contains(&"save one".to_owned()));
+    world.handle(Event::ConfigChanged(gone));
+    assert_eq!(world.take_log(), [""; 0]);
 }
 
 #[test]
