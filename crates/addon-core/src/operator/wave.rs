@@ -327,9 +327,7 @@ impl Operator {
         needs.iter().find_map(|need| {
             let unit = self.modules.get(need)?;
             let why = match &unit.turn {
-                _ if !unit.enabled && self.assessment.undecided().contains(need) => {
-                    "whose enabled script fails".to_owned()
-                }
+                _ if !unit.enabled && self.script_is_silent(need) => "whose enabled script fails".to_owned(),
                 _ if !unit.enabled => "which is disabled".to_owned(),
                 Turn::Failed => "which fails".to_owned(),
                 Turn::Held(hold) => format!("which is held: {}", hold.reason),
@@ -340,6 +338,11 @@ impl Operator {
                 need: Some(need.clone()),
             })
         })
+    }
+
+    /// The module's script has not answered, or has failed since it did, also while it is about to be asked again.
+    fn script_is_silent(&self, name: &ModuleName) -> bool {
+        self.assessment.undecided().contains(name) || self.assessment.script_failure(name).is_some()
     }
 
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
