@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Output;
 
 use serde_json::{Value, json};
 use testbed::audit::Records;
@@ -12,7 +10,6 @@ use testbed::part::Part;
 use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, SIDES, Stage, name_of};
-use super::tool::root;
 
 /// A chart with everything that takes rights of its own: roles of both kinds, bindings to them and to others, a resource of a
 /// CRD, objects elsewhere, a helm hook.
@@ -312,101 +309,4 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     // The pod is still there, with its label: who comes next takes that off.
     lead_to(&pods[1]);
     standby.stop();
-}
-
-/// `rbac generate` with these arguments.
-fn run(modules: &Path, arguments: &[&str]) -> Output {
-    let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
-    command
-        .args(["rbac", "generate"])
-        .arg(modules)
-        .args(arguments)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
-        .env("HELM_BIN", testbed::shared::program(Part::Helm3))
-        .current_dir(root());
-    testbed::process::run(command, None).unwrap()
-}
-
-/// What it prints, and what it says about that.
-fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
-    let output = run(modules, arguments);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
-    (String::from_utf8(output.stdout).unwrap(), said)
-}
-
-/// The same as JSON.
-fn rules(modules: &Path, arguments: &[&str]) -> (Value, String) {
-    let (printed, said) = generate(modules, &[&["--output=json"], arguments].concat());
-    (serde_json::from_str(&printed).unwrap(), said)
-}
-
-#[test]
-fn what_a_module_does_by_an_account_of_its_own_is_not_granted_to_the_operator() {
-    let modules = tempfile::tempdir().unwrap();
-    let guest = root().join("tests/installed/modules/040-guest");
-    std::os::unix::fs::symlink(guest, modules.path().join("040-guest")).unwrap();
-    let (rules, said) = rules(modules.path(), &[]);
-    assert_eq!(said, "");
-    assert_eq!(
-        rules["rbac"]["moduleRules"],
-        json!({
-            "cluster": [],
-            "release": [
-                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
-                {"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["guest"], "verbs": ["create"]},
-            ],
-            "namespaces": [],
-        })
-    );
-}
-
-#[test]
-fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
-    let dir = tempfile::tempdir().unwrap();
-    let hooks = dir.path().to_str().unwrap();
-    let arguments = [format!("--global-hooks-dir={hooks}")];
-    let arguments = arguments.each_ref().map(String::as_str);
-    let say = |text: &str| fs_err::write(dir.path().join("rights.yaml"), text).unwrap();
-    say("rights: [{apiGroups: [''], resources: [pods], verb: get}]");
-    let output = run(dir.path(), &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
-    let told = format!("{hooks}/rights.yaml: global hooks: rights[0] is no rule: unknown field `verb`");
-    assert!(said.contains(&told), "{said}");
-
-    say("rights: [{apiGroups: [''], resources: [pods], verbs: [get], inRelease: true}]");
-    let modules = root().join("tests/installed/modules");
-    let (text, _) = generate(&modules, &arguments);
-    let rule = "# global hooks\n      - apiGroups: [\"\"]\n        resources: [pods]\n        verbs: [get]\n";
-    assert!(text.contains(rule), "{text}");
-}
-
-/// Charts that take values of hooks are not passed over, and who knows the values can give them.
-#[test]
-fn a_chart_that_cannot_be_rendered_is_told_by_module_and_file() {
-    let examples = Path::new("examples/modules");
-    let (guessed, said) = rules(examples, &[]);
-    let place = "examples/modules/100-guestbook/templates/page.yaml:7: warning: module 'guestbook': the chart cannot be rendered";
-    assert!(said.starts_with(place), "{said}");
-    let values = tempfile::NamedTempFile::new().unwrap();
-    fs_err::write(values.path(), "guestbook: {internal: {pages: 1}}\n").unwrap();
-    let (known, said) = rules(examples, &[&format!("--values={}", values.path().display())]);
-    assert_eq!(said, "");
-    assert_eq!(guessed, known);
-    assert!(known.to_string().contains("configmaps"), "{known}");
-}
-
-#[test]
-fn the_shipped_modules_need_what_is_written_down() {
-    let (text, said) = generate(Path::new("modules"), &[]);
-    assert_eq!(said, "");
-    let file = root().join("charts/shipped-modules.yaml");
-    if std::env::var_os("UPDATE").is_some() {
-        fs_err::write(&file, &text).unwrap();
-    }
-    let written = fs_err::read_to_string(&file).unwrap_or_default();
-    assert_eq!(text, written, "UPDATE=1 renews {}", file.display());
 }

@@ -30,6 +30,7 @@ impl Operator {
         self.of_doing(lane, Failure::of(Class::HookFailed, rejected).within(attempt))
     }
 
+    /// The failure with the name of the hook that runs, or ran, at the head of the lane.
     pub(super) fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
         let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
             return failure;

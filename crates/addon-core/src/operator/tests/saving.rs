@@ -29,6 +29,21 @@ fn saving() -> World {
     world
 }
 
+/// These modules, and one with a release of which no file says whether it is to run: who is silent about it removes it.
+fn beside_silent(mut modules: Vec<Module>) -> World {
+    let silent = Module {
+        enabled: None,
+        ..module(10, "silent")
+    };
+    modules.push(silent);
+    let mut world = World::new(modules);
+    world.releases.push(ReleaseSummary {
+        name: "silent".to_owned(),
+        ours: true,
+    });
+    world
+}
+
 /// The same with a hook that runs by a schedule beside the module's runs, and may fail.
 fn saving_aside() -> World {
     let config = "schedule:\n- crontab: '* * * * * *'\n  queue: side\n  allowFailure: true";
@@ -137,15 +152,9 @@ fn an_absence_that_a_save_found_does_not_hide_what_was_read_meanwhile() {
 
 #[test]
 fn what_is_older_than_the_config_map_that_we_made_says_nothing() {
-    let mut silent = module(10, "silent");
-    silent.enabled = None;
-    let mut world = World::new(vec![silent, module(20, "one")])
+    let mut world = beside_silent(vec![module(20, "one")])
         .hook("one", "h.sh", "beforeHelm: 1")
         .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
-    world.releases.push(ReleaseSummary {
-        name: "silent".to_owned(),
-        ours: true,
-    });
     // Somebody made one and took it away again before we made ours; the news of that are late.
     world.version += 1;
     let gone = ConfigRead::Present {
@@ -161,14 +170,7 @@ fn what_is_older_than_the_config_map_that_we_made_says_nothing() {
 
 #[test]
 fn an_empty_config_map_is_never_ours_although_we_have_written_into_it_since() {
-    let mut silent = module(10, "silent");
-    silent.enabled = None;
-    let mut world = World::new(vec![silent, module(20, "one")]);
-    world.releases.push(ReleaseSummary {
-        name: "silent".to_owned(),
-        ours: true,
-    });
-    let mut world = world
+    let mut world = beside_silent(vec![module(20, "one")])
         .hook("one", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
         .patching("one/h.sh schedule", &json!([]), &wish(1));
     world.handle(Event::InventoryChanged(world.inventory.clone()));
@@ -223,18 +225,12 @@ fn a_late_absence_of_the_config_map_is_over_when_its_last_version_is_told_again(
 
 #[test]
 fn who_takes_a_section_out_of_a_config_map_that_we_made_has_spoken_in_it() {
-    let mut silent = module(10, "silent");
-    silent.enabled = None;
     let other = json!([{"op": "add", "path": "/two/wish", "value": 1}]);
-    let mut world = World::new(vec![silent, module(20, "one"), module(30, "two")])
+    let mut world = beside_silent(vec![module(20, "one"), module(30, "two")])
         .hook("one", "h.sh", "beforeHelm: 1")
         .patching("one/h.sh beforeHelm", &json!([]), &wish(1))
         .hook("two", "h.sh", "beforeHelm: 1")
         .patching("two/h.sh beforeHelm", &json!([]), &other);
-    world.releases.push(ReleaseSummary {
-        name: "silent".to_owned(),
-        ours: true,
-    });
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     world.edit(&[]);
@@ -247,15 +243,9 @@ fn who_takes_a_section_out_of_a_config_map_that_we_made_has_spoken_in_it() {
 
 #[test]
 fn what_we_wrote_says_nothing_more_when_it_is_told_again_after_an_absence() {
-    let mut silent = module(10, "silent");
-    silent.enabled = None;
-    let mut world = World::new(vec![silent, module(20, "one")])
+    let mut world = beside_silent(vec![module(20, "one")])
         .hook("one", "h.sh", "beforeHelm: 1")
         .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
-    world.releases.push(ReleaseSummary {
-        name: "silent".to_owned(),
-        ours: true,
-    });
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     assert!(world.data.contains_key("one"));
