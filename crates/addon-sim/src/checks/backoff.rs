@@ -8,7 +8,7 @@ use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::query::ModuleReport;
 
 use super::jobs::{lane, lane_of};
-use super::{Step, Violation, ensure};
+use super::{Seen, Step, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
 
@@ -90,6 +90,11 @@ impl Backoffs {
             Notice::ConfigApplied { keys } => {
                 let sections = keys.iter().map(|key| key.trim_end_matches("Maintenance").to_owned());
                 self.touched.extend(sections);
+                // A key stands for all that was changed with it: who is given back together with a flag is told by the flag.
+                let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
+                let handed = |name: &&String| held(step.before, name) != held(step.after, name);
+                self.touched
+                    .extend(step.after.modules.keys().filter(handed).map(|name| key_of(name)));
                 self.wake_main();
                 Ok(())
             }
