@@ -74,12 +74,12 @@ impl ConfigMap {
         }
     }
 
-    /// Writes one key if it still holds the base; says at which version.
+    /// Writes one key if it still holds the base, into a `ConfigMap` that may have to be made; says at which version.
     pub(super) fn write(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Option<u64> {
-        if self.text(key) != base || self.data.is_some() == create {
+        if self.text(key) != base || self.data.is_none() && !create {
             return None;
         }
-        self.made_by_us |= create;
+        self.made_by_us |= self.data.is_none();
         self.data
             .get_or_insert_default()
             .insert(key.to_owned(), text.to_owned());
