@@ -41,11 +41,16 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
     hooks.into_iter().map(|(_, name)| name).collect()
 }
 
-/// A converge has begun anew in the same step, after the hooks of this owner were taken over.
+/// In the same step, after the hooks of this owner were taken over, a converge has begun anew, or goes on because the
+/// removal that they were asked for has ended.
 fn is_overtaken(step: &Step<'_>, owner: &Owner) -> bool {
     let is_taken = |effect: &&Effect| matches!(effect, Effect::Tell(Notice::HooksConfigured { owner: other, .. }) if other == owner);
     let mut later = step.effects.iter().skip_while(|effect| !is_taken(effect));
-    later.any(|effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { .. })))
+    later.any(|effect| match effect {
+        Effect::Tell(Notice::ConvergeStarted { .. }) => true,
+        Effect::Tell(Notice::ModuleDeleted { module }) => owner.module() == Some(module),
+        _ => false,
+    })
 }
 
 impl Order {
