@@ -41,16 +41,11 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
     hooks.into_iter().map(|(_, name)| name).collect()
 }
 
-/// In the same step, after the hooks of this owner were taken over, a converge has begun anew, or goes on because the
-/// removal that they were asked for has ended.
-fn is_overtaken(step: &Step<'_>, owner: &Owner) -> bool {
-    let is_taken = |effect: &&Effect| matches!(effect, Effect::Tell(Notice::HooksConfigured { owner: other, .. }) if other == owner);
-    let mut later = step.effects.iter().skip_while(|effect| !is_taken(effect));
-    later.any(|effect| match effect {
-        Effect::Tell(Notice::ConvergeStarted { .. }) => true,
-        Effect::Tell(Notice::ModuleDeleted { module }) => owner.module() == Some(module),
-        _ => false,
-    })
+/// The module's run began, and then a converge began anew in the same step: what is seen after the step is the next one.
+fn is_overtaken(step: &Step<'_>, begun: &Notice) -> bool {
+    let is_begun = |effect: &&Effect| matches!(effect, Effect::Tell(notice) if std::ptr::eq(notice, begun));
+    let mut later = step.effects.iter().skip_while(|effect| !is_begun(effect));
+    later.any(|effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { .. })))
 }
 
 impl Order {
@@ -74,15 +69,7 @@ impl Order {
     }
 
     /// What hooks have answered counts from now on, whenever they were asked.
-    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) -> Result<(), Violation> {
-        match owner.module() {
-            // What is seen after the step is the next converge.
-            Some(module) if is_overtaken(step, owner) => {
-                self.begun.insert(module.to_string());
-            }
-            Some(module) => self.first_job(step, module.as_str())?,
-            None => {}
-        }
+    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
         let hooks = match step.life.told.knows(&owner) {
@@ -91,7 +78,6 @@ impl Order {
         };
         self.configured
             .insert(owner, hooks.iter().filter(known).cloned().collect());
-        Ok(())
     }
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
@@ -319,7 +305,18 @@ impl Order {
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
-            Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings)?,
+            Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
+            // Its hooks may have been asked earlier, while somebody else led.
+            Notice::TaskWaited {
+                module: Some(module),
+                binding,
+                ..
+            } if binding == "ModuleRun" => {
+                if is_overtaken(step, notice) {
+                    self.begun.insert(module.to_string());
+                }
+                self.first_job(step, module.as_str())?;
+            }
             Notice::HookSucceeded { hook, labels, .. } => {
                 let passed = self
                     .passed
