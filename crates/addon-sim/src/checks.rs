@@ -234,9 +234,7 @@ impl Checks {
                 format!("asked to stop at {at}, nothing runs, and it does not end")
             });
         }
-        // A schedule may be due before a back-off ends, and then hides it.
-        let hidden =
-            seen.queues.iter().any(|queue| queue.status.starts_with("sleep")) || !seen.status.waiting.is_empty();
+        let hidden = seen.sleeps() || !seen.status.waiting.is_empty();
         let awaited = match seen.timeout {
             None => false,
             Some(_) if seen.is_looked_after() => hidden,

@@ -99,6 +99,11 @@ impl Seen {
             _ => false,
         }
     }
+
+    /// The head of a queue waits for its time. Another timer may be due before, and then hides it.
+    pub fn sleeps(&self) -> bool {
+        self.queues.iter().any(|queue| queue.status.starts_with("sleep"))
+    }
 }
 
 /// The same moment on the clock of a life.

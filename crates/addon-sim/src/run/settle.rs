@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 
     fn is_quiet(&self) -> bool {
-        let waits = self.seen.timeout.is_some() && !self.seen.is_looked_after();
+        let waits = self.seen.timeout.is_some() && (!self.seen.is_looked_after() || self.seen.sleeps());
         self.life.running.is_empty() && self.future.is_empty() && !waits && self.life.stopping.is_none()
     }
 
