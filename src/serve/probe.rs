@@ -35,7 +35,7 @@ pub struct Probe {
     pub monitors: Arc<OnceLock<Monitors>>,
     /// What is not shown.
     pub secrets: Secrets,
-    /// Whether we lead; who does not is as ready as the leader.
+    /// Whether we lead; who does not is as ready as the leader, unless it is asked for itself.
     pub standing: standing::Told,
     /// Where the leader answers as we do here.
     pub port: u16,
@@ -45,7 +45,8 @@ pub struct Probe {
 const ROUTES: [(&str, &str); 7] = [
     (
         "/readyz",
-        "ready once the first converge has ended; <code>?verbose</code> says what it waits for",
+        "ready once the first converge has ended; <code>?verbose</code> says what it waits for, <code>?self</code> keeps a \
+         standby from asking its leader",
     ),
     ("/healthz", "alive: the main loop answers"),
     (
@@ -164,6 +165,9 @@ async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {
 #[derive(Debug, Deserialize)]
 struct ReadyzParameters {
     verbose: Option<String>,
+    /// A standby speaks for itself.
+    #[serde(rename = "self")]
+    itself: Option<String>,
 }
 
 async fn readyz(
@@ -173,7 +177,10 @@ async fn readyz(
     let status = super::status(&probe.doors).await?;
     let standing = probe.standing.borrow().clone();
     if let Standing::Standby(leader) = &standing {
-        return Ok(standing::readyz(leader, probe.port).await);
+        return Ok(match parameters.itself {
+            Some(_) => standing::ready(),
+            None => standing::readyz(leader, probe.port).await,
+        });
     }
     let mut body = String::new();
     let stale = probe.monitors.get().map(Monitors::stale).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a replica is that does not lead, for those who ask it something.
 //!
-//! Must never answer for the leader: whether that one is ready it is asked itself.
+//! Must never answer for the leader: whether that one is ready it is asked itself, or nobody is.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -58,7 +58,8 @@ pub(super) async fn readyz(leader: &Leader, port: u16) -> Response {
     }
 }
 
-fn ready() -> Response {
+/// What a standby says that could take over.
+pub(super) fn ready() -> Response {
     text(
         StatusCode::OK,
         "HA mode is enabled and waiting for acquiring the lock.\n",

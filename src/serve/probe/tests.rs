@@ -184,13 +184,17 @@ async fn the_index_leads_to_every_route() {
 
 /// What a replica of that standing answers, whose leader listens at that port.
 async fn readyz_of(standing: Standing, port: u16) -> (u16, String) {
+    asked(standing, port, "GET /readyz").await
+}
+
+async fn asked(standing: Standing, port: u16, request: &str) -> (u16, String) {
     let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
     let probe = Probe {
         standing: watch::channel(standing).1,
         port,
         ..probe(doors, None)
     };
-    let (code, _, body) = stage::ask(router(probe), "GET /readyz").await;
+    let (code, _, body) = stage::ask(router(probe), request).await;
     (code, body)
 }
 
@@ -240,6 +244,24 @@ async fn a_standby_is_as_ready_as_its_leader() {
         (200, waits.to_owned()),
         "the lease is renewed, and where it answers is not known"
     );
+}
+
+#[tokio::test]
+async fn a_standby_that_is_asked_for_itself_does_not_ask_its_leader() {
+    let nowhere = standing::Leader {
+        name: "someone".to_owned(),
+        address: Some("127.0.0.1".parse().unwrap()),
+    };
+    let waits = "HA mode is enabled and waiting for acquiring the lock.\n";
+    assert_eq!(
+        asked(Standing::Standby(nowhere), 0, "GET /readyz?self").await,
+        (200, waits.to_owned())
+    );
+    // Who leads is not excused, nor who knows of nobody that does.
+    let progress = "Startup converge in progress\n";
+    assert_eq!(asked(Standing::Leads, 0, "GET /readyz?self").await, (500, progress.to_owned()));
+    let seeks = Standing::Seeks { trouble: None };
+    assert_eq!(asked(seeks, 0, "GET /readyz?self").await, (500, progress.to_owned()));
 }
 
 #[tokio::test]
