@@ -259,7 +259,10 @@ async fn a_standby_that_is_asked_for_itself_does_not_ask_its_leader() {
     );
     // Who leads is not excused, nor who knows of nobody that does.
     let progress = "Startup converge in progress\n";
-    assert_eq!(asked(Standing::Leads, 0, "GET /readyz?self").await, (500, progress.to_owned()));
+    assert_eq!(
+        asked(Standing::Leads, 0, "GET /readyz?self").await,
+        (500, progress.to_owned())
+    );
     let seeks = Standing::Seeks { trouble: None };
     assert_eq!(asked(seeks, 0, "GET /readyz?self").await, (500, progress.to_owned()));
 }

@@ -250,6 +250,9 @@ impl Operator {
             return;
         }
         let creates = self.config.is_missing();
+        if creates {
+            self.config.is_creating(&key, &text);
+        }
         let job = Job::SaveConfig {
             base: self.config.raw(&key).cloned(),
             create: creates,

@@ -16,7 +16,9 @@ use super::effect::Notice;
 use super::event::SavedState;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
+use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
+use crate::queue::State;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
 use news::{News, filled, flag, is_filled, maintenance, values};
 use reading::Readings;
@@ -142,6 +144,12 @@ impl Config {
         self.good.get(key).is_some_and(|good| means_the_same(key, good, text))
     }
 
+    /// This text is about to be written into a ConfigMap that is made with it. Whether that comes back as done or not, it
+    /// is no word of people.
+    pub(super) fn is_creating(&mut self, key: &str, text: &str) {
+        self.ours.insert(key.to_owned(), text.to_owned());
+    }
+
     /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
         self.ours.insert(key.to_owned(), text.clone());
@@ -251,6 +259,12 @@ impl Operator {
         self.reassess(Reason::ConfigChanged, touched);
         if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
+        } else if news.global {
+            // A hook at start-up may have failed for what is mended now.
+            let head = self.queues.head(&Lane::Global);
+            if head.is_some_and(|head| matches!(head.state(), State::Backoff(_))) {
+                self.queues.resume(&Lane::Global);
+            }
         }
     }
 
@@ -259,8 +273,7 @@ impl Operator {
     fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let lane = Lane::Module(name.clone());
         let runs = self.queues.head(&lane).is_some_and(|head| match head.task {
-            Task::ModuleRun { .. } => head.is_active(),
-            Task::ModuleDelete { .. } => head.begun,
+            Task::ModuleRun { .. } | Task::ModuleDelete { .. } => head.is_active(),
             Task::Hook(_)
             | Task::EnableKubernetes(_)
             | Task::EnableSchedules(_)
@@ -268,8 +281,10 @@ impl Operator {
             | Task::Converge(_)
             | Task::Purge { .. } => false,
         });
-        let enabled = self.modules.get(name).is_some_and(|unit| unit.enabled);
-        runs || enabled && !entry.is_present() && !self.opinions(name).verdict().enabled
+        let unit = self.modules.get(name);
+        let is_there = unit.is_some_and(|unit| unit.enabled || unit.life != Lifecycle::Disabled)
+            || self.removal.is_ours(name.as_str());
+        runs || is_there && !entry.is_present() && !self.opinions(name).verdict().enabled
     }
 
     /// The run or removal for which a section was left for later may have been dropped.

@@ -8,7 +8,7 @@ use super::rate::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
 use crate::hook::config::Stage;
-use crate::name::Owner;
+use crate::name::{ModuleName, Owner};
 use crate::queue::State;
 use crate::time::Tick;
 use crate::values::Version;
@@ -55,6 +55,8 @@ pub(super) enum Phase {
         next: usize,
         /// The version of the global values before the first.
         before: Version,
+        /// A module was lacking then.
+        lacked: bool,
     },
 }
 
@@ -189,7 +191,15 @@ impl Operator {
         Phase::AfterAll {
             next: 0,
             before: self.values.version(&Owner::Global),
+            lacked: !self.lacking().is_empty(),
         }
+    }
+
+    /// The modules that take part and have failed or are held.
+    fn lacking(&self) -> Vec<ModuleName> {
+        let units = self.modules.values();
+        let lacking = units.filter(|unit| unit.enabled && unit.turn.is_lacking());
+        lacking.map(|unit| unit.found.name.clone()).collect()
     }
 
     fn look_at_converge(&mut self) -> Look {
@@ -239,13 +249,15 @@ impl Operator {
 
     /// Waits until no run or removal of a module is under way; failed ones that wait for their time are dropped.
     fn settle(&mut self) -> Look {
+        let waits = |state: State| matches!(state, State::Parked | State::Held(_));
         let under_way = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
-        // A run that waits for a first run in another queue may wait for long, and can be taken up again where it is.
+        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It is taken
+        // up again where it is, or begins anew.
         let busy = self
             .queues
             .lanes()
             .filter_map(|(_, tasks)| tasks.front())
-            .any(|head| under_way(&head.task) && head.is_active() && head.state() != State::Parked);
+            .any(|head| under_way(&head.task) && head.is_active() && !waits(head.state()));
         if busy {
             return Look::Waits;
         }
@@ -364,17 +376,14 @@ impl Operator {
         let Some(active) = self.converge.active.take() else {
             return Look::Over;
         };
-        let Phase::AfterAll { before, .. } = active.phase else {
+        let Phase::AfterAll { before, lacked, .. } = active.phase else {
             return Look::Over;
         };
         self.queues.succeeded(&Lane::Global);
         self.queues.finish(&Lane::Global);
-        let lacking = self
-            .modules
-            .values()
-            .filter(|unit| unit.enabled && unit.turn.is_lacking());
-        let failing: Vec<_> = lacking.map(|unit| unit.found.name.clone()).collect();
-        self.converge.lacking_at_end = !failing.is_empty();
+        let failing = self.lacking();
+        // These hooks have not seen the success of one that was lacking when they began.
+        self.converge.lacking_at_end = lacked || !failing.is_empty();
         let first = !std::mem::replace(&mut self.converge.first_done, true);
         self.cool_down();
         let took = self.now.tick - active.began;
@@ -390,6 +399,7 @@ impl Operator {
         if first {
             self.begin_purge();
         }
+        self.recovered();
         Look::Over
     }
 }

@@ -12,7 +12,8 @@ use super::effect::{Conversions, Job};
 use super::modules::{Turn, Unit};
 use super::task::{Lane, Task};
 use crate::failure::Failure;
-use crate::name::ModuleName;
+use crate::name::{ModuleName, Owner};
+use crate::values::Globals;
 use crate::values::section::Maintenance;
 
 impl Operator {
@@ -23,12 +24,12 @@ impl Operator {
         has_some && self.config.maintenance(&found.name) == Maintenance::Managed
     }
 
-    /// What a chart is rendered with to see them; nothing while its values are not fit for that.
-    pub(super) fn conversions_of(&self, name: &ModuleName) -> Option<Conversions> {
+    /// What a chart is rendered with to see them under these global values; nothing while its values are not fit for that.
+    pub(super) fn conversions_of(&self, name: &ModuleName, globals: &Globals) -> Option<Conversions> {
         let vetting = self.vetting_for_helm(name).ok()?;
         Some(Conversions {
             module: name.clone(),
-            values: self.release_values(name)?,
+            values: self.values.hook_values_under(globals, &Owner::Module(name.clone())),
             vetting,
         })
     }
@@ -40,7 +41,8 @@ impl Operator {
             unit.is_some_and(|unit| self.needs_conversions(unit))
         };
         let names = self.modules_in_order().into_iter().filter(waiting);
-        let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name)).collect();
+        let globals = self.values.globals();
+        let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name, &globals)).collect();
         let is_needed = !conversions.is_empty();
         if is_needed && !self.jobs.helm_slot(&self.policy) {
             return Look::NoSlot;

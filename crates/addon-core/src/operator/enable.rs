@@ -223,18 +223,6 @@ impl Operator {
         unit.map(|unit| unit.life.own_first_runs()).unwrap_or_default()
     }
 
-    /// What the hooks without a module still have to do before the first converge, in words.
-    pub(super) fn describe_start(&self) -> Vec<String> {
-        let head = self.queues.head(&Lane::Global);
-        let own = head.and_then(|head| match &head.task {
-            Task::EnableKubernetes(hook) => Some(format!("the monitors of {hook} to start{}", failed(head))),
-            Task::Hook(task) => Some(self.describe_first_run(*task.first_runs.first()?)),
-            _ => None,
-        });
-        let elsewhere = self.monitors.awaited.iter().map(|id| self.describe_first_run(*id));
-        own.into_iter().chain(elsewhere).collect()
-    }
-
     /// Those whose first runs are waited for, in words.
     pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
         let Some((hook, _, binding)) = self.binding_of(id) else {
@@ -245,7 +233,8 @@ impl Operator {
     }
 }
 
-fn failed(head: &Entry<Task>) -> String {
+/// How often the head of a lane has failed, in words that follow its name.
+pub(super) fn failed(head: &Entry<Task>) -> String {
     let error = head.error.as_deref().unwrap_or_default();
     match head.failures {
         0 => String::new(),

@@ -1,5 +1,6 @@
 //! What people see: queues, modules, values, and what each waits for, by name.
 
+mod converge;
 mod module;
 
 use std::collections::BTreeMap;

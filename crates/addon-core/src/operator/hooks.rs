@@ -26,11 +26,21 @@ pub(super) struct Doing {
     began: Tick,
     /// The monitors whose first run it is.
     first_runs: Vec<MonitorId>,
-    /// Its module was removed meanwhile, or its monitors begin anew: nothing waits for it any more, also if the module has
-    /// come back.
-    forsaken: bool,
+    /// What has become of its module's life since it began.
+    fate: Fate,
     /// Up to which change it read each snapshot.
     pub(super) read: BTreeMap<MonitorId, u64>,
+}
+
+/// What became of a module's life while one of its hooks ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// Nothing has.
+    GoesOn,
+    /// Its monitors begin anew: nothing waits any more for what this one read.
+    WatchesAnew,
+    /// It is over, also if another one has begun: nothing of what this one asks for counts.
+    Over,
 }
 
 impl Operator {
@@ -58,10 +68,10 @@ impl Operator {
     }
 
     /// The hook that ran stood in line by itself, and its module was switched off meanwhile: what it asks for has no
-    /// place any more, and must not be found by the module's next life.
+    /// place any more, and must not be found by the module's next life, nor come into it.
     pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
-        let hook = self.doing.get(lane).map(|doing| &doing.hook);
-        self.stands_by_itself(lane) && hook.is_some_and(|hook| !self.is_wanted(hook))
+        let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.is_wanted(&doing.hook);
+        self.stands_by_itself(lane) && self.doing.get(lane).is_some_and(is_late)
     }
 
     /// The head of the lane is a hook, and not something that a hook is a step of.
@@ -196,7 +206,7 @@ impl Operator {
             allow_failure,
             began: self.now.tick,
             first_runs,
-            forsaken: false,
+            fate: Fate::GoesOn,
             read: BTreeMap::new(),
         };
         self.doing.insert(lane.clone(), doing);
@@ -322,7 +332,7 @@ impl Operator {
             return;
         };
         let took = self.now.tick - doing.began;
-        if failure.class != Class::Defect && doing.allow_failure || doing.forsaken {
+        if failure.class != Class::Defect && doing.allow_failure || doing.fate != Fate::GoesOn {
             self.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),
                 labels: doing.labels.clone(),
@@ -364,7 +374,7 @@ impl Operator {
     /// What hooks of the module do in other queues is nobody's business any more.
     pub(super) fn forsake_hooks(&mut self, owner: &Owner) {
         for doing in self.doing.values_mut().filter(|doing| doing.hook.owner == *owner) {
-            doing.forsaken = true;
+            doing.fate = Fate::Over;
         }
     }
 
@@ -372,7 +382,7 @@ impl Operator {
     pub(super) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
         let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.binding == "kubernetes";
         for doing in self.doing.values_mut().filter(of_objects) {
-            doing.forsaken = true;
+            doing.fate = doing.fate.max(Fate::WatchesAnew);
         }
     }
 

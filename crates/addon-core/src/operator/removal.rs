@@ -77,6 +77,16 @@ impl Operator {
             self.queues.finish(lane);
             return true;
         }
+        if self.queues.head(lane).is_some_and(|head| !head.begun) {
+            // Who spoke since it was decided may want the module after all.
+            if !self.assessment.is_known() {
+                return false;
+            }
+            if !self.is_removable(name) {
+                self.queues.finish(lane);
+                return true;
+            }
+        }
         if self.begin_head(lane)
             && let Some(unit) = self.modules.get_mut(name)
         {
@@ -131,6 +141,8 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.last_failure = Some(failure.report.clone());
         }
+        // Its section may be what is wrong, and mended by now.
+        self.apply_what_nothing_holds(name);
         self.tell(Notice::ModuleDeleteFailed {
             module: name.clone(),
             failure,

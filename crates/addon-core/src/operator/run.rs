@@ -13,20 +13,21 @@ use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::{Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::values::vetted::Vetting;
-use crate::values::{HookDocument, NotForHelm};
+use crate::values::{Globals, HookDocument, NotForHelm};
 
 impl Operator {
     /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.modules.get(name).is_some_and(|unit| unit.enabled) {
             self.queues.finish(lane);
+            self.apply_what_nothing_holds(name);
             return true;
+        }
+        // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
+        if self.converge.assesses_by_itself() && self.queues.head(lane).is_some_and(|head| !head.begun) {
+            return false;
         }
         let mut anew = false;
-        if self.is_overtaken(lane, name) {
-            self.give_up_run(lane, name);
-            return true;
-        }
         if self.begin_head(lane) {
             let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
             if self.modules.get(name).is_some_and(given_up) {
@@ -50,29 +51,6 @@ impl Operator {
         });
         // Who is to be assessed anew must not wait for the next event, be the run held up or not.
         moved || anew
-    }
-
-    /// A converge took the module up while the run was under way, and its turn has not come: what it needs may be on its
-    /// way out.
-    fn is_overtaken(&self, lane: &Lane, name: &ModuleName) -> bool {
-        let begun = self.queues.head(lane).is_some_and(|head| head.begun);
-        begun && self.modules.get(name).is_some_and(|unit| unit.turn.is_to_come())
-    }
-
-    /// Ends a run between two of its steps. The one that the converge wants, if any, begins anew.
-    fn give_up_run(&mut self, lane: &Lane, name: &ModuleName) {
-        let count = self
-            .queues
-            .drop_waiting(lane, |task| matches!(task, Task::ModuleRun { .. }));
-        if let Some(unit) = self.modules.get_mut(name) {
-            unit.globals = None;
-        }
-        self.tell(Notice::TasksDropped {
-            queue: lane.queue(),
-            count,
-            reason: "a converge has taken their modules up meanwhile",
-        });
-        self.apply_deferred(name);
     }
 
     /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
@@ -161,7 +139,8 @@ impl Operator {
         if !self.jobs.helm_slot(&self.policy) {
             return false;
         }
-        let Some(conversions) = self.conversions_of(name) else {
+        let globals = self.globals_of_run(name);
+        let Some(conversions) = self.conversions_of(name, &globals) else {
             return self.start_release(lane, name);
         };
         self.start_lane_job(lane, Job::EnsureConversions(vec![conversions]));
@@ -220,9 +199,15 @@ impl Operator {
 
     /// What the module's release is given.
     pub(super) fn release_values(&self, name: &ModuleName) -> Option<HookDocument> {
-        let now = self.values.globals();
-        let globals = self.modules.get(name)?.globals.as_ref().unwrap_or(&now);
-        Some(self.values.hook_values_under(globals, &Owner::Module(name.clone())))
+        self.modules.get(name)?;
+        let globals = self.globals_of_run(name);
+        Some(self.values.hook_values_under(&globals, &Owner::Module(name.clone())))
+    }
+
+    /// The global values as the module's run found them.
+    fn globals_of_run(&self, name: &ModuleName) -> Globals {
+        let of_run = self.modules.get(name).and_then(|unit| unit.globals.clone());
+        of_run.unwrap_or_else(|| self.values.globals())
     }
 
     /// The hooks of a module answered, for a run or for a removal.
@@ -269,7 +254,7 @@ impl Operator {
     }
 
     /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
-    fn recovered(&mut self) {
+    pub(super) fn recovered(&mut self) {
         let lacking = self
             .modules
             .values()
@@ -318,7 +303,7 @@ impl Operator {
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.queues.succeeded(lane);
         let task = self.queues.finish(lane);
-        self.apply_deferred(name);
+        self.apply_what_nothing_holds(name);
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();
         let now = self.now.tick;
@@ -334,10 +319,7 @@ impl Operator {
                 ..
             })
         );
-        // A run that was under way when a converge took the module up is not the one that the converge wants.
-        if !unit.turn.is_to_come() {
-            unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
-        }
+        unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         unit.globals = None;
         unit.last_failure = None;
         let action = unit.last_action.take();
@@ -368,16 +350,13 @@ impl Operator {
             self.removal.may_exist(name.as_str());
         }
         let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
-        self.apply_deferred(name);
+        self.apply_what_nothing_holds(name);
         let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
             took = now - unit.run_began;
             unit.life.begin_run();
             unit.globals = Some(globals);
-            // A run from before a converge took the module up is given up after its back-off.
-            if !unit.turn.is_to_come() {
-                unit.turn = Turn::Failed;
-            }
+            unit.turn = Turn::Failed;
             unit.last_failure = Some(failure.report.clone());
         }
         self.tell(Notice::ModuleFailed {

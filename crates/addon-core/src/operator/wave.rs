@@ -25,6 +25,20 @@ pub(super) struct Wave {
     groups: VecDeque<Vec<ModuleName>>,
 }
 
+impl Wave {
+    /// What is waited for, in words.
+    pub(super) fn describe(&self) -> String {
+        match (&self.removing, self.groups.front()) {
+            (Some(name), _) => format!("module '{name}' to be removed"),
+            (None, Some(group)) => {
+                let names: Vec<_> = group.iter().map(|name| format!("'{name}'")).collect();
+                format!("modules {}", names.join(", "))
+            }
+            (None, None) => "modules".to_owned(),
+        }
+    }
+}
+
 impl Operator {
     /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
     pub(super) fn take_up(&mut self) -> Wave {

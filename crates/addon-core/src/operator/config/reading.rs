@@ -77,7 +77,10 @@ impl Operator {
             if self.config.readings.knows(&read) {
                 return;
             }
-            self.config.readings.kept.clear();
+            // What an absence follows counts before it: it is the last that people said.
+            if read != ConfigRead::Missing {
+                self.config.readings.kept.clear();
+            }
         }
         self.config.readings.keep(read);
         self.take_readings();

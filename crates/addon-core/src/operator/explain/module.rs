@@ -40,9 +40,18 @@ impl Operator {
     }
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
+        let converge = || {
+            self.converge_waits()
+                .map(|waits| format!("the converge under way: {waits}"))
+        };
+        let asked = unit
+            .verdict
+            .as_ref()
+            .is_none_or(|verdict| verdict.enabled != unit.enabled);
         if let Some(head) = head {
             let lane = Lane::Module(unit.found.name.clone());
             return match head.state() {
+                State::Ready if !head.begun && self.converge.assesses_by_itself() => converge().unwrap_or_default(),
                 State::Backoff(until) => {
                     let wait = (until - self.now.tick).as_secs_f64().ceil();
                     let error = head.error.as_deref().unwrap_or_default();
@@ -67,7 +76,10 @@ impl Operator {
         match &unit.turn {
             Turn::Waiting => match self.lacks(unit) {
                 Some(need) => format!("module '{need}', which it needs"),
-                None => format!("modules before it: {}", self.pending_before(unit).join(", ")),
+                None => match self.pending_before(unit).join(", ") {
+                    before if before.is_empty() => converge().unwrap_or_default(),
+                    before => format!("modules before it: {before}"),
+                },
             },
             Turn::Held(hold) => hold.reason.clone(),
             Turn::Out if self.is_removable(&unit.found.name) => {
@@ -78,10 +90,11 @@ impl Operator {
             }
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => {
                 let since = self.assessment.script_runs_since(&unit.found.name);
-                since.map_or_else(String::new, |since| {
+                let script = since.map(|since| {
                     let seconds = (self.now.tick - since).as_secs();
                     format!("its enabled script, which has been running for {seconds}s")
-                })
+                });
+                script.or_else(|| converge().filter(|_| asked)).unwrap_or_default()
             }
         }
     }

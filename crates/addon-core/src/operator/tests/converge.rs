@@ -146,17 +146,14 @@ fn a_restart_of_a_converge_waits_for_the_run_under_way() {
     assert_eq!(world.take_log(), ["one sync", "g.sh beforeAll", "one sync", "two sync"]);
 }
 
-/// `needy` is in the midst of a run when a converge takes up that what it needs is switched off.
-fn overtaken() -> World {
+/// A hook of `needy` asks for a run while the hooks before all modules of a converge are under way, which will find that
+/// what it needs is switched off.
+fn asked_for_beside() -> World {
     let mut needy = module(20, "needy");
     needy.depends_on = vec![name("need")];
     let mut world = World::new(vec![module(10, "need"), needy])
         .hook("", "g.sh", "beforeAll: 1")
-        .hook(
-            "needy",
-            "h.sh",
-            "beforeHelm: 1\nschedule:\n- crontab: '* * * * * *'\n  queue: side",
-        )
+        .hook("needy", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
         .patching(
             "needy/h.sh schedule",
             &json!([{"op": "add", "path": "/needy/tick", "value": 1}]),
@@ -164,45 +161,37 @@ fn overtaken() -> World {
         )
         .start();
     world.take_log();
-    world.open = ["g.sh beforeAll", "needy/h.sh beforeHelm"].map(str::to_owned).into();
-    world.edit(&[("needEnabled", Some("false"))]);
-    world.sleep();
-    assert_eq!(world.take_log(), ["needy/h.sh schedule"]);
-    assert_eq!(
-        world.pending.len(),
-        2,
-        "a run goes on beside the hooks before all modules"
-    );
-    world.close("g.sh beforeAll");
-    assert_eq!(world.take_log(), ["g.sh beforeAll", "need delete"]);
+    world.open.insert("g.sh beforeAll".to_owned());
     world
 }
 
 #[test]
-fn a_run_is_not_carried_on_to_its_release_after_its_need_was_switched_off() {
-    let mut world = overtaken();
-    world.close("needy/h.sh beforeHelm");
-    assert_eq!(world.take_log(), ["needy/h.sh beforeHelm"]);
+fn a_run_that_is_asked_for_beside_the_hooks_before_all_modules_waits_for_what_the_converge_decides() {
+    let mut world = asked_for_beside();
+    world.edit(&[("needEnabled", Some("false"))]);
+    world.sleep();
+    assert_eq!(world.take_log(), ["needy/h.sh schedule"]);
+    assert_eq!(
+        world.waits_for("needy"),
+        "the converge under way: the hooks before all modules: 'g.sh'"
+    );
+    world.close("g.sh beforeAll");
+    assert_eq!(world.take_log(), ["g.sh beforeAll", "need delete"]);
     assert!(world.waits_for("needy").contains("'need', which is disabled"));
     world.edit(&[("needEnabled", None)]);
-    assert_eq!(
-        world.take_log(),
-        ["g.sh beforeAll", "need sync", "needy/h.sh beforeHelm", "needy sync"]
-    );
+    assert_eq!(world.take_log(), ["g.sh beforeAll", "need sync", "needy sync"]);
 }
 
 #[test]
-fn nor_is_one_that_fails_first() {
-    let mut world = overtaken();
-    world.failing.insert("needy/h.sh beforeHelm".to_owned(), 1);
-    world.close("needy/h.sh beforeHelm");
-    for _ in 0..100 {
-        world.sleep();
-    }
-    assert!(world.waits_for("needy").contains("'need', which is disabled"));
-    let mut log = world.take_log();
-    log.retain(|words| words != "needy/h.sh schedule");
-    assert_eq!(log, ["needy/h.sh beforeHelm fails"]);
+fn such_a_run_is_the_one_that_the_converge_wants() {
+    let mut world = asked_for_beside();
+    world.edit(&[("global", Some("color: red"))]);
+    world.sleep();
+    world.close("g.sh beforeAll");
+    assert_eq!(
+        world.take_log(),
+        ["needy/h.sh schedule", "g.sh beforeAll", "need sync", "needy sync"]
+    );
 }
 
 #[test]

@@ -255,26 +255,6 @@ fn what_we_wrote_says_nothing_more_when_it_is_told_again_after_an_absence() {
 }
 
 #[test]
-fn a_run_from_before_a_converge_does_not_pass_for_the_run_that_the_converge_wants() {
-    let tick = json!([{"op": "add", "path": "/two/tick", "value": 1}]);
-    let mut world = World::new(vec![module(10, "one"), module(20, "two")])
-        .hook("", "g.sh", "beforeAll: 1")
-        .hook("two", "h.sh", "schedule:\n- crontab: '* * * * * *'\n  queue: side")
-        .patching("two/h.sh schedule", &tick, &json!([]))
-        .start();
-    world.take_log();
-    let open = ["g.sh beforeAll", "two sync", "one delete"];
-    world.open.extend(open.map(str::to_owned));
-    world.edit(&[("global", Some("color: red")), ("oneEnabled", Some("false"))]);
-    world.sleep();
-    world.close("g.sh beforeAll");
-    assert_eq!(world.take_log(), ["two/h.sh schedule", "g.sh beforeAll"]);
-    world.close("two sync");
-    world.close("one delete");
-    assert_eq!(world.take_log(), ["two sync", "one delete", "two sync"]);
-}
-
-#[test]
 fn a_section_that_waits_for_a_removal_counts_once_a_hook_wants_the_module_after_all() {
     let switch = |on: bool| json!([{"op": "add", "path": "/oneEnabled", "value": on}]);
     let mut world = World::new(vec![module(10, "one")])
