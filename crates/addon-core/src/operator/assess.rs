@@ -321,7 +321,7 @@ impl Operator {
         }
         if self.wanted() != self.taken_up() {
             self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);
-        } else if !self.converge.restarts() {
+        } else {
             for module in touched {
                 self.rerun(&module, super::task::RunReason::ConfigChanged);
             }

@@ -261,8 +261,7 @@ impl Operator {
         let owner = Owner::Module(module.clone());
         let mut any = false;
         for monitor in self.monitors.known.values_mut() {
-            let is_warm = !monitor.started && self.warmth.holds(&monitor.hook);
-            if !is_warm && monitor.hook.owner == owner {
+            if monitor.started && monitor.hook.owner == owner {
                 monitor.gate = Gate::Shut;
                 any = true;
             }

@@ -77,16 +77,6 @@ impl Operator {
             self.queues.finish(lane);
             return true;
         }
-        if self.queues.head(lane).is_some_and(|head| !head.begun) {
-            // Who spoke since it was decided may want the module after all.
-            if !self.assessment.is_known() {
-                return false;
-            }
-            if !self.is_removable(name) {
-                self.queues.finish(lane);
-                return true;
-            }
-        }
         if self.begin_head(lane)
             && let Some(unit) = self.modules.get_mut(name)
         {

@@ -20,7 +20,6 @@ impl Operator {
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.modules.get(name).is_some_and(|unit| unit.enabled) {
             self.queues.finish(lane);
-            self.apply_what_nothing_holds(name);
             return true;
         }
         // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.

@@ -311,3 +311,15 @@ fn the_first_reading_of_the_config_map_ends_the_waits_for_the_api_server() {
     world.edit(&[]);
     assert_eq!(world.take_log(), ["one sync"], "no time has passed");
 }
+
+#[test]
+fn a_module_that_recovers_beside_the_hooks_after_all_modules_lets_them_run_again() {
+    let mut world = World::new(vec![module(10, "one")]).hook("", "g.sh", "afterAll: 1");
+    world.failing.insert("one sync".to_owned(), 1);
+    world.open.insert("g.sh afterAll".to_owned());
+    let mut world = world.start();
+    world.sleep();
+    assert_eq!(world.take_log(), ["one sync fails", "one sync"]);
+    world.close("g.sh afterAll");
+    assert_eq!(world.take_log(), ["g.sh afterAll", "g.sh afterAll"]);
+}

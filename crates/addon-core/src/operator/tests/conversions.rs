@@ -126,3 +126,17 @@ fn values_that_lack_something_for_helm_wait_for_the_hooks_that_bring_it() {
         ["one/h.sh beforeHelm", "conversions of one", "one sync"]
     );
 }
+
+#[test]
+fn a_converge_looks_after_them_with_the_global_values_of_now_also_for_a_module_that_failed_under_others() {
+    let mut world = World::new(vec![with_conversions(10, "one")]);
+    world.failing.insert("one sync".to_owned(), 1);
+    let mut world = world.start();
+    world.open.insert("conversions of one".to_owned());
+    world.edit(&[("global", Some("color: red"))]);
+    let given = world.pending.iter().find_map(|(_, job)| match job {
+        Job::EnsureConversions(of) => Some(of[0].values.to_value()),
+        _ => None,
+    });
+    assert_eq!(given.unwrap()["global"]["color"], json!("red"));
+}

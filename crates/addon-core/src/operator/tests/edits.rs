@@ -168,3 +168,20 @@ fn who_cannot_judge_leaves_it_to_the_failure_policy() {
     stopping.close("judge");
     assert_eq!(last(&stopping)["allowed"], json!(true));
 }
+
+#[test]
+fn an_edit_of_global_values_lets_a_hook_that_failed_at_start_up_try_again_at_once() {
+    let mut world = World::new(vec![module(10, "one")]).hook("", "g.sh", "onStartup: 1");
+    world.failing.insert("g.sh onStartup".to_owned(), 1);
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["g.sh onStartup fails"]);
+    assert!(
+        world
+            .status()
+            .waiting
+            .iter()
+            .any(|line| line.contains("global hook 'g.sh' (onStartup)"))
+    );
+    world.edit(&[("global", Some("color: red"))]);
+    assert_eq!(world.take_log(), ["g.sh onStartup", "one sync"]);
+}

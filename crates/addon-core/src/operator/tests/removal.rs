@@ -112,3 +112,71 @@ fn a_first_run_that_is_under_way_when_its_monitors_begin_anew_is_not_tried_again
         ]
     );
 }
+
+#[test]
+fn what_a_hook_of_an_old_life_asks_for_does_not_come_into_the_next_one() {
+    let tick = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
+    let hook = "schedule:\n- crontab: '* * * * * *'\n  queue: side";
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", hook)
+        .patching("one/h.sh schedule", &tick, &json!([]))
+        .start();
+    world.open.insert("one/h.sh schedule".to_owned());
+    world.sleep();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    world.edit(&[("oneEnabled", None)]);
+    assert_eq!(world.state("one"), "Ready");
+    world.take_log();
+    world.close("one/h.sh schedule");
+    assert_eq!(
+        world.take_log(),
+        ["one/h.sh schedule"],
+        "a change of values would run the module"
+    );
+}
+
+#[test]
+fn a_removal_that_fails_for_its_section_is_tried_again_with_the_mended_one() {
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", "afterDeleteHelm: 1")
+        .start();
+    world.failing.insert("one/h.sh afterDeleteHelm".to_owned(), 1);
+    world.edit(&[("one", Some("size: 1")), ("oneEnabled", Some("false"))]);
+    world.edit(&[("one", Some("size: 2"))]);
+    world.open.insert("one/h.sh afterDeleteHelm".to_owned());
+    world.sleep();
+    assert_eq!(given(&world, "one"), json!({"size": 2}));
+}
+
+#[test]
+fn a_module_for_which_nothing_speaks_any_more_is_removed_with_the_section_that_it_ran_with() {
+    let mut one = module(10, "one");
+    one.enabled = None;
+    let mut world = World::new(vec![one]).hook("one", "h.sh", "beforeHelm: 1\nafterDeleteHelm: 1");
+    world.data = [("one", "size: 1"), ("oneEnabled", "true")]
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into();
+    world.failing.insert("one/h.sh beforeHelm".to_owned(), 1);
+    world.open.insert("one/h.sh beforeHelm".to_owned());
+    let mut world = world.start();
+    world.edit(&[("one", None), ("oneEnabled", None)]);
+    world.open.insert("one/h.sh afterDeleteHelm".to_owned());
+    world.close("one/h.sh beforeHelm");
+    assert_eq!(given(&world, "one"), json!({"size": 1}));
+    // Nor does another reading take it away meanwhile.
+    world.failing.insert("one/h.sh afterDeleteHelm".to_owned(), 1);
+    world.close("one/h.sh afterDeleteHelm");
+    world.edit(&[("another", Some("size: 3"))]);
+    world.open.insert("one/h.sh afterDeleteHelm".to_owned());
+    world.sleep();
+    assert_eq!(given(&world, "one"), json!({"size": 1}));
+}
+
+/// What the hook under way is given of its module's values.
+fn given(world: &World, module: &str) -> Value {
+    let values = world.pending.iter().find_map(|(_, job)| match job {
+        Job::RunHook(run) => Some(run.values.to_value()),
+        _ => None,
+    });
+    values.expect("a hook is under way")[module].clone()
+}

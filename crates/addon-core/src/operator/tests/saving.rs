@@ -273,3 +273,23 @@ fn a_section_that_waits_for_a_removal_counts_once_a_hook_wants_the_module_after_
     world.close("g.sh beforeAll");
     assert_eq!(values(&world, "one"), json!({}));
 }
+
+#[test]
+fn a_config_map_that_we_made_is_no_word_of_people_either_when_nobody_heard_that_it_was_made() {
+    let mut world = beside_silent(vec![module(20, "one")])
+        .hook("one", "h.sh", "beforeHelm: 1")
+        .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
+    world.open.insert("save one".to_owned());
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    let (id, job) = world.pending.remove(0);
+    let Job::SaveConfig { text, .. } = job else {
+        panic!("{job:?}")
+    };
+    let lost = Failure::new(Class::Unavailable, "the connection was lost");
+    world.handle(Event::JobFinished(id, Err(lost)));
+    world.edit(&[("one", Some(&text))]);
+    assert!(!world.take_log().contains(&"silent delete".to_owned()));
+    world.edit(&[("two", Some("size: 1"))]);
+    assert!(world.take_log().contains(&"silent delete".to_owned()));
+}
