@@ -319,12 +319,12 @@ impl Operator {
         if self.converge.assesses_by_itself() {
             return;
         }
-        if self.wanted() != self.taken_up() {
-            self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);
-        } else {
+        if self.wanted() == self.taken_up() {
             for module in touched {
                 self.rerun(&module, super::task::RunReason::ConfigChanged);
             }
+        } else {
+            self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);
         }
     }
 
