@@ -77,10 +77,7 @@ impl Operator {
             if self.config.readings.knows(&read) {
                 return;
             }
-            // What an absence follows counts before it: it is the last that people said.
-            if read != ConfigRead::Missing {
-                self.config.readings.kept.clear();
-            }
+            self.config.readings.kept.clear();
         }
         self.config.readings.keep(read);
         self.take_readings();

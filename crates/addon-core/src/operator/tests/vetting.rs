@@ -384,13 +384,3 @@ fn after_a_request_to_stop_no_check_starts() {
     world.close("one/h.sh schedule");
     assert_eq!(world.take_log(), ["one/h.sh schedule", "exit"]);
 }
-
-#[test]
-fn an_edit_that_waits_for_a_check_is_the_last_good_one_when_the_config_map_is_deleted_meanwhile() {
-    let mut world = open(World::new(modules()));
-    world.edit(&[("one", Some(&size(3))), ("twoEnabled", Some("false"))]);
-    world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    end_check(&mut world);
-    assert_eq!(values(&world, "one"), json!({"size": 3}));
-    assert_eq!(world.state("two"), "Disabled");
-}
