@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::plane::User;
 
 use super::tool::{HELMS, chart, complaint, helm, objects, printed, rendered, root};
@@ -81,7 +81,6 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ("replicas=two", "/replicas"),
         ("replicas=-1", "/replicas"),
         ("replica=2", "replica"),
-        ("image.repository=", "/image/repository"),
         ("image.repository=host/name:tag", "/image/repository"),
         ("image.digest=latest", "/image/digest"),
         ("image.pullPolicy=Sometimes", "/image/pullPolicy"),
@@ -102,8 +101,24 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ("resources.limit.memory=1Gi", "/resources"),
         ("terminationGracePeriodSeconds=10", "/terminationGracePeriodSeconds"),
         ("env[0].value=x", "/env/0"),
+        ("envFrom[0].secretRef.key=x", "/envFrom/0/secretRef"),
+        ("initContainers[0].image=x", "/initContainers/0"),
+        ("hostNetwork=node", "/hostNetwork"),
+        ("strategy.type=Slowly", "/strategy/type"),
+        (
+            "strategy.rollingUpdate.maxSurge=many",
+            "/strategy/rollingUpdate/maxSurge",
+        ),
+        (
+            "topologySpreadConstraints[0].topologyKey=zone",
+            "/topologySpreadConstraints/0",
+        ),
         (
             "monitoring.serviceMonitor.interval=often",
+            "/monitoring/serviceMonitor/interval",
+        ),
+        (
+            "monitoring.serviceMonitor.interval=5m",
             "/monitoring/serviceMonitor/interval",
         ),
         ("networkPolicy.metricsFrom=all", "/networkPolicy/metricsFrom"),
@@ -128,6 +143,60 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
     }
 }
 
+#[test]
+fn nobody_installs_an_image_that_nobody_has_pushed() {
+    for part in HELMS {
+        let chart = chart();
+        let template = ["template", "ao", chart.to_str().unwrap(), "--kube-version=1.33.0"];
+        let said = complaint(&helm(part, None, template));
+        assert!(said.contains("image.repository is not set"), "{part}: {said}");
+    }
+}
+
+/// The pod of the operator with these values.
+fn pod(values: &[&str]) -> (Value, Value) {
+    let values: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
+    let all = objects(&rendered(
+        HELMS[0],
+        &values.iter().map(String::as_str).collect::<Vec<_>>(),
+    ));
+    let deployment = all.into_iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = deployment["spec"]["template"]["spec"].clone();
+    (deployment["spec"]["strategy"].clone(), pod)
+}
+
+#[test]
+fn what_is_taken_away_leaves_no_key_without_a_value() {
+    let (_, pod) = pod(&["resources=null", "podSecurityContext=null"]);
+    let (pod, container) = (pod.as_object().unwrap(), pod["containers"][0].as_object().unwrap());
+    assert!(!pod.contains_key("securityContext") && !container.contains_key("resources"));
+    let without = |fields: &serde_json::Map<String, Value>| fields.values().any(Value::is_null);
+    assert!(!without(pod) && !without(container));
+}
+
+#[test]
+fn pods_of_one_node_make_room_for_each_other() {
+    let (strategy, _) = pod(&["strategy.type=Recreate"]);
+    assert_eq!(
+        strategy,
+        json!({"type": "Recreate"}),
+        "an API server takes nothing beside it"
+    );
+    let (strategy, pod) = pod(&[
+        "hostNetwork=true",
+        "strategy.rollingUpdate.maxSurge=0",
+        "strategy.rollingUpdate.maxUnavailable=50%",
+    ]);
+    assert_eq!(
+        strategy["rollingUpdate"],
+        json!({"maxSurge": 0, "maxUnavailable": "50%"})
+    );
+    assert_eq!(
+        (&pod["hostNetwork"], &pod["dnsPolicy"]),
+        (&json!(true), &json!("ClusterFirstWithHostNet"))
+    );
+}
+
 /// What is typed along the way exists; helm refuses values that do not.
 #[test]
 fn the_installation_page_sets_values_that_exist() {
@@ -136,7 +205,11 @@ fn the_installation_page_sets_values_that_exist() {
         .split_whitespace()
         .skip_while(|word| *word != "--set")
         .filter(|word| word.contains('=') && word.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter(|word| ["image.", "monitoring."].iter().any(|part| word.starts_with(part)))
+        .filter(|word| {
+            ["image.", "monitoring.", "webhooks.", "hostNetwork"]
+                .iter()
+                .any(|part| word.starts_with(part))
+        })
         .collect();
     assert!(set.len() > 4, "{set:?}");
     let set: Vec<String> = set.iter().map(|word| format!("--set={word}")).collect();
