@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use addon_core::yaml;
 use serde_json::{Value, json};
 use testbed::plane::User;
 
@@ -212,22 +213,65 @@ fn the_installation_page_sets_values_that_exist() {
         })
         .collect();
     assert!(set.len() > 4, "{set:?}");
-    let set: Vec<String> = set.iter().map(|word| format!("--set={word}")).collect();
-    rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
-    let rules = page
-        .split("```yaml\n")
-        .find(|block| block.starts_with("rbac:"))
-        .unwrap();
-    let rules = rules.split("```").next().unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs_err::write(file.path(), rules).unwrap();
-    rendered(HELMS[1], &[&format!("--values={}", file.path().display())]);
+    // What a shell takes out of the name that was pushed.
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let filled = |word: &str| {
+        word.replace("${image%@*}", "a.example/b")
+            .replace("${image#*@}", &digest)
+    };
+    let set: Vec<String> = set.iter().map(|word| format!("--set={}", filled(word))).collect();
+    let all = rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(all.contains(&format!("image: \"a.example/b@{digest}\"")), "{all}");
+    for values in ["rbac:", "configMap:"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(file.path(), block(&page, values)).unwrap();
+        rendered(HELMS[1], &[&format!("--values={}", file.path().display())]);
+    }
+}
+
+/// The example of a page that begins so.
+fn block<'a>(page: &'a str, begin: &str) -> &'a str {
+    let block = page.split("```yaml\n").find(|block| block.starts_with(begin)).unwrap();
+    block.split("```").next().unwrap()
+}
+
+/// Rights are what people read before they type the command below them.
+#[test]
+fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_do_without_them() {
+    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let before = page.split("\nhelm install").next().unwrap();
+    let shipped = fs_err::read_to_string(chart().with_file_name("shipped-modules.yaml")).unwrap();
+    let one = |text: &str| yaml::documents_v2(text).unwrap().remove(0);
+    let first = |rights: &Value| rights["rbac"]["moduleRules"]["cluster"][0].clone();
+    assert_eq!(first(&one(block(before, "rbac:"))), first(&one(&shipped)));
+    let flags = one(&fs_err::read_to_string(root().join("modules/values.yaml")).unwrap());
+    let on = flags.as_object().unwrap().iter().filter(|(_, on)| **on == true);
+    let sections = &one(block(before, "configMap:"))["configMap"]["sections"];
+    assert_eq!(on.clone().count(), sections.as_object().unwrap().len());
+    assert!(on.clone().all(|(flag, _)| sections[flag] == "false"), "{sections}");
+}
+
+#[test]
+fn a_certificate_as_the_page_has_it_is_for_the_services() {
+    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let certificate = yaml::documents_v2(block(&page, "apiVersion: cert-manager.io"))
+        .unwrap()
+        .remove(0);
+    let named = "--set=fullnameOverride=addon-operator";
+    let services = objects(&rendered(HELMS[0], &[named]));
+    let services = services.iter().filter(|object| object["kind"] == "Service");
+    let asked = services.filter(|service| service["spec"]["ports"][0]["port"] == 443);
+    let names: Vec<String> = asked
+        .map(|service| format!("{}.addon-operator.svc", service["metadata"]["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(certificate["spec"]["dnsNames"], json!(names));
+    assert_eq!(names.len(), 2);
 }
 
 #[test]
 fn the_chart_is_of_this_version() {
     let about = fs_err::read_to_string(chart().join("Chart.yaml")).unwrap();
-    let about = addon_core::yaml::documents_v2(&about).unwrap().remove(0);
+    let about = yaml::documents_v2(&about).unwrap().remove(0);
     assert_eq!(about["appVersion"], env!("CARGO_PKG_VERSION"));
     assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
 }
