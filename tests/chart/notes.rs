@@ -1,5 +1,4 @@
 //! What helm says after an installation.
-#![expect(clippy::unwrap_used, reason = "a test may")]
 
 use testbed::plane::User;
 
