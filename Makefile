@@ -39,14 +39,12 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
 	cargo run --release --locked --quiet --example demo -- $(DEMO)
 
-# The image of the demo: the operator just built, and the modules of docs/modules.md on top. Mirrors drop packages that there
-# are newer ones of, and then today's are taken.
+# The image of the demo: the operator just built, and the modules of docs/modules.md on top. Where mirrors have dropped pinned
+# packages, today's are taken.
 $(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/release/,addon-operator image) \
   $(shell find image modules global-hooks frameworks examples/modules -type f)
-	@echo 'assembling the image'; definition=image; imager=$(TARGET)/release/image; \
-	$$imager fetch --packages $(PACKAGES) || { \
-	  definition=$(TARGET)/demo-definition; rm -rf $$definition; cp -r image $$definition; \
-	  $$imager lock --definition $$definition; }; \
+	@echo 'assembling the image'; imager=$(TARGET)/release/image; \
+	definition=$$($$imager fetch --packages $(PACKAGES) --or-today $(TARGET)/demo-definition); \
 	$$imager build --definition $$definition --to $(@D) --packages $(PACKAGES) --operator $(TARGET)/release/addon-operator \
 	  --add examples/modules:/guestbook
 

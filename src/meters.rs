@@ -191,6 +191,8 @@ impl Meters {
         });
         let in_maintenance = sample.modules.iter().filter(|module| module.in_maintenance);
         let in_maintenance = in_maintenance.map(|module| ([module.name.as_str(), "NoResourceReconciliation"], 1.0));
+        let failing = sample.modules.iter();
+        let failing = failing.map(|module| ([module.name.as_str()], f64::from(u8::from(module.fails))));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
@@ -205,6 +207,7 @@ impl Meters {
             self.family(&table::TASKS_QUEUE_BY_HOOK, queues::crowds(&sample.queues)),
             self.family(&table::MM_MODULE_INFO, modules),
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
+            self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
         ]
         .concat()

@@ -8,6 +8,7 @@ mod chart {
     mod generated;
     mod kinds;
     mod measured;
+    mod notes;
     mod page;
     mod rendering;
     mod rights;

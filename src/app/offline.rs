@@ -27,6 +27,18 @@ const KUBE_VERSION: &str = "1.33.0";
 /// What helm says of a template that can be read, but not be carried out with these values.
 const OF_VALUES: &str = "executing \"";
 
+/// The image has the framework where hooks look for it; other machines have to say where.
+const LACKS_FRAMEWORK: &str = "shell_lib.sh: No such file";
+const FRAMEWORK: &str = "FRAMEWORK_DIR has to name the directory of the shell framework: frameworks/shell in the repository of the operator";
+
+/// The same failure, with what to do about a framework that was not found.
+fn with_framework(mut failure: Failure) -> Failure {
+    if failure.report.contains(LACKS_FRAMEWORK) {
+        failure.report = format!("{}\n{FRAMEWORK}", failure.report.trim_end());
+    }
+    failure
+}
+
 /// Whether a chart that failed may render with other values.
 pub(super) fn is_about_values(message: &str) -> bool {
     message.contains(OF_VALUES)
@@ -68,7 +80,8 @@ impl Offline<'_> {
             owner: owner.clone(),
             name: file.name.clone(),
         };
-        asker.ask(&id, &file.path, &CancellationToken::new()).await
+        let said = asker.ask(&id, &file.path, &CancellationToken::new()).await;
+        said.map_err(with_framework)
     }
 
     /// What the module's chart renders to.

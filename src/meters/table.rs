@@ -133,6 +133,13 @@ pub static MODULE_DELETE_ERRORS: Meter<Counter, 1> = Meter::new(
     "Failed attempts to remove a module.",
 )
 .of_modules();
+pub static MODULE_FAILING: Meter<Sampled, 1> = Meter::new(
+    "module_failing",
+    Unit::Count,
+    ["module"],
+    "1 for a module that failed when it was last run or removed, whose enabled script fails, or that cannot be run as it is declared; 0 for every other one.",
+)
+.of_modules();
 pub static MODULE_HELM_SECONDS: Meter<Histogram, 2> = Meter::new(
     "module_helm_seconds",
     Unit::Seconds,
@@ -281,7 +288,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 38] = [
+static OWN: [Row; 39] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -299,6 +306,7 @@ static OWN: [Row; 38] = [
     MM_MODULE_INFO.row(),
     MM_MODULE_MAINTENANCE.row(),
     MODULE_DELETE_ERRORS.row(),
+    MODULE_FAILING.row(),
     MODULE_HELM_SECONDS.row(),
     MODULE_HOOK_ALLOWED_ERRORS.row(),
     MODULE_HOOK_ERRORS.row(),

@@ -95,6 +95,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         waits_for: "module 'two', which it needs".into(),
         error: None,
         failures: 0,
+        fails: true,
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: Some("two".into()),
@@ -110,12 +111,24 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
     let meters = Meters::new("own_");
     let sample = Sample {
         queues: vec![queue("main", vec![task.clone(), task]), queue("side", vec![])],
-        modules: vec![module],
+        modules: vec![
+            ModuleReport {
+                name: "two".into(),
+                fails: false,
+                needs: None,
+                in_maintenance: false,
+                ..module.clone()
+            },
+            module,
+        ],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
         "own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n\
+         own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"two\"} 1\n\
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
+         own_module_failing{module=\"one\"} 1\n\
+         own_module_failing{module=\"two\"} 0\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\
          own_tasks_queue_length{queue=\"main\"} 2\n\

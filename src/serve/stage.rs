@@ -102,6 +102,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         waits_for: String::new(),
         error: None,
         failures: 0,
+        fails: false,
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: None,

@@ -6,7 +6,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 
-use super::tool::{HELMS, chart, helm, printed};
+use super::tool::{HELMS, chart, helm, image_said, printed};
 
 fn called(part: Part, namespace: &Namespace<'_>, arguments: &[&str]) -> String {
     let inside = format!("--namespace={}", namespace.name());
@@ -24,8 +24,8 @@ fn what_people_write_stays() {
     for part in HELMS {
         let namespace = testbed::shared::plane().namespace("kept").unwrap();
         let chart = chart();
-        let chart = chart.to_str().unwrap();
-        let notes = called(part, &namespace, &["install", "ao", chart]);
+        let (chart, image) = (chart.to_str().unwrap(), image_said());
+        let notes = called(part, &namespace, &["install", "ao", chart, &image]);
         assert!(notes.contains("edit configmap addon-operator"), "{notes}");
         let first = data(&namespace);
         let global = first["global"].as_str().unwrap();
@@ -38,13 +38,13 @@ fn what_people_write_stays() {
             .unwrap();
         let written = data(&namespace);
         for command in [
-            &["upgrade", "ao", chart, "--set=replicas=1"][..],
-            &["upgrade", "ao", chart, "--set=configMap.create=false"],
-            &["upgrade", "ao", chart, "--set=configMap.sections.global=red"],
+            &["upgrade", "ao", chart, &image, "--set=replicas=1"][..],
+            &["upgrade", "ao", chart, &image, "--set=configMap.create=false"],
+            &["upgrade", "ao", chart, &image, "--set=configMap.sections.global=red"],
             &["rollback", "ao", "1"],
             &["uninstall", "ao", "--wait"],
-            &["install", "another", chart],
-            &["upgrade", "another", chart, "--set=replicas=0"],
+            &["install", "another", chart, &image],
+            &["upgrade", "another", chart, &image, "--set=replicas=0"],
             &["uninstall", "another"],
         ] {
             called(part, &namespace, command);

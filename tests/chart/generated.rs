@@ -11,6 +11,11 @@ use super::tool::root;
 
 /// `rbac generate` with these arguments.
 fn run(modules: &Path, arguments: &[&str]) -> Output {
+    run_with(&root().join("frameworks/shell"), modules, arguments)
+}
+
+/// The same with the shell framework in this place.
+fn run_with(framework: &Path, modules: &Path, arguments: &[&str]) -> Output {
     let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
     command
         .args(["rbac", "generate"])
@@ -18,7 +23,7 @@ fn run(modules: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env("FRAMEWORK_DIR", root().join("frameworks/shell"))
+        .env("FRAMEWORK_DIR", framework)
         .env("HELM_BIN", testbed::shared::program(Part::Helm3))
         .current_dir(root());
     testbed::process::run(command, None).unwrap()
@@ -77,6 +82,19 @@ fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
     let (text, _) = generate(&modules, &arguments);
     let rule = "# global hooks\n      - apiGroups: [\"\"]\n        resources: [pods]\n        verbs: [get]\n";
     assert!(text.contains(rule), "{text}");
+}
+
+/// On a machine of its own nobody would guess it.
+#[test]
+fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {
+    let output = run_with(Path::new("/nowhere"), Path::new("modules"), &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(
+        said.contains("modules/200-registry-secret-copier/hooks/copy.sh: "),
+        "{said}"
+    );
+    assert_eq!(said.matches("\n  FRAMEWORK_DIR has to name").count(), 2, "{said}");
 }
 
 /// Charts that take values of hooks are not passed over, and who knows the values can give them.

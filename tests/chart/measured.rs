@@ -96,14 +96,19 @@ fn shown() -> Vec<Value> {
     objects(&rendered(Part::Helm3, &[&on[0], &on[1]]))
 }
 
-#[test]
-fn alerts_use_metrics_that_exist() {
-    let (metrics, all) = (metrics(), shown());
+fn rules() -> Vec<Value> {
+    let all = shown();
     let rules = all.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
     let rules = rules["spec"]["groups"][0]["rules"].as_array().unwrap();
     assert!(rules.len() > 5);
+    rules.clone()
+}
+
+#[test]
+fn alerts_use_metrics_that_exist() {
+    let (metrics, rules) = (metrics(), rules());
     let used = Regex::new(r"\$labels\.(\w+)").unwrap();
-    for rule in rules {
+    for rule in &rules {
         let (name, expression) = (&rule["alert"], rule["expr"].as_str().unwrap());
         assert_eq!(
             complaints(expression, &metrics),
@@ -126,6 +131,54 @@ fn alerts_use_metrics_that_exist() {
                 assert!(is_told, "{name}: {text}");
             }
         }
+    }
+}
+
+/// The time that a rule says, in minutes.
+fn minutes(time: &str) -> u32 {
+    let (number, unit) = time.split_at(time.len() - 1);
+    let number: u32 = number.parse().unwrap();
+    match unit {
+        "m" => number,
+        "h" => number * 60,
+        _ => unreachable!("{time}"),
+    }
+}
+
+/// A window that is not over before an alert is due would tell for as long of what happened once, and end as late. One that holds
+/// less than two scrapes sees nothing; the schema lets nobody scrape less often than every two minutes.
+#[test]
+fn what_happened_once_is_over_before_its_alert_is_due() {
+    let window = Regex::new(r"\[(\w+)\]").unwrap();
+    let mut seen = 0;
+    for rule in rules() {
+        let (name, expression) = (&rule["alert"], rule["expr"].as_str().unwrap());
+        for window in window.captures_iter(expression) {
+            let window = minutes(&window[1]);
+            assert!(window >= 5, "{name}: {expression}");
+            match rule["for"].as_str() {
+                Some(due) => assert!(minutes(due) > window, "{name}: {expression}, {due}"),
+                None => assert!(expression.contains("> 5"), "{name} counts several: {expression}"),
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 3, "{seen}");
+}
+
+/// Both pages of a pod are targets of their own, and `up` tells of each.
+#[test]
+fn targets_of_one_pod_are_told_apart() {
+    let all = objects(&rendered(
+        Part::Helm3,
+        &["--set=monitoring.serviceMonitor.enabled=true"],
+    ));
+    let monitor = all.iter().find(|object| object["kind"] == "ServiceMonitor").unwrap();
+    let endpoints = monitor["spec"]["endpoints"].as_array().unwrap();
+    assert_eq!(endpoints.len(), 2);
+    for endpoint in endpoints {
+        let path = serde_json::json!([{"sourceLabels": ["__metrics_path__"], "targetLabel": "metrics_path"}]);
+        assert_eq!(endpoint["relabelings"], path);
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use addon_core::yaml;
+use serde_json::{Value, json};
 use testbed::plane::User;
 
 use super::tool::{HELMS, chart, complaint, helm, objects, printed, rendered, root};
@@ -81,7 +82,6 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ("replicas=two", "/replicas"),
         ("replicas=-1", "/replicas"),
         ("replica=2", "replica"),
-        ("image.repository=", "/image/repository"),
         ("image.repository=host/name:tag", "/image/repository"),
         ("image.digest=latest", "/image/digest"),
         ("image.pullPolicy=Sometimes", "/image/pullPolicy"),
@@ -102,8 +102,24 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ("resources.limit.memory=1Gi", "/resources"),
         ("terminationGracePeriodSeconds=10", "/terminationGracePeriodSeconds"),
         ("env[0].value=x", "/env/0"),
+        ("envFrom[0].secretRef.key=x", "/envFrom/0/secretRef"),
+        ("initContainers[0].image=x", "/initContainers/0"),
+        ("hostNetwork=node", "/hostNetwork"),
+        ("strategy.type=Slowly", "/strategy/type"),
+        (
+            "strategy.rollingUpdate.maxSurge=many",
+            "/strategy/rollingUpdate/maxSurge",
+        ),
+        (
+            "topologySpreadConstraints[0].topologyKey=zone",
+            "/topologySpreadConstraints/0",
+        ),
         (
             "monitoring.serviceMonitor.interval=often",
+            "/monitoring/serviceMonitor/interval",
+        ),
+        (
+            "monitoring.serviceMonitor.interval=5m",
             "/monitoring/serviceMonitor/interval",
         ),
         ("networkPolicy.metricsFrom=all", "/networkPolicy/metricsFrom"),
@@ -128,6 +144,60 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
     }
 }
 
+#[test]
+fn nobody_installs_an_image_that_nobody_has_pushed() {
+    for part in HELMS {
+        let chart = chart();
+        let template = ["template", "ao", chart.to_str().unwrap(), "--kube-version=1.33.0"];
+        let said = complaint(&helm(part, None, template));
+        assert!(said.contains("image.repository is not set"), "{part}: {said}");
+    }
+}
+
+/// The pod of the operator with these values.
+fn pod(values: &[&str]) -> (Value, Value) {
+    let values: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
+    let all = objects(&rendered(
+        HELMS[0],
+        &values.iter().map(String::as_str).collect::<Vec<_>>(),
+    ));
+    let deployment = all.into_iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = deployment["spec"]["template"]["spec"].clone();
+    (deployment["spec"]["strategy"].clone(), pod)
+}
+
+#[test]
+fn what_is_taken_away_leaves_no_key_without_a_value() {
+    let (_, pod) = pod(&["resources=null", "podSecurityContext=null"]);
+    let (pod, container) = (pod.as_object().unwrap(), pod["containers"][0].as_object().unwrap());
+    assert!(!pod.contains_key("securityContext") && !container.contains_key("resources"));
+    let without = |fields: &serde_json::Map<String, Value>| fields.values().any(Value::is_null);
+    assert!(!without(pod) && !without(container));
+}
+
+#[test]
+fn pods_of_one_node_make_room_for_each_other() {
+    let (strategy, _) = pod(&["strategy.type=Recreate"]);
+    assert_eq!(
+        strategy,
+        json!({"type": "Recreate"}),
+        "an API server takes nothing beside it"
+    );
+    let (strategy, pod) = pod(&[
+        "hostNetwork=true",
+        "strategy.rollingUpdate.maxSurge=0",
+        "strategy.rollingUpdate.maxUnavailable=50%",
+    ]);
+    assert_eq!(
+        strategy["rollingUpdate"],
+        json!({"maxSurge": 0, "maxUnavailable": "50%"})
+    );
+    assert_eq!(
+        (&pod["hostNetwork"], &pod["dnsPolicy"]),
+        (&json!(true), &json!("ClusterFirstWithHostNet"))
+    );
+}
+
 /// What is typed along the way exists; helm refuses values that do not.
 #[test]
 fn the_installation_page_sets_values_that_exist() {
@@ -136,25 +206,72 @@ fn the_installation_page_sets_values_that_exist() {
         .split_whitespace()
         .skip_while(|word| *word != "--set")
         .filter(|word| word.contains('=') && word.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter(|word| ["image.", "monitoring."].iter().any(|part| word.starts_with(part)))
+        .filter(|word| {
+            ["image.", "monitoring.", "webhooks.", "hostNetwork"]
+                .iter()
+                .any(|part| word.starts_with(part))
+        })
         .collect();
     assert!(set.len() > 4, "{set:?}");
-    let set: Vec<String> = set.iter().map(|word| format!("--set={word}")).collect();
-    rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
-    let rules = page
-        .split("```yaml\n")
-        .find(|block| block.starts_with("rbac:"))
-        .unwrap();
-    let rules = rules.split("```").next().unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs_err::write(file.path(), rules).unwrap();
-    rendered(HELMS[1], &[&format!("--values={}", file.path().display())]);
+    // What a shell takes out of the name that was pushed.
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let filled = |word: &str| {
+        word.replace("${image%@*}", "a.example/b")
+            .replace("${image#*@}", &digest)
+    };
+    let set: Vec<String> = set.iter().map(|word| format!("--set={}", filled(word))).collect();
+    let all = rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(all.contains(&format!("image: \"a.example/b@{digest}\"")), "{all}");
+    for values in ["rbac:", "configMap:"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(file.path(), block(&page, values)).unwrap();
+        rendered(HELMS[1], &[&format!("--values={}", file.path().display())]);
+    }
+}
+
+/// The example of a page that begins so.
+fn block<'a>(page: &'a str, begin: &str) -> &'a str {
+    let block = page.split("```yaml\n").find(|block| block.starts_with(begin)).unwrap();
+    block.split("```").next().unwrap()
+}
+
+/// Rights are what people read before they type the command below them.
+#[test]
+fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_do_without_them() {
+    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let before = page.split("\nhelm install").next().unwrap();
+    let shipped = fs_err::read_to_string(chart().with_file_name("shipped-modules.yaml")).unwrap();
+    let one = |text: &str| yaml::documents_v2(text).unwrap().remove(0);
+    let first = |rights: &Value| rights["rbac"]["moduleRules"]["cluster"][0].clone();
+    assert_eq!(first(&one(block(before, "rbac:"))), first(&one(&shipped)));
+    let flags = one(&fs_err::read_to_string(root().join("modules/values.yaml")).unwrap());
+    let on = flags.as_object().unwrap().iter().filter(|(_, on)| **on == true);
+    let sections = &one(block(before, "configMap:"))["configMap"]["sections"];
+    assert_eq!(on.clone().count(), sections.as_object().unwrap().len());
+    assert!(on.clone().all(|(flag, _)| sections[flag] == "false"), "{sections}");
+}
+
+#[test]
+fn a_certificate_as_the_page_has_it_is_for_the_services() {
+    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let certificate = yaml::documents_v2(block(&page, "apiVersion: cert-manager.io"))
+        .unwrap()
+        .remove(0);
+    let named = "--set=fullnameOverride=addon-operator";
+    let services = objects(&rendered(HELMS[0], &[named]));
+    let services = services.iter().filter(|object| object["kind"] == "Service");
+    let asked = services.filter(|service| service["spec"]["ports"][0]["port"] == 443);
+    let names: Vec<String> = asked
+        .map(|service| format!("{}.addon-operator.svc", service["metadata"]["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(certificate["spec"]["dnsNames"], json!(names));
+    assert_eq!(names.len(), 2);
 }
 
 #[test]
 fn the_chart_is_of_this_version() {
     let about = fs_err::read_to_string(chart().join("Chart.yaml")).unwrap();
-    let about = addon_core::yaml::documents_v2(&about).unwrap().remove(0);
+    let about = yaml::documents_v2(&about).unwrap().remove(0);
     assert_eq!(about["appVersion"], env!("CARGO_PKG_VERSION"));
     assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
 }

@@ -19,7 +19,7 @@ use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 
-use super::tool::{chart, helm, printed};
+use super::tool::{chart, helm, image_said, printed};
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
@@ -90,11 +90,12 @@ impl Stage {
     /// A helm command of a person on the release of the chart.
     pub(crate) fn chart(&self, command: &str, arguments: &[&str]) -> String {
         let (chart, namespace) = (chart(), format!("--namespace={}", self.namespace.name()));
-        let chart = chart.to_str().unwrap();
+        let image = image_said();
+        let chart = [chart.to_str().unwrap(), &image];
         let chart = (command != "uninstall").then_some(chart);
         let all = [command, "ao"]
             .into_iter()
-            .chain(chart)
+            .chain(chart.into_iter().flatten())
             .chain(arguments.iter().copied());
         let kubeconfig = self.namespace.kubeconfig(User::Admin);
         printed(helm(self.helm, Some(&kubeconfig), all.chain([namespace.as_str()])))

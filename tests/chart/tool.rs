@@ -23,6 +23,11 @@ pub(crate) fn chart() -> PathBuf {
     root().join("charts/addon-operator")
 }
 
+/// Says where the image is, without which the chart renders to nothing.
+pub(crate) fn image_said() -> String {
+    format!("--values={}", root().join("tests/chart/values/default.yaml").display())
+}
+
 /// Runs helm with a kubeconfig, or with none.
 pub(crate) fn helm<A: AsRef<OsStr>>(
     helm: Part,
@@ -53,11 +58,12 @@ pub(crate) fn printed(output: Output) -> String {
 
 /// What the chart renders to as release `ao` in the namespace `addons`.
 pub(crate) fn rendered(with: Part, arguments: &[&str]) -> String {
-    let chart = chart();
+    let (chart, image) = (chart(), image_said());
     let own = [
         "template",
         "ao",
         chart.to_str().unwrap(),
+        &image,
         "--namespace=addons",
         KUBE_VERSION,
     ];

@@ -57,14 +57,20 @@ impl Image {
         let place = |path: &Path| path.to_str().unwrap().to_owned();
         let own = modules();
         let added = format!("{}:/trial", place(&own));
+        let packages = place(&packages());
+        // Mirrors drop packages when it suits them, which says nothing about the operator.
+        let today = place(&folder.path().join("today"));
+        let definition = printed(&["fetch", "--packages", &packages, "--or-today", &today]);
         printed(&[
             "build",
+            "--definition",
+            definition.trim(),
             "--to",
             &place(&layout),
             "--operator",
             OPERATOR,
             "--packages",
-            &place(&packages()),
+            &packages,
             "--add",
             &added,
         ]);

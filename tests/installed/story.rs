@@ -47,6 +47,13 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     assert_eq!(stage.pods().len(), 2);
     assert_eq!(stage.ask("id -u").trim(), "65532");
     stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
+    // As people who have nothing but the image find out what its modules need.
+    let shipped = include_str!("../../charts/shipped-modules.yaml");
+    assert_eq!(stage.ask("addon-operator rbac generate /modules"), shipped);
+    // A listener at the pod's address is reached by way of the API server, which a forwarded port is not.
+    let pod = format!("/api/v1/namespaces/{}/pods/{}", stage.namespace.name(), stage.leader());
+    let said = stage.kubectl(&format!("get --raw {pod}:9650/proxy/readyz?verbose"));
+    assert!(said.contains("Startup converge done."), "{said}");
     assert_eq!(
         stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),
         "hello"
@@ -169,4 +176,28 @@ fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str)
     // Nobody is asked any more.
     stage.kubectl("create configmap bad");
     stage.kubectl("delete configmap bad");
+    a_crd_is_not_converted_any_more(stage);
+}
+
+/// The way out is the one that people are told.
+fn a_crd_is_not_converted_any_more(stage: &Stage<'_>) {
+    const READ: &str = "get tickets.v1alpha1.trial.example.com one --output=jsonpath={.apiVersion}";
+    let said = stage.refused(READ);
+    assert!(said.contains("conversion webhook"), "{said}");
+    let page = include_str!("../../docs/install.md");
+    let patch = page
+        .lines()
+        .find_map(|line| line.strip_prefix("kubectl patch crd NAME "));
+    let words = patch.unwrap().replace('\'', "");
+    let (flags, patch) = words.split_once(" --patch ").unwrap();
+    let crd = ["patch", "crd", "tickets.trial.example.com"].into_iter();
+    let admin = stage.namespace.kubectl_as(testbed::plane::User::Admin);
+    admin
+        .run(crd.chain(flags.split(' ')).chain(["--patch", patch]))
+        .unwrap();
+    let look = || {
+        let said = stage.namespace.kubectl(READ.split(' '))?;
+        Ok::<_, KubectlError>((said == "trial.example.com/v1alpha1").then_some(()))
+    };
+    wait_until(PATIENCE, "an object that is not converted", look).unwrap();
 }

@@ -41,10 +41,12 @@ addon-operator/leader
 {{- end }}
 
 {{- define "addon-operator.image" -}}
+{{- $missing := "image.repository is not set, and there is no public image yet: push your own, and say where it is pulled from" -}}
+{{- $repository := required $missing .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 {{- end }}
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use image::assembly::{self, Added, Assembled, Inputs, Origin};
-use image::debian::apt::Mirrors;
+use image::debian::apt::{AptError, Mirrors};
 use image::debian::{Lock, Package};
 use image::definition::{Definition, Program};
 use image::layout::Layout;
@@ -20,6 +20,9 @@ use jiff::Timestamp;
 use testbed::find::{Finder, Found};
 use testbed::part::Part;
 use testbed::report;
+
+/// In its folder, beside the locks.
+const DEFINITION: &str = "image.yaml";
 
 /// The operator's container image, without a container engine.
 #[derive(Parser)]
@@ -42,11 +45,14 @@ enum Command {
         #[arg(long)]
         architecture: Vec<String>,
     },
-    /// Fetch the pinned packages, or say which of them are gone
+    /// Fetch the pinned packages, or say which of them are gone, and print the folder with the definition that can be built
     Fetch {
         /// Where packages are kept once they were fetched
         #[arg(long)]
         packages: PathBuf,
+        /// Where mirrors have some no longer: pin today's in a copy of the definition, which goes into this folder
+        #[arg(long, value_name = "FOLDER")]
+        or_today: Option<PathBuf>,
     },
     /// Put helm and kubectl, built as they go into the image, into a folder
     Programs {
@@ -95,7 +101,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Build(build) => run_build(&cli.definition, &build),
         Command::Lock { architecture } => run_lock(&cli.definition, architecture),
-        Command::Fetch { packages } => run_fetch(&cli.definition, &packages),
+        Command::Fetch { packages, or_today } => run_fetch(&cli.definition, &packages, or_today.as_deref()),
         Command::Programs { to } => run_programs(&cli.definition, &to),
         Command::Push {
             layout,
@@ -113,7 +119,7 @@ fn main() -> ExitCode {
 }
 
 fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
-    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let definition = Definition::read(&folder.join(DEFINITION))?;
     let architecture = architecture()?;
     let lock = lock(&definition, folder, architecture)?;
     let origin = Origin {
@@ -140,8 +146,29 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
 }
 
-fn run_fetch(folder: &Path, kept: &Path) -> anyhow::Result<()> {
-    let definition = Definition::read(&folder.join("image.yaml"))?;
+fn run_fetch(folder: &Path, kept: &Path, or_today: Option<&Path>) -> anyhow::Result<()> {
+    let mut usable = folder;
+    if let Err(error) = fetch(folder, kept) {
+        let is_gone = matches!(error.downcast_ref(), Some(AptError::Gone { .. }));
+        let Some(copy) = or_today.filter(|_| is_gone) else {
+            return Err(error);
+        };
+        say(&report::chain(error.as_ref()));
+        // A lock that is left there may be of any day.
+        if copy.exists() {
+            fs_err::remove_dir_all(copy)?;
+        }
+        fs_err::create_dir_all(copy)?;
+        fs_err::copy(folder.join(DEFINITION), copy.join(DEFINITION))?;
+        run_lock(copy, vec![architecture()?.to_owned()])?;
+        fetch(copy, kept)?;
+        usable = copy;
+    }
+    Ok(writeln!(io::stdout(), "{}", usable.display())?)
+}
+
+fn fetch(folder: &Path, kept: &Path) -> anyhow::Result<()> {
+    let definition = Definition::read(&folder.join(DEFINITION))?;
     packages(&lock(&definition, folder, architecture()?)?, kept).map(drop)
 }
 
@@ -190,7 +217,7 @@ fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
 }
 
 fn run_programs(folder: &Path, to: &Path) -> anyhow::Result<()> {
-    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let definition = Definition::read(&folder.join(DEFINITION))?;
     let found = tools(&definition)?;
     fs_err::create_dir_all(to)?;
     let places = definition.layers.iter().flat_map(|layer| &layer.programs);
@@ -220,7 +247,7 @@ fn table(image: &Assembled) -> String {
 }
 
 fn run_lock(folder: &Path, architectures: Vec<String>) -> anyhow::Result<()> {
-    let definition = Definition::read(&folder.join("image.yaml"))?;
+    let definition = Definition::read(&folder.join(DEFINITION))?;
     let architectures = if architectures.is_empty() {
         locked(folder)?
     } else {

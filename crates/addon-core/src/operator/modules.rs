@@ -71,6 +71,8 @@ pub(super) struct Hold {
     pub(super) reason: String,
     /// The module without whose success it cannot run.
     pub(super) need: Option<ModuleName>,
+    /// What it says of itself is at fault, not what becomes of others.
+    pub(super) is_own_fault: bool,
 }
 
 impl Turn {

@@ -140,6 +140,8 @@ pub struct ModuleReport {
     pub error: Option<String>,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// The last attempt to run it, to remove it or to ask its enabled script failed, or it cannot be run as it is declared.
+    pub fails: bool,
     /// The modules that it needs.
     pub depends_on: Vec<String>,
     /// What of it failed and is tried again, in whichever queue.

@@ -11,7 +11,7 @@ use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::HookConfig;
 use crate::module::enabling::Source;
-use crate::module::graph::{self, Node};
+use crate::module::graph::{self, Blocked, Node};
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
 
@@ -65,14 +65,21 @@ impl Operator {
             self.drop_tasks_of(name);
         }
         for (name, blocked) in plan.blocked {
-            self.block(
-                &name,
-                Failure::of(Class::Invalid, &blocked),
-                Some(blocked.need().clone()),
-            );
+            let failure = Failure::of(Class::Invalid, &blocked);
+            let hold = Hold {
+                reason: failure.report.clone(),
+                need: Some(blocked.need().clone()),
+                is_own_fault: !matches!(blocked, Blocked::Needs(_)),
+            };
+            self.block(&name, failure, hold);
         }
         for (name, failure) in self.broken() {
-            self.block(&name, failure, None);
+            let hold = Hold {
+                reason: failure.report.clone(),
+                need: None,
+                is_own_fault: true,
+            };
+            self.block(&name, failure, hold);
         }
         let groups = plan
             .groups
@@ -198,12 +205,11 @@ impl Operator {
     }
 
     /// An enabled module that cannot run as it is declared.
-    fn block(&mut self, name: &ModuleName, failure: Failure, need: Option<ModuleName>) {
+    fn block(&mut self, name: &ModuleName, failure: Failure, hold: Hold) {
         let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
             return;
         };
-        let reason = failure.report.clone();
-        unit.turn = Turn::Held(Hold { reason, need });
+        unit.turn = Turn::Held(hold);
         self.tell(Notice::ModuleBlocked {
             module: name.clone(),
             failure,
@@ -350,6 +356,7 @@ impl Operator {
             Some(Hold {
                 reason: format!("it needs module '{need}', {why}"),
                 need: Some(need.clone()),
+                is_own_fault: false,
             })
         })
     }

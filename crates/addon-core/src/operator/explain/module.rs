@@ -30,6 +30,7 @@ impl Operator {
             waits_for: self.waits_for(unit, head),
             error: unit.last_failure.clone(),
             failures: head.map_or(0, |head| head.failures),
+            fails: self.fails(unit),
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
             needs: self.lacks(unit).map(ToString::to_string),
@@ -110,6 +111,14 @@ impl Operator {
             Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => None,
         }
+    }
+
+    /// Somebody has to see to it: it does not get on by itself, whatever becomes of others.
+    fn fails(&self, unit: &Unit) -> bool {
+        let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
+        is_there && unit.last_failure.is_some()
+            || matches!(&unit.turn, Turn::Held(hold) if hold.is_own_fault)
+            || self.assessment.script_failure(&unit.found.name).is_some()
     }
 
     /// The tasks of a module that failed and are tried again, in whichever queue.

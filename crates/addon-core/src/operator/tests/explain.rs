@@ -83,3 +83,64 @@ fn the_values_of_a_release_are_those_that_its_job_would_be_given() {
     );
     assert_eq!(answer("nobody"), Answer::NoSuchModule);
 }
+
+/// Those that somebody has to see to.
+fn failing(world: &World) -> Vec<String> {
+    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
+        panic!("another question was answered");
+    };
+    let failing = modules.into_iter().filter(|report| report.fails);
+    failing.map(|report| report.name).collect()
+}
+
+#[test]
+fn a_module_fails_from_its_first_failure_until_it_succeeds_or_is_removed() {
+    let mut world = World::new(vec![module(10, "one"), module(20, "two")]);
+    world.failing.insert("two sync".to_owned(), 2);
+    let mut world = world.start();
+    assert_eq!(failing(&world), ["two"]);
+    // Also while it is tried again.
+    world.open.insert("two sync".to_owned());
+    world.sleep();
+    assert_eq!(
+        (report(&world, "two").state.as_str(), failing(&world)),
+        ("Releasing", vec!["two".to_owned()])
+    );
+    world.open.clear();
+    world.drain();
+    assert_eq!(failing(&world), ["two"]);
+    world.sleep();
+    assert_eq!(failing(&world), Vec::<String>::new());
+
+    world.failing.insert("one delete".to_owned(), 1);
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(failing(&world), ["one"], "it is off, and still there");
+    world.sleep();
+    assert_eq!(failing(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_module_that_cannot_be_run_as_it_is_declared_fails_and_one_that_needs_it_does_not() {
+    let needing = |order, text, need: &str| Module {
+        depends_on: vec![name(need)],
+        ..module(order, text)
+    };
+    let broken = Module {
+        broken: Some(Failure::new(Class::Invalid, "no")),
+        ..module(50, "broken")
+    };
+    let modules = vec![
+        needing(10, "a", "b"),
+        needing(20, "b", "a"),
+        needing(30, "above", "a"),
+        needing(40, "lost", "nowhere"),
+        broken,
+        needing(60, "behind", "broken"),
+        module(70, "fine"),
+    ];
+    let mut world = World::new(modules).start();
+    assert_eq!(failing(&world), ["a", "b", "lost", "broken"]);
+    let off = ["aEnabled", "bEnabled", "brokenEnabled", "lostEnabled"];
+    world.edit(&off.map(|key| (key, Some("false"))));
+    assert_eq!(failing(&world), Vec::<String>::new(), "nobody wants them to run");
+}

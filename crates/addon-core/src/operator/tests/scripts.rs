@@ -92,6 +92,7 @@ fn a_script_that_is_ended_late_fails_by_name_and_is_asked_again() {
     assert_eq!((failing.task, failing.failures), ("EnabledScript", 1));
     assert_eq!(failing.error, "it did not end");
     assert!(failing.retry_in.is_some(), "{failing:?}");
+    assert!(modules[0].fails && !modules[1].fails);
     world.sleep();
     assert_eq!(running(&world), 1);
     answer(&mut world, true);
