@@ -191,8 +191,8 @@ impl Meters {
         });
         let in_maintenance = sample.modules.iter().filter(|module| module.in_maintenance);
         let in_maintenance = in_maintenance.map(|module| ([module.name.as_str(), "NoResourceReconciliation"], 1.0));
-        let failing = sample.modules.iter();
-        let failing = failing.map(|module| ([module.name.as_str()], f64::from(u8::from(module.fails))));
+        let failing = sample.modules.iter().filter(|module| module.fails);
+        let failing = failing.map(|module| ([module.name.as_str()], 1.0));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))

@@ -137,7 +137,7 @@ pub static MODULE_FAILING: Meter<Sampled, 1> = Meter::new(
     "module_failing",
     Unit::Count,
     ["module"],
-    "1 for a module that failed when it was last run or removed, whose enabled script fails, or that cannot be run as it is declared; 0 for every other one.",
+    "1 for every module that failed when it was last run or removed, whose enabled script fails, or that cannot be run as it is declared; others are not there.",
 )
 .of_modules();
 pub static MODULE_HELM_SECONDS: Meter<Histogram, 2> = Meter::new(

@@ -128,7 +128,6 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"two\"} 1\n\
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
-         own_module_failing{module=\"two\"} 0\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\
          own_tasks_queue_length{queue=\"main\"} 2\n\

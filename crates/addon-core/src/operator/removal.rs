@@ -1,6 +1,8 @@
 //! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
+mod certainty;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Operator;

@@ -6,14 +6,10 @@ use super::Operator;
 use super::converge::Phase;
 use super::effect::Notice;
 use super::modules::{Hold, Turn, Unit};
-use super::monitors::has_first_run;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
-use crate::hook::config::HookConfig;
-use crate::module::enabling::Source;
 use crate::module::graph::{self, Blocked, Node};
-use crate::module::lifecycle::Lifecycle;
-use crate::name::{ModuleName, Owner};
+use crate::name::ModuleName;
 
 /// The modules that a converge has still to get through.
 #[derive(Debug, Default)]
@@ -92,50 +88,6 @@ impl Operator {
         }
     }
 
-    /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
-    /// say otherwise.
-    pub(super) fn is_removable(&self, name: &ModuleName) -> bool {
-        let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
-            return false;
-        };
-        // A verdict from before its script failed is no verdict on what was said since.
-        if self.assessment.undecided().contains(name) {
-            return false;
-        }
-        let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
-        let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
-            return false;
-        };
-        match verdict.source {
-            Source::Config | Source::Dynamic => true,
-            Source::Script(_) => self.are_decided_before(name),
-            Source::Static => self.global_hooks_spoke(),
-            Source::Default => {
-                self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
-            }
-        }
-    }
-
-    /// A script may go by which modules before its own are to run, and that is known of all of them.
-    fn are_decided_before(&self, name: &ModuleName) -> bool {
-        let undecided = self.assessment.undecided();
-        let order = self.modules_in_order();
-        let mut before = order.iter().take_while(|other| *other != name);
-        !before.any(|other| undecided.contains(other))
-    }
-
-    /// Every global hook has run in this life, so what they have not said they do not say.
-    fn global_hooks_spoke(&self) -> bool {
-        let has_first_run = |config: &HookConfig| config.kubernetes.iter().any(|one| has_first_run(config, one));
-        let runs =
-            |config: &HookConfig| !config.stages.is_empty() || !config.schedules.is_empty() || has_first_run(config);
-        let mut bound = self
-            .hooks
-            .iter()
-            .filter(|(id, config)| id.owner == Owner::Global && runs(config));
-        bound.all(|(id, _)| self.spoken.contains(id))
-    }
-
     /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
     pub(super) fn request_removals(&mut self) -> bool {
         let planned = match &self.converge.active {
@@ -163,26 +115,6 @@ impl Operator {
             self.request_converge(Reason::RemovalCertain, true);
         }
         self.queues.ledger() != before || overdue && self.converge.restarts()
-    }
-
-    /// A module that needs this one and has still to be removed before it.
-    pub(super) fn outlived_by(&self, name: &ModuleName) -> Option<&ModuleName> {
-        let goes = |unit: &Unit| self.is_removable(&unit.found.name) || self.is_half_removed(unit);
-        let needs = |unit: &&Unit| unit.found.depends_on.contains(name) && goes(unit);
-        let mut remaining = self.modules.values().filter(needs).peekable();
-        remaining.peek()?;
-        // In a circle somebody has to be the first.
-        let order = graph::plan(&self.nodes()).order;
-        let place = |name: &ModuleName| order.iter().position(|other| other == name);
-        remaining
-            .map(|unit| &unit.found.name)
-            .find(|other| place(other) > place(name))
-    }
-
-    /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
-    fn is_half_removed(&self, unit: &Unit) -> bool {
-        let begun = !unit.enabled && matches!(unit.life, Lifecycle::Deleting(_));
-        begun && self.assessment.undecided().contains(&unit.found.name)
     }
 
     pub(super) fn nodes(&self) -> BTreeMap<ModuleName, Node> {

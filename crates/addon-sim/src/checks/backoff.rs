@@ -38,6 +38,13 @@ fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
     lane_of(&hook.owner, &labels.queue)
 }
 
+/// A key stands for all that was changed with it: a module that is given back together with a flag is told by the flag.
+fn handed_over(step: &Step<'_>) -> impl Iterator<Item = String> {
+    let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
+    let handed = move |name: &&String| held(step.before, name) != held(step.after, name);
+    step.after.modules.keys().filter(handed).map(|name| key_of(name))
+}
+
 impl Backoffs {
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
@@ -90,11 +97,7 @@ impl Backoffs {
             Notice::ConfigApplied { keys } => {
                 let sections = keys.iter().map(|key| key.trim_end_matches("Maintenance").to_owned());
                 self.touched.extend(sections);
-                // A key stands for all that was changed with it: who is given back together with a flag is told by the flag.
-                let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
-                let handed = |name: &&String| held(step.before, name) != held(step.after, name);
-                self.touched
-                    .extend(step.after.modules.keys().filter(handed).map(|name| key_of(name)));
+                self.touched.extend(handed_over(step));
                 self.wake_main();
                 Ok(())
             }

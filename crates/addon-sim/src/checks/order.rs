@@ -303,6 +303,24 @@ impl Order {
         self.tried.remove(name);
     }
 
+    fn ready(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
+        self.require(step, name, "onStartup", "M3")?;
+        self.require(step, name, "afterHelm", "M3")?;
+        let chart = step.life.told.knows(name).is_some_and(|spec| spec.chart);
+        ensure(!chart || self.synced.contains(name), "M3", || {
+            format!("{name} is ready without a release")
+        })?;
+        if !chart {
+            self.require(step, name, "beforeHelm", "M3")?;
+            self.passed.remove(&(name.to_owned(), "beforeHelm"));
+        }
+        self.passed.remove(&(name.to_owned(), "afterHelm"));
+        self.synced.remove(name);
+        self.ready.insert(name.to_owned());
+        self.tried.insert(name.to_owned());
+        Ok(())
+    }
+
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
@@ -344,23 +362,7 @@ impl Order {
                 self.tried.insert(module.to_string());
                 self.failed.insert(module.to_string());
             }
-            Notice::ModuleReady { module, .. } => {
-                let name = module.as_str();
-                self.require(step, name, "onStartup", "M3")?;
-                self.require(step, name, "afterHelm", "M3")?;
-                let chart = step.life.told.knows(name).is_some_and(|spec| spec.chart);
-                ensure(!chart || self.synced.contains(name), "M3", || {
-                    format!("{name} is ready without a release")
-                })?;
-                if !chart {
-                    self.require(step, name, "beforeHelm", "M3")?;
-                    self.passed.remove(&(name.to_owned(), "beforeHelm"));
-                }
-                self.passed.remove(&(name.to_owned(), "afterHelm"));
-                self.synced.remove(name);
-                self.ready.insert(name.to_owned());
-                self.tried.insert(name.to_owned());
-            }
+            Notice::ModuleReady { module, .. } => self.ready(step, module.as_str())?,
             Notice::ModuleDeleted { module } => {
                 let name = module.as_str();
                 self.require(step, name, "afterDeleteHelm", "D2")?;

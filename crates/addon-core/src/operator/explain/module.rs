@@ -95,7 +95,11 @@ impl Operator {
                     let seconds = (self.now.tick - since).as_secs();
                     format!("its enabled script, which has been running for {seconds}s")
                 });
-                script.or_else(|| converge().filter(|_| asked)).unwrap_or_default()
+                let withheld = || self.removal_obstacle(&unit.found.name);
+                script
+                    .or_else(|| converge().filter(|_| asked))
+                    .or_else(withheld)
+                    .unwrap_or_default()
             }
         }
     }

@@ -144,3 +144,35 @@ fn a_module_that_cannot_be_run_as_it_is_declared_fails_and_one_that_needs_it_doe
     world.edit(&off.map(|key| (key, Some("false"))));
     assert_eq!(failing(&world), Vec::<String>::new(), "nobody wants them to run");
 }
+
+#[test]
+fn a_removal_that_is_withheld_says_what_for() {
+    let mut one = module(10, "one");
+    one.enabled = Some(false);
+    let mut two = module(20, "two");
+    two.enabled = None;
+    let mut world = World::new(vec![one, two]).hook("", "g.sh", "schedule:\n- crontab: '0 0 1 1 *'");
+    world.releases = ["one", "two"]
+        .map(|name| ReleaseSummary {
+            name: name.to_owned(),
+            ours: true,
+        })
+        .into();
+    let world = world.start();
+    let hook = "global hook 'g.sh' to have run before it is removed, as that hook may want it";
+    assert_eq!([world.waits_for("one"), world.waits_for("two")], [hook, hook]);
+
+    let mut two = module(20, "two");
+    two.enabled = None;
+    let mut world = World::new(vec![two]);
+    world.releases.push(ReleaseSummary {
+        name: "two".to_owned(),
+        ours: true,
+    });
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert_eq!(
+        world.waits_for("two"),
+        "a ConfigMap that people made and that does not name it before it is removed"
+    );
+}

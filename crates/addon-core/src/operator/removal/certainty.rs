@@ -1,0 +1,112 @@
+//! Whether what is there of a module may be removed: only on a positive sign, and after what needs it.
+//!
+//! Must never take silence for a sign while somebody has yet to speak.
+
+use super::super::Operator;
+use super::super::modules::Unit;
+use super::super::monitors::has_first_run;
+use crate::hook::config::HookConfig;
+use crate::module::enabling::Source;
+use crate::module::graph;
+use crate::module::lifecycle::Lifecycle;
+use crate::name::{HookId, ModuleName, Owner};
+
+impl Operator {
+    /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
+    /// say otherwise.
+    pub(in super::super) fn is_removable(&self, name: &ModuleName) -> bool {
+        let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
+            return false;
+        };
+        // A verdict from before its script failed is no verdict on what was said since.
+        if self.assessment.undecided().contains(name) {
+            return false;
+        }
+        let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
+        let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
+            return false;
+        };
+        match verdict.source {
+            Source::Config | Source::Dynamic => true,
+            Source::Script(_) => self.are_decided_before(name),
+            Source::Static => self.global_hooks_spoke(),
+            Source::Default => {
+                self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
+            }
+        }
+    }
+
+    /// Why what is there of a module that is switched off is not removed, in words.
+    pub(in super::super) fn removal_obstacle(&self, name: &ModuleName) -> Option<String> {
+        let unit = self.modules.get(name).filter(|unit| unit.found.broken.is_none())?;
+        let is_there = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
+        let verdict = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled)?;
+        let unheard = || {
+            let id = self.global_hooks_to_speak().next()?;
+            Some(format!(
+                "{id} to have run before it is removed, as that hook may want it"
+            ))
+        };
+        match verdict.source {
+            Source::Config | Source::Dynamic => None,
+            Source::Script(_) => (!self.are_decided_before(name))
+                .then(|| "the enabled scripts of modules before it to answer before it is removed".to_owned()),
+            Source::Static => unheard(),
+            Source::Default => unheard().or_else(|| {
+                let obstacle = if !self.startup.inventory_complete {
+                    "the modules directories to be read completely"
+                } else if !self.config.is_silent_about(name) {
+                    "a ConfigMap that people made and that does not name it"
+                } else {
+                    return None;
+                };
+                Some(format!("{obstacle} before it is removed"))
+            }),
+        }
+    }
+
+    /// A script may go by which modules before its own are to run, and that is known of all of them.
+    fn are_decided_before(&self, name: &ModuleName) -> bool {
+        let undecided = self.assessment.undecided();
+        let order = self.modules_in_order();
+        let mut before = order.iter().take_while(|other| *other != name);
+        !before.any(|other| undecided.contains(other))
+    }
+
+    /// Every global hook has run in this life, so what they have not said they do not say.
+    fn global_hooks_spoke(&self) -> bool {
+        self.global_hooks_to_speak().next().is_none()
+    }
+
+    fn global_hooks_to_speak(&self) -> impl Iterator<Item = &HookId> {
+        let has_first_run = |config: &HookConfig| config.kubernetes.iter().any(|one| has_first_run(config, one));
+        let runs = move |config: &HookConfig| {
+            !config.stages.is_empty() || !config.schedules.is_empty() || has_first_run(config)
+        };
+        let bound = self
+            .hooks
+            .iter()
+            .filter(move |(id, config)| id.owner == Owner::Global && runs(config));
+        bound.map(|(id, _)| id).filter(|id| !self.spoken.contains(id))
+    }
+
+    /// A module that needs this one and has still to be removed before it.
+    pub(in super::super) fn outlived_by(&self, name: &ModuleName) -> Option<&ModuleName> {
+        let goes = |unit: &Unit| self.is_removable(&unit.found.name) || self.is_half_removed(unit);
+        let needs = |unit: &&Unit| unit.found.depends_on.contains(name) && goes(unit);
+        let mut remaining = self.modules.values().filter(needs).peekable();
+        remaining.peek()?;
+        // In a circle somebody has to be the first.
+        let order = graph::plan(&self.nodes()).order;
+        let place = |name: &ModuleName| order.iter().position(|other| other == name);
+        remaining
+            .map(|unit| &unit.found.name)
+            .find(|other| place(other) > place(name))
+    }
+
+    /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
+    fn is_half_removed(&self, unit: &Unit) -> bool {
+        let begun = !unit.enabled && matches!(unit.life, Lifecycle::Deleting(_));
+        begun && self.assessment.undecided().contains(&unit.found.name)
+    }
+}
