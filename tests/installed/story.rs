@@ -1,9 +1,12 @@
 //! What an admin does with an installation, from the first command to the last.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::time::Instant;
+
 use serde_json::json;
 use testbed::kubectl::KubectlError;
 use testbed::part::Part;
+use testbed::report::tell;
 use testbed::wait::wait_until;
 
 use super::aging::{certificates_rotate_without_a_failed_review, wait_until_served};
@@ -37,8 +40,9 @@ fn an_installation_from_its_beginning_to_its_end() {
 }
 
 fn upgraded_and_uninstalled(stage: &Stage<'_>, helm: Part, revisions: &str) {
-    stage.install(helm, &["log.level=debug", "webhooks.enabled=true"]);
+    stage.install(helm, &["log.level=debug", "replicas=3"]);
     stage.leader();
+    assert_eq!(stage.pods().len(), 3);
     assert_eq!(stage.revisions(), revisions, "nothing has changed for any module");
     what_an_uninstallation_leaves(stage, helm, revisions);
 }
@@ -59,7 +63,7 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
         "hello"
     );
     // What it lacks is named, and nobody else waits for it.
-    let missing = ["poor", "reach.sh", "\"secrets\"", "cannot", "kube-system"];
+    let missing = ["poor", "reach.sh", "cannot create resource \"secrets\"", "kube-system"];
     stage.wait_until_it_says("why poor", &missing);
 }
 
@@ -144,12 +148,17 @@ fn pods_are_replaced(stage: &Stage<'_>) {
 
 fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
     let before = stage.leader();
+    let lost = Instant::now();
     stage.kubectl(&format!("delete pod {before} --force --grace-period=0"));
     let look = || {
         let now = stage.leader();
         Ok::<_, String>((now != before).then_some(()))
     };
     wait_until(PATIENCE, "another leader", look).unwrap();
+    tell(&format!(
+        "the leader's pod was lost: another leads after {:?}",
+        lost.elapsed()
+    ));
     stage.wait_until_it_says("module list -o wide", &["greeter", "Ready"]);
     let said = stage.refused("create configmap bad --dry-run=server");
     assert!(said.contains(SAYS_NO), "{said}");

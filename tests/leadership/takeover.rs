@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use testbed::audit::AuditError;
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::report::tell;
 use testbed::wait::wait_until;
 
 use super::stage::{LABEL, PATIENCE, Replica, Stage};
@@ -69,12 +70,15 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
     let killed = Instant::now();
     leader.kill();
     standby.wait_for(LEADS, 1);
-    eprintln!("leader killed: the standby leads after {:?}", killed.elapsed());
+    tell(&format!(
+        "leader killed: the standby leads after {:?}",
+        killed.elapsed()
+    ));
     standby.wait_until_ready();
-    eprintln!(
+    tell(&format!(
         "leader killed: everything is looked after again after {:?}",
         killed.elapsed()
-    );
+    ));
     assert_eq!(stage.lease("holderIdentity"), standby.identity);
     assert_eq!(stage.lease("leaseTransitions"), "1");
     assert_eq!(stage.history(), "deployed", "what had not changed was left alone");
@@ -102,7 +106,7 @@ fn a_leader_that_stops_hands_over_at_once() {
     let stopped = leader.stop();
     standby.wait_for(LEADS, 1);
     let took = stopped.elapsed();
-    eprintln!("leader stopped: the standby leads after {took:?}");
+    tell(&format!("leader stopped: the standby leads after {took:?}"));
     assert!(took < Duration::from_secs(5), "that is no handing over: {took:?}");
     standby.wait_until_ready();
     assert_eq!(stage.history(), "deployed");
@@ -182,15 +186,15 @@ fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
     let ended = || Ok::<_, String>((!runs(helm)).then_some(()));
     wait_until(PATIENCE, "the end of the helm of who was cut off", ended).unwrap();
     let left = stage.end_of_lease().duration_since(Timestamp::now());
-    eprintln!(
+    tell(&format!(
         "leader cut off: its helm ended after {:?}, {left:#} before its lease",
         cut.elapsed()
-    );
+    ));
     assert!(left.is_positive(), "the lease has run out by {left:#}");
     leader.wait_for(HANDED_OVER, 1);
 
     standby.wait_for(LEADS, 1);
-    eprintln!("leader cut off: the standby leads after {:?}", cut.elapsed());
+    tell(&format!("leader cut off: the standby leads after {:?}", cut.elapsed()));
     standby.wait_until_ready();
     assert_eq!(stage.history(), "superseded deployed");
     assert_eq!(stage.notes("helm").len(), 2);

@@ -1,7 +1,8 @@
-//! How an error is told to a person: what was attempted, why it failed, what to do about it.
+//! How something is told to a person: of an error what was attempted, why it failed and what to do about it.
 
 use std::error::Error;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use crate::find::FindError;
 use crate::space::SpaceError;
@@ -27,4 +28,10 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         let _ = write!(text, "\nhint: {hint}");
     }
     text
+}
+
+/// Tells a figure also of a test that passes: what `eprintln` says of such a one is kept back by the harness.
+pub fn tell(line: &str) {
+    // Who reads along may have gone.
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -11,7 +11,7 @@ use super::jobs::lane;
 use super::{Step, Violation, ensure};
 use crate::flat::{self, Flat};
 use crate::life::Seen;
-use crate::setup::key_of;
+use crate::setup::{Deed, key_of};
 use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
@@ -172,6 +172,17 @@ fn set_by(step: &Step<'_>, owner: &str) -> Vec<(String, Value)> {
     operations.filter_map(set).collect()
 }
 
+/// What there is of that which hooks of this module may set.
+fn set_by_any(step: &Step<'_>, module: &str, values: &Value) -> Flat {
+    let hooks = step.life.told.knows(module).into_iter().flat_map(|spec| &spec.hooks);
+    let keys = hooks.flat_map(|hook| &hook.does).filter_map(|deed| match deed {
+        Deed::Set { key, .. } | Deed::Tick { key } => Some(key),
+        Deed::SetConfig { .. } | Deed::Flag { .. } | Deed::FlagFrom { .. } => None,
+    });
+    keys.filter_map(|key| Some((key.clone(), values.get(key)?.as_i64()?)))
+        .collect()
+}
+
 fn owner_of(job: &Job) -> Option<String> {
     match job {
         Job::RunHook(run) => Some(owner_name(&run.hook.owner)),
@@ -244,10 +255,15 @@ impl Globals {
         // before the hook ahead of it in its queue had its way.
         let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
         let before = step.before.values.get(&owner);
+        let mut written = written(step, &owner);
+        if removed && !written.is_empty() {
+            // Those that waited for that write have had their way before the removal, and nobody sees any more what they set.
+            written.extend(own.map(|own| set_by_any(step, &owner, own)).unwrap_or_default());
+        }
         let just_before = |own: &Value| {
             let set = set_ahead_of(step, job);
             beside
-                && is_between(own, before, &written(step, &owner), wanted)
+                && is_between(own, before, &written, wanted)
                 && set
                     .iter()
                     .all(|key| own.get(key) == wanted.and_then(|all| all.get(key)))
