@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use tracing::error;
 
 use crate::cluster::Cluster;
-use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::config_map::watch::{SILENCE, Trouble};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
@@ -334,7 +334,7 @@ where
 
 /// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
 async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
-    let mut readings = std::pin::pin!(cluster.watch_config(&name, trouble));
+    let mut readings = std::pin::pin!(cluster.watch_config(&name, SILENCE, trouble));
     while let Some(read) = readings.next().await {
         outside.events.read(&name, &read);
         if outside.doors.configure(Event::ConfigChanged(read)).await.is_err() {
