@@ -123,8 +123,9 @@ impl Parts {
         code
     }
 
-    /// Ends what runs and waits for it.
+    /// Ends what runs and waits for it, no longer than a stop may take.
     pub(super) async fn stop(mut self) {
+        self.shutdown.cancel();
         self.stopping.cancel();
         while self.tasks.join_next().await.is_some() {}
     }
@@ -161,6 +162,16 @@ mod tests {
         let asked = shutdown.clone();
         parts.spawn_driver(async move { asked.cancelled().await });
         assert_eq!(parts.run().await, 1);
+        assert!(shutdown.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn an_end_before_the_loop_has_begun_is_a_stop_like_any_other() {
+        let shutdown = CancellationToken::new();
+        let mut parts = Parts::new(shutdown.clone());
+        let asked = shutdown.clone();
+        parts.spawn_graceful("another", async move { asked.cancelled().await });
+        parts.stop().await;
         assert!(shutdown.is_cancelled());
     }
 
