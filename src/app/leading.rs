@@ -200,14 +200,15 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
+        // First of all the deed: nobody may be reading the log, and then a word would wait for ever.
+        let _ = self.concerned.doors.post(Event::Deposed);
+        self.deposed.cancel();
+        self.shutdown.cancel();
         let (leader, error) = (self.election.leader(), self.trouble.as_deref());
         let hint = (leader.is_none() && error.is_none()).then_some(
             "another process holds the lease under our own name: is it ADDON_OPERATOR_POD of more than one pod?",
         );
         warn!(leader, error, hint, "Restarting because the leadership was handed over");
-        let _ = self.concerned.doors.post(Event::Deposed);
-        self.deposed.cancel();
-        self.shutdown.cancel();
     }
 
     /// What came of a request; why nothing did is told once.
