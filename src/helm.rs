@@ -173,7 +173,12 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
-            let error = failed("render", chart.release, &finished, &labelling.complaint());
+            let error = failed(
+                "render",
+                chart.release,
+                &finished,
+                &labelling.complaint(self.spawner.secrets()),
+            );
             let rendered = finished.stdout.text();
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
@@ -224,7 +229,12 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
-            return Err(failed("upgrade", chart.release, &finished, &labelling.complaint()));
+            return Err(failed(
+                "upgrade",
+                chart.release,
+                &finished,
+                &labelling.complaint(self.spawner.secrets()),
+            ));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
             tracing::warn!(

@@ -218,7 +218,7 @@ impl Spawner {
         let (child, pipes) = self.start(&mut spawn).await?;
         let (mut stdout, mut stderr) = (
             Reader::new(pipes.stdout, spawn.stdout),
-            Reader::new(pipes.stderr, spawn.stderr),
+            Reader::of_words(pipes.stderr, spawn.stderr),
         );
         let cause = {
             let input = spawn.stdin.take();
@@ -243,7 +243,7 @@ impl Spawner {
         let finished = Finished {
             exit: ended.exit,
             stdout: stdout.finish(),
-            stderr: stderr.finish(),
+            stderr: stderr.finish_hiding(self.secrets()),
             usage: Usage {
                 user: ended.user,
                 sys: ended.sys,

@@ -45,7 +45,7 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
     let runtime = start::runtime()?;
-    let spawner = Spawner::new().map_err(StartError::Spawner)?;
+    let spawner = Spawner::new().map_err(StartError::Spawner)?.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
     // What still runs has had its time, or a second signal took it away. With their tasks all children go down, and what
     // these have started.

@@ -67,7 +67,7 @@ async fn ask(
     ] {
         env.push((name.into(), file.path().into()));
     }
-    let labels = Labels::of_enabled_script(module, tools.relay);
+    let labels = Labels::of_enabled_script(module, tools.relay, tools.spawner.secrets());
     let spawn = Spawn {
         env,
         stdout: Output::lines(labels.sink(Stream::Stdout)),
@@ -87,7 +87,8 @@ async fn ask(
         };
         return Err(Failure::new(Class::HookFailed, report));
     }
-    let enabled = verdict(&result.read().map_err(|error| no_files(&error))?)?;
+    let answer = result.read().map_err(|error| no_files(&error))?;
+    let enabled = verdict(&tools.spawner.secrets().masked(&answer))?;
     let reason = if enabled {
         String::new()
     } else {

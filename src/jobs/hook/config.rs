@@ -178,7 +178,11 @@ impl Asker<'_> {
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
         if !finished.exit.is_success() {
             let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
-            let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
+            let report = format!(
+                "{what} failed: {}: {}",
+                finished.exit,
+                tail(&self.spawner.secrets().masked(said))
+            );
             return Err(Failure::new(Class::HookFailed, report)
                 .hint("a hook that is called with --config prints its configuration and ends with 0"));
         }
