@@ -82,7 +82,11 @@ where
             let due = self.operator.poll_timeout().map(|(tick, _)| self.clock.instant(tick));
             let event = match self.mailbox.next(alarm(due)).await {
                 Mail::Shutdown => Event::ShutdownRequested,
-                Mail::Outcome(event) | Mail::Configuration(event) | Mail::Object(event) => event,
+                // While it waited here its time has passed.
+                Mail::Review(Event::ReviewRequested(ReviewId(number), _)) if !self.replies.are_awaited(number) => {
+                    continue;
+                }
+                Mail::Outcome(event) | Mail::Review(event) | Mail::Configuration(event) | Mail::Object(event) => event,
                 Mail::Timer => Event::TimerFired,
                 Mail::Question(query, reply) => {
                     if !reply.is_unwanted() {
