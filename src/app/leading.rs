@@ -244,7 +244,10 @@ impl Candidate {
         };
         match self.lease.write(&writing, MARGIN).await {
             Ok(Written::Through(_)) => info!("Leadership is released"),
-            Ok(Written::Conflict | Written::Unknown) => info!("Leadership has passed to another one already"),
+            // Another one may have been faster, or a write of our own of which nobody knew whether it was through.
+            Ok(Written::Conflict | Written::Unknown) => {
+                info!("The lease has changed since it was last read, and is left to whoever holds it");
+            }
             Err(error) => {
                 let error = Failure::from(error).report;
                 warn!(error, "Leadership cannot be released, it will run out");
