@@ -87,13 +87,9 @@ async fn ask(
         };
         return Err(Failure::new(Class::HookFailed, report));
     }
-    let answer = result.read().map_err(|error| no_files(&error))?;
-    let enabled = verdict(&tools.spawner.secrets().masked(&answer))?;
-    let reason = if enabled {
-        String::new()
-    } else {
-        reason.read().map_err(|error| no_files(&error))?
-    };
+    let read = |file: &TmpFile| file.read().map_err(|error| no_files(&error));
+    let enabled = verdict(&tools.spawner.secrets().masked(&read(&result)?))?;
+    let reason = if enabled { String::new() } else { read(&reason)? };
     Ok(ScriptAnswer {
         enabled,
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
