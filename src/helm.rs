@@ -25,7 +25,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Finished, Output, ParentDeath, Spawn, Spawner};
+use crate::process::{Finished, Output, Spawn, Spawner};
 
 pub use error::HelmError;
 pub use version::Version;
@@ -311,7 +311,6 @@ impl Helm {
             env: self.environment(kubeconfig),
             stdout: Output::captured(STDOUT_LIMIT),
             stderr: Output::captured(STDERR_LIMIT),
-            on_parent_death: ParentDeath::DiesToo,
             ..Spawn::new(&self.options.binary, deadline)
         };
         self.spawner.run(spawn, cancel).await.map_err(HelmError::Process)
