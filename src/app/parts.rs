@@ -1,12 +1,13 @@
 //! The long-lived tasks: each has a name, and none may end by itself.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
+
+use crate::report::last_words;
 
 /// A defect of ours ended the loop.
 const DEFECT: u8 = 70;
@@ -79,7 +80,7 @@ impl Parts {
             if let Err(panic) = &outcome {
                 error!(
                     part = name,
-                    error = words(panic.as_ref()),
+                    error = last_words(panic.as_ref()),
                     "A part of the operator panicked, please report it"
                 );
             }
@@ -129,12 +130,6 @@ impl Parts {
         self.stopping.cancel();
         while self.tasks.join_next().await.is_some() {}
     }
-}
-
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
 }
 
 #[cfg(test)]
