@@ -173,11 +173,12 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
+            let secrets = self.spawner.secrets();
             let error = failed(
                 "render",
                 chart.release,
-                &finished,
-                &labelling.complaint(self.spawner.secrets()),
+                (&finished, secrets),
+                &labelling.complaint(secrets),
             );
             let rendered = finished.stdout.text();
             return match verbosity {
@@ -229,11 +230,12 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
+            let secrets = self.spawner.secrets();
             return Err(failed(
                 "upgrade",
                 chart.release,
-                &finished,
-                &labelling.complaint(self.spawner.secrets()),
+                (&finished, secrets),
+                &labelling.complaint(secrets),
             ));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
@@ -282,7 +284,7 @@ impl Helm {
             }
             Ok(())
         } else {
-            Err(failed("uninstall", release, &finished, ""))
+            Err(failed("uninstall", release, (&finished, self.spawner.secrets()), ""))
         }
     }
 

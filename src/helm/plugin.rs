@@ -48,7 +48,7 @@ impl Labelling {
     /// What went wrong in the post-renderer, empty if nothing did or helm tells it itself.
     pub(super) fn complaint(&self, secrets: &Secrets) -> String {
         let said = self.complaints.as_ref().and_then(|path| fs::read_to_string(path).ok());
-        said.map_or_else(String::new, |text| outcry::excerpt(&secrets.masked(&text)))
+        said.map_or_else(String::new, |text| outcry::excerpt(&text, secrets))
     }
 }
 

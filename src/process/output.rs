@@ -79,10 +79,13 @@ impl Captured {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The same without secrets, and then without what is beyond the limit. A mask is about as long as what it hides, so
+    /// The same without what is beyond the limit, and then without secrets. A mask is about as long as what it hides, so
     /// that nothing from the end, where half a secret may be, comes before the limit by that.
     fn hiding(self, secrets: &Secrets, limit: usize) -> Self {
         let surplus = self.bytes.len().saturating_sub(limit);
+        if surplus == 0 {
+            return self;
+        }
         let text = self.text();
         let mut bytes = match secrets.masked(&text) {
             Cow::Borrowed(_) => self.bytes,
@@ -152,7 +155,7 @@ impl Reader {
         self.kept
     }
 
-    /// What may be shown of it.
+    /// What was kept; if it had to be cut, without secrets.
     pub(super) fn finish_hiding(self, secrets: &Secrets) -> Captured {
         let limit = self.keep.saturating_sub(BEYOND);
         self.finish().hiding(secrets, limit)
@@ -247,14 +250,17 @@ mod tests {
         };
         // Whatever the limit, and wherever reading ended.
         let text = "user: correct-horse, password: correct-horse";
-        for limit in 0..text.len() {
-            for end in limit..=text.len() {
-                let shown = said(&text[..end], 1).hiding(&secrets, limit.min(end.saturating_sub(13)));
+        for end in "correct-horse".len()..=text.len() {
+            for limit in 0..=end - "correct-horse".len() {
+                let shown = said(&text[..end], 1).hiding(&secrets, limit);
                 assert!(!shown.text().contains("corr"), "{limit} {end} {shown:?}");
             }
         }
         assert_eq!(said("abc", 0).hiding(&secrets, 2), said("ab", 1));
-        assert_eq!(said("a correct-horse", 0).hiding(&secrets, 99), said("a <masked>", 0));
+        assert_eq!(
+            said("a correct-horse", 0).hiding(&secrets, 99),
+            said("a correct-horse", 0)
+        );
     }
 
     #[test]

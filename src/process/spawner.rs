@@ -61,7 +61,7 @@ impl Spawner {
         })
     }
 
-    /// The same, by which nothing is kept of these of what programs say for people.
+    /// The same, by which no half of these is kept of what programs say for people.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }

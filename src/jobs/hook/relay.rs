@@ -169,10 +169,7 @@ impl Relay {
 
     fn text(&self, text: &str) {
         let members = self.members.clone();
-        if cut(text).is_none() {
-            return self.record(Level::INFO, text, members);
-        }
-        let text = self.secrets.masked(text);
+        let text = self.secrets.before_cut(text, LONGEST_RECORD);
         match cut(&text) {
             None => self.record(Level::INFO, &text, members),
             Some(start) => self.record(Level::INFO, &format!("{start}:truncated"), members),
