@@ -30,13 +30,15 @@ use std::sync::{Arc, OnceLock};
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
 use axum::Router;
+use axum_server::{AddrListener, Address};
 use futures::StreamExt;
 use jiff::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::error;
 
 use crate::cluster::Cluster;
-use crate::cluster::config_map::watch::Trouble;
+use crate::cluster::config_map::watch::{SILENCE, Trouble};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
@@ -113,8 +115,10 @@ async fn operate(settings: &Settings, environment: &Environment, log: Log, spawn
     let code = match build(settings, environment, (log, &traces), spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
+            // First of all the reason: an end that takes its time must not hide it.
+            let code = cannot_start(&error);
             parts.stop().await;
-            cannot_start(&error)
+            code
         }
     };
     traces.stop().await;
@@ -319,10 +323,11 @@ async fn listen(
     Ok(socket)
 }
 
-fn serve<L>(parts: &mut Parts, name: &'static str, listener: L, router: Router)
+fn serve<L, A>(parts: &mut Parts, name: &'static str, listener: L, router: Router)
 where
-    L: axum::serve::Listener,
-    L::Addr: std::fmt::Debug,
+    L: AddrListener<A::Stream, A> + Send + 'static,
+    A: Address<Listener = L> + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let stop = parts.stopping().clone();
     parts.spawn_graceful(name, async move {
@@ -334,7 +339,7 @@ where
 
 /// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
 async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
-    let mut readings = std::pin::pin!(cluster.watch_config(&name, trouble));
+    let mut readings = std::pin::pin!(cluster.watch_config(&name, SILENCE, trouble));
     while let Some(read) = readings.next().await {
         outside.events.read(&name, &read);
         if outside.doors.configure(Event::ConfigChanged(read)).await.is_err() {

@@ -21,6 +21,7 @@ mod namespaces;
 mod pace;
 pub mod patch;
 pub mod pods;
+mod private;
 pub mod releases;
 pub mod state;
 pub mod webhooks;

@@ -28,6 +28,7 @@ use crate::cluster::monitor::Monitors;
 use crate::mailbox::replies::Replies;
 use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
+use crate::report::last_words;
 
 /// The operator, its mail, and the jobs that run for it. `R` starts a job.
 pub struct Driver<R> {
@@ -82,7 +83,11 @@ where
             let due = self.operator.poll_timeout().map(|(tick, _)| self.clock.instant(tick));
             let event = match self.mailbox.next(alarm(due)).await {
                 Mail::Shutdown => Event::ShutdownRequested,
-                Mail::Outcome(event) | Mail::Configuration(event) | Mail::Object(event) => event,
+                // While it waited here its time has passed.
+                Mail::Review(Event::ReviewRequested(ReviewId(number), _)) if !self.replies.are_awaited(number) => {
+                    continue;
+                }
+                Mail::Outcome(event) | Mail::Review(event) | Mail::Configuration(event) | Mail::Object(event) => event,
                 Mail::Timer => Event::TimerFired,
                 Mail::Question(query, reply) => {
                     if !reply.is_unwanted() {
@@ -152,18 +157,12 @@ impl<R> fmt::Debug for Driver<R> {
 
 /// A panic as the failure of the one job that panicked.
 fn defect(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::new(
-        Class::Defect,
-        format!("a job panicked: {}", text.unwrap_or("without a text")),
-    )
-    .hint("this is a defect of addon-operator, please report it")
+    Failure::new(Class::Defect, format!("a job panicked: {}", last_words(panic)))
+        .hint("this is a defect of addon-operator, please report it")
 }
 
-async fn alarm(due: Option<Instant>) {
+/// Rings when it is due; never, if nothing is.
+pub async fn alarm(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => pending().await,

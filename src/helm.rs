@@ -25,7 +25,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Finished, Output, ParentDeath, Spawn, Spawner};
+use crate::process::{Finished, Output, Spawn, Spawner};
 
 pub use error::HelmError;
 pub use version::Version;
@@ -173,7 +173,13 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, TEMPLATE_DEADLINE, cancel).await?;
         if !finished.exit.is_success() {
-            let error = failed("render", chart.release, &finished, &labelling.complaint());
+            let secrets = self.spawner.secrets();
+            let error = failed(
+                "render",
+                chart.release,
+                (&finished, secrets),
+                &labelling.complaint(secrets),
+            );
             let rendered = finished.stdout.text();
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
@@ -224,7 +230,13 @@ impl Helm {
         }
         let finished = self.run(args, chart.kubeconfig, self.deadline(), cancel).await?;
         if !finished.exit.is_success() {
-            return Err(failed("upgrade", chart.release, &finished, &labelling.complaint()));
+            let secrets = self.spawner.secrets();
+            return Err(failed(
+                "upgrade",
+                chart.release,
+                (&finished, secrets),
+                &labelling.complaint(secrets),
+            ));
         }
         for warning in outcry::warnings(&finished.stderr.text()) {
             tracing::warn!(
@@ -272,7 +284,7 @@ impl Helm {
             }
             Ok(())
         } else {
-            Err(failed("uninstall", release, &finished, ""))
+            Err(failed("uninstall", release, (&finished, self.spawner.secrets()), ""))
         }
     }
 
@@ -301,7 +313,6 @@ impl Helm {
             env: self.environment(kubeconfig),
             stdout: Output::captured(STDOUT_LIMIT),
             stderr: Output::captured(STDERR_LIMIT),
-            on_parent_death: ParentDeath::DiesToo,
             ..Spawn::new(&self.options.binary, deadline)
         };
         self.spawner.run(spawn, cancel).await.map_err(HelmError::Process)

@@ -36,6 +36,7 @@ use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
 use crate::meters::Meters;
 use crate::process::{ProcessError, Spawner};
+use crate::secrets::Secrets;
 use catalogue::Catalogue;
 use hook::relay::Style;
 use release::holds::Holds;
@@ -206,12 +207,12 @@ fn not_ended(error: &ProcessError) -> Failure {
 }
 
 /// The end of a long text, where programs say what went wrong.
-fn tail(text: &str) -> String {
+fn tail(text: &str, secrets: &Secrets) -> String {
     const LONGEST: usize = 4000;
-    let text = text.trim();
+    let text = secrets.before_cut(text.trim(), LONGEST);
     match text.char_indices().rev().nth(LONGEST) {
         Some((start, _)) => format!("…{}", &text[start..]),
-        None => text.to_owned(),
+        None => text.into_owned(),
     }
 }
 

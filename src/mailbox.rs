@@ -1,7 +1,8 @@
 //! The bounded ways into the loop that decides, and the order in which it looks at them.
 //! Knows nothing of what it carries, never decides, and never loses anything silently.
 //!
-//! What comes first cannot starve what comes last: outcomes are limited by the jobs that run, questions by permits.
+//! What comes first cannot starve what comes last: outcomes are limited by the jobs that run, questions by permits, and
+//! reviews by the listeners, where each keeps its place until it has its reply.
 
 pub mod replies;
 
@@ -13,8 +14,10 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Questions under way at once: a review storm waits here instead of in memory.
+/// Questions under way at once.
 const QUESTIONS: usize = 64;
+/// A storm of reviews waits with the API server instead of in memory.
+const REVIEWS: usize = 64;
 /// The `ConfigMap` changes seldom; its watcher waits while the loop is behind.
 const CONFIGURATIONS: usize = 8;
 /// Watchers stop polling when this many object changes wait.
@@ -24,12 +27,14 @@ const OBJECTS: usize = 256;
 pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox<E, Q, A>) {
     let (outcome_door, outcomes) = mpsc::unbounded_channel();
     let (question_door, questions) = mpsc::unbounded_channel();
+    let (review_door, reviews) = mpsc::channel(REVIEWS);
     let (configuration_door, configurations) = mpsc::channel(CONFIGURATIONS);
     let (object_door, objects) = mpsc::channel(OBJECTS);
     let doors = Doors {
         outcomes: outcome_door,
         questions: question_door,
         permits: Arc::new(Semaphore::new(QUESTIONS)),
+        reviews: review_door,
         configurations: configuration_door,
         objects: object_door,
     };
@@ -40,6 +45,7 @@ pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox
             shutdown,
             outcomes,
             questions,
+            reviews,
             configurations,
             objects,
         },
@@ -56,12 +62,14 @@ pub struct Doors<E, Q, A> {
     outcomes: mpsc::UnboundedSender<E>,
     questions: mpsc::UnboundedSender<(Q, Reply<A>)>,
     permits: Arc<Semaphore>,
+    reviews: mpsc::Sender<E>,
     configurations: mpsc::Sender<E>,
     objects: mpsc::Sender<E>,
 }
 
 impl<E, Q, A> Doors<E, Q, A> {
-    /// The outcome of a job. Cannot fill: there are as many outcomes as jobs, and the loop counts those.
+    /// The outcome of a job, or of an election. Cannot fill: there are as many outcomes as jobs, and the loop counts those;
+    /// elections are few.
     pub fn post(&self, outcome: E) -> Result<(), Closed> {
         self.outcomes.send(outcome).map_err(|_| Closed)
     }
@@ -75,6 +83,11 @@ impl<E, Q, A> Doors<E, Q, A> {
             .send((question, Reply { sender, permit }))
             .map_err(|_| Closed)?;
         answer.await.map_err(|_| Closed)
+    }
+
+    /// A question of the API server; waits for room.
+    pub async fn review(&self, event: E) -> Result<(), Closed> {
+        self.reviews.send(event).await.map_err(|_| Closed)
     }
 
     /// A change of the configuration; waits for room.
@@ -94,6 +107,7 @@ impl<E, Q, A> Clone for Doors<E, Q, A> {
             outcomes: self.outcomes.clone(),
             questions: self.questions.clone(),
             permits: Arc::clone(&self.permits),
+            reviews: self.reviews.clone(),
             configurations: self.configurations.clone(),
             objects: self.objects.clone(),
         }
@@ -143,6 +157,7 @@ pub enum Mail<E, Q, A> {
     Shutdown,
     Outcome(E),
     Question(Q, Reply<A>),
+    Review(E),
     Configuration(E),
     Timer,
     Object(E),
@@ -154,6 +169,7 @@ pub struct Mailbox<E, Q, A> {
     shutdown: Option<CancellationToken>,
     outcomes: mpsc::UnboundedReceiver<E>,
     questions: mpsc::UnboundedReceiver<(Q, Reply<A>)>,
+    reviews: mpsc::Receiver<E>,
     configurations: mpsc::Receiver<E>,
     objects: mpsc::Receiver<E>,
 }
@@ -170,6 +186,7 @@ impl<E, Q, A> Mailbox<E, Q, A> {
             }
             Some(outcome) = self.outcomes.recv() => Mail::Outcome(outcome),
             Some((question, reply)) = self.questions.recv() => Mail::Question(question, reply),
+            Some(event) = self.reviews.recv() => Mail::Review(event),
             Some(event) = self.configurations.recv() => Mail::Configuration(event),
             () = timer => Mail::Timer,
             Some(event) = self.objects.recv() => Mail::Object(event),
@@ -190,6 +207,7 @@ impl<E, Q, A> fmt::Debug for Mailbox<E, Q, A> {
         f.debug_struct("Mailbox")
             .field("outcomes", &self.outcomes.len())
             .field("questions", &self.questions.len())
+            .field("reviews", &self.reviews.len())
             .field("configurations", &self.configurations.len())
             .field("objects", &self.objects.len())
             .finish_non_exhaustive()
@@ -217,6 +235,7 @@ mod tests {
             Mail::Shutdown => "shutdown".to_owned(),
             Mail::Outcome(n) => format!("outcome {n}"),
             Mail::Question(text, _) => format!("question {text}"),
+            Mail::Review(n) => format!("review {n}"),
             Mail::Configuration(n) => format!("configuration {n}"),
             Mail::Timer => "timer".to_owned(),
             Mail::Object(n) => format!("object {n}"),
@@ -226,8 +245,9 @@ mod tests {
     #[tokio::test]
     async fn what_matters_most_comes_first() {
         let ((doors, mut mailbox), token) = opened();
-        doors.observe(5).await.unwrap();
-        doors.configure(4).await.unwrap();
+        doors.observe(6).await.unwrap();
+        doors.configure(5).await.unwrap();
+        doors.review(4).await.unwrap();
         let mut asking = Box::pin(doors.ask("why"));
         assert!(poll!(&mut asking).is_pending());
         doors.post(1).unwrap();
@@ -244,11 +264,12 @@ mod tests {
                 "outcome 1",
                 "outcome 2",
                 "question why",
-                "configuration 4",
+                "review 4",
+                "configuration 5",
                 "timer"
             ]
         );
-        assert_eq!(label(&mailbox.next(pending()).await), "object 5");
+        assert_eq!(label(&mailbox.next(pending()).await), "object 6");
         assert!(
             poll!(Box::pin(mailbox.next(pending()))).is_pending(),
             "the shutdown is told once"
@@ -314,6 +335,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_storm_of_reviews_waits_outside_and_an_outcome_passes_it() {
+        let ((doors, mut mailbox), _token) = opened();
+        for n in 0..REVIEWS {
+            doors.review(n.try_into().unwrap()).await.unwrap();
+        }
+        let mut next = Box::pin(doors.review(999));
+        assert!(poll!(&mut next).is_pending());
+        doors.post(1).unwrap();
+        assert_eq!(label(&mailbox.next(pending()).await), "outcome 1");
+        assert!(poll!(&mut next).is_pending());
+        assert_eq!(label(&mailbox.next(pending()).await), "review 0");
+        assert_eq!(poll!(&mut next), Poll::Ready(Ok(())));
+    }
+
+    #[tokio::test]
     async fn everybody_hears_that_the_loop_has_ended() {
         let ((doors, mailbox), _token) = opened();
         let mut asking = Box::pin(doors.ask("?"));
@@ -322,6 +358,7 @@ mod tests {
         assert_eq!(asking.await, Err(Closed));
         assert_eq!(doors.ask("?").await, Err(Closed));
         assert_eq!(doors.post(1), Err(Closed));
+        assert_eq!(doors.review(1).await, Err(Closed));
         assert_eq!(doors.configure(1).await, Err(Closed));
         assert_eq!(doors.observe(1).await, Err(Closed));
     }

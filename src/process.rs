@@ -2,7 +2,7 @@
 //!
 //! Every child leads a process group of its own, gets exactly the environment it is given, has a deadline, and is
 //! accounted for with what it used. Whatever becomes of the caller, nothing of a run stays behind: at the deadline, at
-//! a cancellation and when the future is dropped the whole group is ended.
+//! a cancellation and when the future is dropped the whole group is ended. A child dies with us, too.
 //! Never knows what a hook or a chart is, and never retries a program that has run.
 #![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 
@@ -58,7 +58,6 @@ pub struct Spawn {
     pub deadline: Duration,
     /// How long it may take to end after it was asked to.
     pub grace: Duration,
-    pub on_parent_death: ParentDeath,
 }
 
 impl Spawn {
@@ -74,7 +73,6 @@ impl Spawn {
             stderr: Output::discarded(),
             deadline,
             grace: GRACE,
-            on_parent_death: ParentDeath::DiesToo,
         }
     }
 
@@ -93,16 +91,9 @@ impl Spawn {
             Stdio::null()
         });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        sys::start_in_group(&mut command, self.on_parent_death);
+        sys::start_in_group(&mut command);
         command
     }
-}
-
-/// What becomes of the child when we are killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParentDeath {
-    DiesToo,
-    LivesOn,
 }
 
 /// How a program ended. Shown in the words that hook authors know.
@@ -218,7 +209,7 @@ impl Spawner {
         let (child, pipes) = self.start(&mut spawn).await?;
         let (mut stdout, mut stderr) = (
             Reader::new(pipes.stdout, spawn.stdout),
-            Reader::new(pipes.stderr, spawn.stderr),
+            Reader::of_words(pipes.stderr, spawn.stderr),
         );
         let cause = {
             let input = spawn.stdin.take();
@@ -243,7 +234,7 @@ impl Spawner {
         let finished = Finished {
             exit: ended.exit,
             stdout: stdout.finish(),
-            stderr: stderr.finish(),
+            stderr: stderr.finish_hiding(self.secrets()),
             usage: Usage {
                 user: ended.user,
                 sys: ended.sys,

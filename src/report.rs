@@ -1,6 +1,7 @@
 //! How an error is shown to people: its chain on one line, once, then what they could do about it.
 //! Never decides what to do about an error, and never prints by itself.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
@@ -33,6 +34,13 @@ impl fmt::Display for Chain<'_> {
 fn of_kube<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
     let boxed = || error.downcast_ref::<Box<kube::Error>>().map(Box::as_ref);
     error.downcast_ref().or_else(boxed)
+}
+
+/// What somebody said who panicked.
+pub fn last_words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a text")
 }
 
 /// What a command prints when it fails.

@@ -47,6 +47,15 @@ impl Secrets {
         }
     }
 
+    /// A text that is about to be cut to so many characters: of a secret across the cut half would be left, which nobody
+    /// knows any more. What need not be cut stays as it is, and is masked where it is shown.
+    pub fn before_cut<'text>(&self, text: &'text str, longest: usize) -> Cow<'text, str> {
+        match text.char_indices().nth(longest) {
+            Some(_) => self.masked(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+
     /// Masks every text of a document.
     pub fn mask(&self, document: &mut Value) {
         let Told { now, before } = self.told();
@@ -61,6 +70,14 @@ mod tests {
 
     fn known(secret: &str) -> Arc<Known> {
         Arc::new([secret].into_iter().collect())
+    }
+
+    #[test]
+    fn only_what_is_to_be_cut_is_masked_before() {
+        let secrets = Secrets::default();
+        secrets.learn(known("horse1"));
+        assert_eq!(secrets.before_cut("a horse1", 8), "a horse1");
+        assert_eq!(secrets.before_cut("a horse1", 7), "a <masked>");
     }
 
     #[test]

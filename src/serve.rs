@@ -21,8 +21,10 @@ use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Stat
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::serve::Listener;
+use axum_server::{AddrListener, Address, Handle, Server};
+use hyper_util::rt::TokioTimer;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -55,15 +57,52 @@ impl IntoResponse for Unanswered {
     }
 }
 
-/// Serves until the token is cancelled and the requests under way are answered.
-pub async fn listen<L>(listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
+/// How long a listener waits for those who ask.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// The head of a request may take so long, and so may the silence before it.
+    head: Duration,
+    /// Requests under way may go on for so long when we stop.
+    grace: Duration,
+}
+
+/// Scrapers come about once a minute and may use their connection again. The end is well within the half minute that the
+/// whole stop may take.
+const LIMITS: Limits = Limits {
+    head: Duration::from_mins(2),
+    grace: Duration::from_secs(3),
+};
+
+/// Serves until the token is cancelled and the requests under way are answered, or have had their time.
+pub async fn listen<L, A>(listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
 where
-    L: Listener,
-    L::Addr: std::fmt::Debug,
+    L: AddrListener<A::Stream, A>,
+    A: Address<Listener = L> + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    listen_within(LIMITS, listener, router, stop).await
+}
+
+async fn listen_within<L, A>(limits: Limits, listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
+where
+    L: AddrListener<A::Stream, A>,
+    A: Address<Listener = L> + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let handle = Handle::<A>::new();
+    let mut server = Server::<A>::from_listener(listener).http1_only().handle(handle.clone());
+    let builder = server.http_builder();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head);
+    let serving = server.serve(router.into_make_service());
+    tokio::pin!(serving);
+    tokio::select! {
+        ended = &mut serving => return ended,
+        () = stop.cancelled() => handle.graceful_shutdown(Some(limits.grace)),
+    }
+    serving.await
 }
 
 async fn ask(doors: &Loop, query: Query) -> Result<Answer, Unanswered> {
@@ -99,4 +138,68 @@ fn text(status: StatusCode, body: impl Into<String>) -> Response {
 
 async fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::{Body, to_bytes};
+    use axum::routing::{get, post};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(100);
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn who_never_ends_a_request_does_not_hold_up_the_end() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut asking = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let limits = Limits {
+            head: LONG,
+            grace: SHORT,
+        };
+        let (begun, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let told = Arc::clone(&begun);
+        let read = async move |body: Body| {
+            told.notify_one();
+            to_bytes(body, 100)
+                .await
+                .map_or(StatusCode::BAD_REQUEST, |_| StatusCode::OK)
+        };
+        let router = Router::new().route("/", post(read));
+        let half = async {
+            let request = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\nhalf";
+            asking.write_all(request).await.unwrap();
+            begun.notified().await;
+            stop.cancel();
+        };
+        let serving = listen_within(limits, listener, router, stop.clone());
+        let (served, ()) = timeout(LONG, async { tokio::join!(serving, half) }).await.unwrap();
+        served.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_never_ends_the_head_of_a_request_is_not_waited_for() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut asking = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let limits = Limits {
+            head: SHORT,
+            grace: LONG,
+        };
+        let (router, stop) = (Router::new().route("/", get(async || "ok")), CancellationToken::new());
+        let half = async {
+            asking.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
+            let mut answer = Vec::new();
+            asking.read_to_end(&mut answer).await.unwrap();
+            stop.cancel();
+        };
+        let serving = listen_within(limits, listener, router, stop.clone());
+        let (served, ()) = timeout(LONG, async { tokio::join!(serving, half) }).await.unwrap();
+        served.unwrap();
+    }
 }

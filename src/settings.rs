@@ -2,6 +2,7 @@
 //! Never opens a connection and never prints; whoever starts the program shows the error and ends with code 1.
 
 mod arguments;
+pub mod boolean;
 pub mod duration;
 mod environment;
 mod hooks_arguments;

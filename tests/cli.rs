@@ -5,7 +5,9 @@
 #![expect(clippy::disallowed_methods, reason = "the program under test is a process")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
+use std::fs::Permissions;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -252,6 +254,29 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
         0,
         "temporary files are left"
     );
+}
+
+#[test]
+fn a_second_signal_leaves_no_process_behind() {
+    let place = Place::new();
+    let (hook, pid) = (place.path("global-hooks/hook.sh"), place.path("pid"));
+    let script = format!("#!/bin/bash\ntrap '' TERM\nsleep 1000 &\necho $! > {pid}.new && mv {pid}.new {pid}\nwait\n");
+    fs_err::write(&hook, script).unwrap();
+    fs_err::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+    let mut running = Running::start(&place);
+    let pid = wait_for("a child of the hook", || fs_err::read_to_string(&pid).ok());
+    running.signal("TERM");
+    wait_for("a word about the signal", || {
+        let log = fs_err::read_to_string(place.path("log")).unwrap();
+        log.contains("Signal is received").then_some(())
+    });
+    running.signal("TERM");
+    assert_eq!(running.0.wait().unwrap().code(), Some(143));
+    wait_for("the end of the child", || {
+        let stat = fs_err::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // Who has ended may still wait for somebody to hear of it.
+        stat.map_or(true, |stat| stat.contains(") Z ")).then_some(())
+    });
 }
 
 #[test]

@@ -10,12 +10,13 @@ use std::time::Duration;
 use addon_core::failure::Failure;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 use crate::cluster::events::{Regarding, Saying};
+use crate::driver::alarm;
 use crate::meters::Meters;
 use crate::meters::table::cluster::EVENTS_DROPPED;
 use crate::notices::announcements::{Announcement, Weight};
@@ -128,11 +129,4 @@ fn complain(error: RequestError) {
         hint,
         "Kubernetes Events cannot be written, what they would tell is in the log alone"
     );
-}
-
-async fn alarm(next: Option<Instant>) {
-    match next {
-        Some(next) => sleep_until(next).await,
-        None => pending().await,
-    }
 }

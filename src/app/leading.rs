@@ -200,14 +200,15 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
+        // First of all the deed: nobody may be reading the log, and then a word would wait for ever.
+        let _ = self.concerned.doors.post(Event::Deposed);
+        self.deposed.cancel();
+        self.shutdown.cancel();
         let (leader, error) = (self.election.leader(), self.trouble.as_deref());
         let hint = (leader.is_none() && error.is_none()).then_some(
             "another process holds the lease under our own name: is it ADDON_OPERATOR_POD of more than one pod?",
         );
         warn!(leader, error, hint, "Restarting because the leadership was handed over");
-        let _ = self.concerned.doors.post(Event::Deposed);
-        self.deposed.cancel();
-        self.shutdown.cancel();
     }
 
     /// What came of a request; why nothing did is told once.
@@ -243,7 +244,10 @@ impl Candidate {
         };
         match self.lease.write(&writing, MARGIN).await {
             Ok(Written::Through(_)) => info!("Leadership is released"),
-            Ok(Written::Conflict | Written::Unknown) => info!("Leadership has passed to another one already"),
+            // Another one may have been faster, or a write of our own of which nobody knew whether it was through.
+            Ok(Written::Conflict | Written::Unknown) => {
+                info!("The lease has changed since it was last read, and is left to whoever holds it");
+            }
             Err(error) => {
                 let error = Failure::from(error).report;
                 warn!(error, "Leadership cannot be released, it will run out");

@@ -26,6 +26,13 @@ enum End {
     Deposed,
 }
 
+/// What became of one life.
+struct Ended {
+    how: End,
+    /// Something still ran when another one was about to lead.
+    was_cut: bool,
+}
+
 /// One life after another, until one ends with the whole process.
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
@@ -38,15 +45,16 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
     let runtime = start::runtime()?;
-    let spawner = Spawner::new().map_err(StartError::Spawner)?;
-    let end = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
-    match end {
-        // What still runs has had its time, or a second signal took it away.
-        End::Code(_) => runtime.shutdown_background(),
-        // With their tasks all children go down, too.
-        End::Deposed => runtime.shutdown_timeout(BURIAL),
+    let spawner = Spawner::new().map_err(StartError::Spawner)?.hiding(log.secrets.clone());
+    let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
+    // What still runs has had its time, or a second signal took it away. With their tasks all children go down, and what
+    // these have started.
+    runtime.shutdown_timeout(BURIAL);
+    if ended.was_cut {
+        // Said late: nobody may be reading the log, and then a word would wait for ever.
+        warn!("Not everything had ended in time, it was ended before another one leads");
     }
-    Ok(end)
+    Ok(ended.how)
 }
 
 /// From the first signal on there is a deadline; a second one ends everything at once, and so does another leader.
@@ -56,7 +64,7 @@ async fn one_life(
     log: Log,
     spawner: Spawner,
     signals: &Signals,
-) -> End {
+) -> Ended {
     let shutdown = CancellationToken::new();
     let parts = Parts::new(shutdown.clone());
     let deposed = parts.deposed().clone();
@@ -68,11 +76,12 @@ async fn one_life(
         deposed.cancelled().await;
         sleep(leading::farewell()).await;
     };
+    let mut was_cut = false;
     let code = tokio::select! {
         code = operate(settings, environment, log, spawner, parts) => code,
         number = signals.second(&shutdown) => 128_u8.saturating_add(number),
         () = replaced => {
-            warn!("Not everything has ended in time, ending it before another one leads");
+            was_cut = true;
             0
         }
         () = too_late => {
@@ -80,9 +89,10 @@ async fn one_life(
             FAILED
         }
     };
-    if deposed.is_cancelled() && !signals.ask_for_stop() {
+    let how = if deposed.is_cancelled() && !signals.ask_for_stop() {
         End::Deposed
     } else {
         End::Code(code)
-    }
+    };
+    Ended { how, was_cut }
 }

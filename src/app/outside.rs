@@ -4,17 +4,13 @@
 //! another command than the one that was typed.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::start::{self, StartError};
-use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::ConnectError;
 use crate::cluster::pods::{PodError, Stream};
-use crate::meters::Meters;
 use crate::settings::{
     ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs,
 };
@@ -106,23 +102,13 @@ async fn relayed(
     environment: &Environment,
     relay: &mut Relay,
 ) -> Result<u8, OutsideError> {
-    let cluster = connect(outside, program, environment).await?;
+    let settings = settings(outside, program, environment)?;
+    let cluster = start::reach(&settings, environment).await?;
+    let cluster = cluster.ok_or(OutsideError::NoNamespace)?;
     let (name, lease) = (program.name(), program.lease());
     let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;
     let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
     Ok(cluster.run_in(&place, command, &mut tell).await?)
-}
-
-async fn connect(outside: &Outside, program: Program, environment: &Environment) -> Result<Cluster, OutsideError> {
-    let settings = settings(outside, program, environment)?;
-    let address = start::address(&settings, environment);
-    let namespace = match &settings.namespace {
-        Some(namespace) => Some(namespace.clone()),
-        None => crate::cluster::kubeconfig::namespace(&address)?,
-    };
-    let namespace = namespace.ok_or(OutsideError::NoNamespace)?;
-    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
-    Ok(Cluster::connect(&address, &namespace, None::<PathBuf>.as_deref(), meters).await?)
 }
 
 fn settings(outside: &Outside, program: Program, environment: &Environment) -> Result<Settings, ConfigurationError> {

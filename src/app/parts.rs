@@ -1,12 +1,13 @@
 //! The long-lived tasks: each has a name, and none may end by itself.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
+
+use crate::report::last_words;
 
 /// A defect of ours ended the loop.
 const DEFECT: u8 = 70;
@@ -79,7 +80,7 @@ impl Parts {
             if let Err(panic) = &outcome {
                 error!(
                     part = name,
-                    error = words(panic.as_ref()),
+                    error = last_words(panic.as_ref()),
                     "A part of the operator panicked, please report it"
                 );
             }
@@ -123,17 +124,12 @@ impl Parts {
         code
     }
 
-    /// Ends what runs and waits for it.
+    /// Ends what runs and waits for it, no longer than a stop may take.
     pub(super) async fn stop(mut self) {
+        self.shutdown.cancel();
         self.stopping.cancel();
         while self.tasks.join_next().await.is_some() {}
     }
-}
-
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
 }
 
 #[cfg(test)]
@@ -161,6 +157,16 @@ mod tests {
         let asked = shutdown.clone();
         parts.spawn_driver(async move { asked.cancelled().await });
         assert_eq!(parts.run().await, 1);
+        assert!(shutdown.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn an_end_before_the_loop_has_begun_is_a_stop_like_any_other() {
+        let shutdown = CancellationToken::new();
+        let mut parts = Parts::new(shutdown.clone());
+        let asked = shutdown.clone();
+        parts.spawn_graceful("another", async move { asked.cancelled().await });
+        parts.stop().await;
         assert!(shutdown.is_cancelled());
     }
 

@@ -144,7 +144,7 @@ impl Desk {
         let Asked { path, request, .. } = asked;
         let question = Question { path, request, within };
         let event = Event::ReviewRequested(ReviewId(awaited.number()), question);
-        if self.doors.post(event).is_err() {
+        if self.doors.review(event).await.is_err() {
             return Reply::NoAnswer(NoAnswer::Stopping);
         }
         awaited.reply().await.unwrap_or(Reply::NoAnswer(NoAnswer::Stopping))

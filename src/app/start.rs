@@ -224,12 +224,26 @@ pub(super) async fn connect(
     Ok(cluster)
 }
 
+/// The same for a command from outside, which has no children; `None` if nobody says in which namespace the operator works.
+pub(super) async fn reach(settings: &Settings, environment: &Environment) -> Result<Option<Cluster>, ConnectError> {
+    let address = address(settings, environment);
+    let Some(namespace) = said_namespace(settings, &address)? else {
+        return Ok(None);
+    };
+    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
+    Cluster::connect(&address, &namespace, None, meters).await.map(Some)
+}
+
+fn said_namespace(settings: &Settings, address: &Address) -> Result<Option<String>, ConnectError> {
+    match &settings.namespace {
+        Some(namespace) => Ok(Some(namespace.clone())),
+        None => kubeconfig::namespace(address),
+    }
+}
+
 /// Where modules are released to; for hooks alone it matters to their webhooks only.
 fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
-    let found = match &settings.namespace {
-        Some(namespace) => Some(namespace.clone()),
-        None => kubeconfig::namespace(address)?,
-    };
+    let found = said_namespace(settings, address)?;
     match settings.work {
         Work::Modules(_) => found.ok_or(StartError::NoNamespace),
         Work::Hooks(_) => Ok(found.unwrap_or_else(|| "default".to_owned())),

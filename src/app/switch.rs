@@ -2,9 +2,6 @@
 //!
 //! What a switch would delete is told before; a flag that somebody else has changed meanwhile is left alone.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, NameError};
 use addon_core::operator::event::{ConfigRead, Saved};
@@ -16,7 +13,6 @@ use super::start::{self, StartError};
 use crate::cluster::Cluster;
 use crate::cluster::drift;
 use crate::cluster::kubeconfig::ConnectError;
-use crate::meters::Meters;
 use crate::settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
 
 /// Somebody may write to another key at the same moment.
@@ -87,7 +83,8 @@ impl Plan {
             Work::Hooks(_) => String::new(),
         };
         let runtime = start::runtime().map_err(SwitchError::Start)?;
-        let cluster = runtime.block_on(connect(&settings, environment))?;
+        let cluster = runtime.block_on(start::reach(&settings, environment))?;
+        let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
         let data = match runtime.block_on(cluster.read_config(&config_map)).map_err(failed)? {
             ConfigRead::Present { data, version: _ } => data,
             ConfigRead::Missing => return Err(missing(&config_map, &cluster)),
@@ -167,17 +164,6 @@ fn missing(config_map: &str, cluster: &Cluster) -> SwitchError {
         name: config_map.to_owned(),
         namespace: cluster.namespace().to_owned(),
     }
-}
-
-async fn connect(settings: &Settings, environment: &Environment) -> Result<Cluster, SwitchError> {
-    let address = start::address(settings, environment);
-    let namespace = match &settings.namespace {
-        Some(namespace) => Some(namespace.clone()),
-        None => crate::cluster::kubeconfig::namespace(&address)?,
-    };
-    let namespace = namespace.ok_or(SwitchError::NoNamespace)?;
-    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
-    Ok(Cluster::connect(&address, &namespace, None::<PathBuf>.as_deref(), meters).await?)
 }
 
 /// The release of that name and what it consists of, if it is ours.

@@ -5,7 +5,7 @@
 //! one in the same file. Must never fall back to the operator's own rights.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use addon_core::failure::{Class, Failure};
 use addon_core::module::description::AccountName;
 use fs_err as fs;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
@@ -25,6 +24,7 @@ use tokio::sync::Mutex;
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 use super::kubeconfig::{ConnectError, Private};
+use super::private;
 use crate::meters::Meters;
 use crate::report::Chain;
 
@@ -185,13 +185,13 @@ impl Cluster {
         let dir = accounts.dir.join(account.as_str());
         fs::create_dir_all(&dir).map_err(AccountError::Keep)?;
         let file = dir.join("token");
-        write_private(&file, token.as_bytes()).map_err(AccountError::Keep)?;
+        private::write(&file, token.as_bytes()).map_err(AccountError::Keep)?;
         if let Some(before) = before {
             return Ok(before.clone());
         }
-        let private = accounts.private.with_token(&file);
-        let kubeconfig = private.write(&dir).map_err(AccountError::Connect)?;
-        let config = private
+        let reached = accounts.private.with_token(&file);
+        let kubeconfig = reached.write(&dir).map_err(AccountError::Connect)?;
+        let config = reached
             .config(accounts.ca_file.clone())
             .await
             .map_err(AccountError::Use)?;
@@ -208,18 +208,6 @@ impl Cluster {
         let cluster = cluster.paced();
         Ok(Actor { kubeconfig, cluster })
     }
-}
-
-/// Writes a file that nobody else can read at any time, in one step for those who read it.
-fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    if new.exists() {
-        fs::remove_file(&new)?;
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    options.open(&new)?.write_all(content)?;
-    fs::rename(&new, path)
 }
 
 /// Who is missing, or what we are not allowed.

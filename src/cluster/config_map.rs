@@ -5,6 +5,8 @@
 
 pub mod watch;
 
+use std::time::Duration;
+
 use addon_core::operator::event::{ConfigRead, Saved};
 use futures::stream::{self, Stream};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -17,9 +19,14 @@ use watch::{Trouble, Watcher};
 
 impl Cluster {
     /// What the `ConfigMap` holds, now and after each change. The stream never ends and recovers by itself; it says in
-    /// the log and to `trouble` what it waits for.
-    pub fn watch_config(&self, name: &str, trouble: Trouble) -> impl Stream<Item = ConfigRead> + Send + use<> {
-        let watcher = Watcher::new(self.clone(), name.to_owned(), trouble);
+    /// the log and to `trouble` what it waits for. After that much `silence` a connection is taken for dead.
+    pub fn watch_config(
+        &self,
+        name: &str,
+        silence: Duration,
+        trouble: Trouble,
+    ) -> impl Stream<Item = ConfigRead> + Send + use<> {
+        let watcher = Watcher::new(self.clone(), name.to_owned(), silence, trouble);
         stream::unfold(watcher, |mut watcher| async move {
             let read = watcher.next().await;
             Some((read, watcher))

@@ -4,17 +4,17 @@
 //! cluster than we do. Credentials in files stay references to these files, because they rotate.
 
 use std::env;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
-use fs_err as fs;
 use kube::config::{
     AuthInfo, Cluster, Config, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster,
     NamedContext,
 };
 use thiserror::Error;
 
+use super::private;
 use crate::report::Chain;
 
 /// The one name in the file that we write.
@@ -265,19 +265,10 @@ impl Private {
         Self(single(cluster.unwrap_or_default(), user))
     }
 
-    /// Writes the file so that nobody else can read it at any time.
+    /// Writes the file, for us and for children that may already read the one before.
     pub(super) fn write(&self, dir: &Path) -> Result<PathBuf, ConnectError> {
         let path = dir.join(FILE);
-        let write = || -> io::Result<()> {
-            let text = serde_json::to_vec(&self.0)?;
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            if path.exists() {
-                fs::remove_file(&path)?;
-            }
-            options.open(&path)?.write_all(&text)
-        };
+        let write = || private::write(&path, &serde_json::to_vec(&self.0)?);
         write().map_err(|source| ConnectError::Write { source })?;
         Ok(path)
     }
@@ -295,6 +286,8 @@ impl Private {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+
+    use fs_err as fs;
 
     use super::*;
 

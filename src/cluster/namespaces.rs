@@ -167,6 +167,7 @@ pub(super) async fn join_all(
 /// Tries until it works.
 async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Place> {
     let mut pause = Pause::default();
+    let mut told = None;
     loop {
         match join_all(shared, id, selections).await {
             Ok(places) => return places,
@@ -174,10 +175,13 @@ async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selecti
                 let namespace = selections.first().and_then(|selection| selection.namespace.as_deref());
                 let Labels { hook, binding, .. } = labels;
                 let error = failure.report;
-                warn!(
-                    %hook,
-                    binding, namespace, error, "cannot list what is in a new namespace, trying again"
-                );
+                if told.as_ref() != Some(&error) {
+                    warn!(
+                        %hook,
+                        binding, namespace, error, "cannot list what is in a new namespace, trying again"
+                    );
+                    told = Some(error);
+                }
                 sleep(pause.next(None)).await;
             }
         }

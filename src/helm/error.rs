@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::{NEWEST_MAJOR, OLDEST, outcry};
 use crate::process::{Exit, Finished, ProcessError};
 use crate::report::Chain;
+use crate::secrets::Secrets;
 
 /// Why a call brought nothing.
 #[derive(Debug, Error)]
@@ -58,13 +59,18 @@ fn suitable() -> String {
 }
 
 /// `complaint` is what our post-renderer had to say, where helm does not repeat it.
-pub(super) fn failed(action: &'static str, release: &str, finished: &Finished, complaint: &str) -> HelmError {
+pub(super) fn failed(
+    action: &'static str,
+    release: &str,
+    (finished, secrets): (&Finished, &Secrets),
+    complaint: &str,
+) -> HelmError {
     let stderr = finished.stderr.text();
     let outcry::Reading {
         class,
         mut message,
         hint,
-    } = outcry::read(&stderr);
+    } = outcry::read(&stderr, secrets);
     if !complaint.is_empty() {
         message = format!("{message}: {complaint}");
     }

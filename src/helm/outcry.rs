@@ -2,6 +2,8 @@
 
 use addon_core::failure::Class;
 
+use crate::secrets::Secrets;
+
 /// The longest excerpt of what a program said.
 const EXCERPT: usize = 1000;
 
@@ -100,10 +102,10 @@ const RULES: &[(&[&str], Class, &str)] = &[
 ];
 
 /// Finds the error in the output and what it means.
-pub(super) fn read(stderr: &str) -> Reading {
-    let mut message = error_of(stderr);
+pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
+    let mut message = error_of(stderr, secrets);
     if let Some(reason) = undeleted(stderr) {
-        message = format!("{message}: {}", excerpt(&reason));
+        message = format!("{message}: {}", excerpt(&reason, secrets));
     }
     for (words, class, hint) in RULES {
         if words.iter().any(|word| message.contains(word)) {
@@ -124,7 +126,7 @@ pub(super) fn read(stderr: &str) -> Reading {
 }
 
 /// Helm's last `Error: …` and what follows it, without log records.
-fn error_of(stderr: &str) -> String {
+fn error_of(stderr: &str, secrets: &Secrets) -> String {
     let lines: Vec<_> = stderr.lines().filter(|line| !is_record(line)).collect();
     let text = lines.join("\n");
     let text = text
@@ -136,6 +138,7 @@ fn error_of(stderr: &str) -> String {
         text.trim()
             .trim_end_matches("Use --debug flag to render out invalid YAML")
             .trim(),
+        secrets,
     )
 }
 
@@ -187,17 +190,23 @@ fn is_record(line: &str) -> bool {
 }
 
 /// The beginning of a long text.
-pub(super) fn excerpt(text: &str) -> String {
-    let text = text.trim();
+pub(super) fn excerpt(text: &str, secrets: &Secrets) -> String {
+    let text = secrets.before_cut(text.trim(), EXCERPT);
     match text.char_indices().nth(EXCERPT) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text.into_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    fn read(stderr: &str) -> Reading {
+        super::read(stderr, &Secrets::default())
+    }
 
     #[test]
     fn the_class_follows_the_words() {
@@ -297,7 +306,17 @@ mod tests {
     #[test]
     fn what_is_said_without_error_is_kept() {
         assert_eq!(read("panic: oh\n").message, "panic: oh");
-        assert_eq!(excerpt(&"ü".repeat(2000)).chars().count(), EXCERPT + 1);
+        let long = excerpt(&"ü".repeat(2000), &Secrets::default());
+        assert_eq!(long.chars().count(), EXCERPT + 1);
+    }
+
+    #[test]
+    fn a_secret_across_the_cut_is_not_shown_in_part() {
+        let secrets = Secrets::default();
+        secrets.learn(Arc::new(["correct-horse"].into_iter().collect()));
+        let text = format!("Error: {}correct-horse battery", "x".repeat(EXCERPT - 7));
+        let message = super::read(&text, &secrets).message;
+        assert!(message.ends_with("x<masked…"), "{message}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use fs_err::os::unix::fs as unix;
 use tempfile::TempPath;
 
 use super::{Chart, Helm, HelmError, outcry};
+use crate::secrets::Secrets;
 
 /// Where helm looks for plugins, in its private directory.
 pub(super) const DIR: &str = "plugins";
@@ -45,9 +46,9 @@ impl Labelling {
     }
 
     /// What went wrong in the post-renderer, empty if nothing did or helm tells it itself.
-    pub(super) fn complaint(&self) -> String {
+    pub(super) fn complaint(&self, secrets: &Secrets) -> String {
         let said = self.complaints.as_ref().and_then(|path| fs::read_to_string(path).ok());
-        said.map_or_else(String::new, |text| outcry::excerpt(&text))
+        said.map_or_else(String::new, |text| outcry::excerpt(&text, secrets))
     }
 }
 

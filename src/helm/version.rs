@@ -86,7 +86,10 @@ impl Helm {
             } else {
                 text
             };
-            return Err(unsuitable(format!("no helm: it says '{}'", outcry::excerpt(&said))));
+            return Err(unsuitable(format!(
+                "no helm: it says '{}'",
+                outcry::excerpt(&said, self.spawner.secrets())
+            )));
         };
         if version < OLDEST || version.major > NEWEST_MAJOR {
             return Err(unsuitable(format!("helm {version}")));

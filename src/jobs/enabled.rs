@@ -17,6 +17,7 @@ use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::{TmpDir, TmpFile};
 use super::{Tools, aside, not_ended, tail, unless};
 use crate::process::{Output, ProcessError, Spawn};
+use crate::secrets::Secrets;
 
 pub(super) async fn run(
     tools: &Arc<Tools>,
@@ -67,7 +68,8 @@ async fn ask(
     ] {
         env.push((name.into(), file.path().into()));
     }
-    let labels = Labels::of_enabled_script(module, tools.relay);
+    let secrets = tools.spawner.secrets();
+    let labels = Labels::of_enabled_script(module, tools.relay, secrets);
     let spawn = Spawn {
         env,
         stdout: Output::lines(labels.sink(Stream::Stdout)),
@@ -83,16 +85,13 @@ async fn ask(
         let said = finished.stderr.text();
         let report = match said.trim() {
             "" => format!("it ended with {}", finished.exit),
-            said => format!("it ended with {}: {}", finished.exit, tail(said)),
+            said => format!("it ended with {}: {}", finished.exit, tail(said, secrets)),
         };
         return Err(Failure::new(Class::HookFailed, report));
     }
-    let enabled = verdict(&result.read().map_err(|error| no_files(&error))?)?;
-    let reason = if enabled {
-        String::new()
-    } else {
-        reason.read().map_err(|error| no_files(&error))?
-    };
+    let read = |file: &TmpFile| file.read().map_err(|error| no_files(&error));
+    let enabled = verdict(&read(&result)?, secrets)?;
+    let reason = if enabled { String::new() } else { read(&reason)? };
     Ok(ScriptAnswer {
         enabled,
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -133,12 +132,12 @@ fn prepare(
     })
 }
 
-fn verdict(answer: &str) -> Result<bool, Failure> {
+fn verdict(answer: &str, secrets: &Secrets) -> Result<bool, Failure> {
     match answer.trim() {
         "true" => Ok(true),
         "false" => Ok(false),
         other => {
-            let report = format!("it wrote '{}' to MODULE_ENABLED_RESULT", tail(other));
+            let report = format!("it wrote '{}' to MODULE_ENABLED_RESULT", tail(other, secrets));
             Err(Failure::new(Class::HookFailed, report).hint("the file must hold `true` or `false`"))
         }
     }

@@ -65,7 +65,7 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
     let mut spawn = command((&acting, &catalogue), &run.hook.owner, &program, run.deadline)?;
-    let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay);
+    let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay, tools.spawner.secrets());
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
         let tools = Arc::clone(tools);
@@ -203,7 +203,7 @@ async fn ended_badly(
 ) -> Failure {
     acting.forget().await;
     let report = match tools.relay.labels {
-        LabelSet::Modules => tail(&complaint),
+        LabelSet::Modules => tail(&complaint, tools.spawner.secrets()),
         // Alerts of hooks alone match the text as the hook wrote it.
         LabelSet::HooksAlone => complaint,
     };

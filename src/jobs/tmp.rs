@@ -1,5 +1,6 @@
 //! Files for children: values, contexts, and what they answer. Nobody else may read them, and none outlives us for long:
-//! a run sweeps away what killed runs left.
+//! a run sweeps away what killed runs left. Only files of hooks that stand alone stay where a killed run left them: they
+//! lie where their authors have always found them, and nothing tells whose they are.
 
 use std::fs::Permissions;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -15,7 +16,7 @@ use crate::settings::TmpFiles;
 
 const RUN: &str = "run-";
 
-/// Where files of this run go.
+/// Where files of this run go: of this life of the process, which may have begun before the one before it is buried.
 #[derive(Debug)]
 pub struct TmpDir {
     /// The directory of this run, which nobody else may enter.
@@ -63,7 +64,7 @@ impl TmpDir {
         if files == TmpFiles::Removed {
             sweep(parent);
         }
-        let run = parent.join(format!("{RUN}{}", std::process::id()));
+        let run = parent.join(name_of_run());
         let dir = run.clone();
         let this = Self { run, dir, files };
         this.private()?;
@@ -76,7 +77,7 @@ impl TmpDir {
         if files == TmpFiles::Removed {
             sweep(parent);
         }
-        let run = parent.join(format!("{RUN}{}", std::process::id()));
+        let run = parent.join(name_of_run());
         let dir = parent.to_owned();
         Ok(Self { run, dir, files })
     }
@@ -105,8 +106,10 @@ impl TmpDir {
         let place = self.dir.join(format!("{prefix}{}{suffix}", unique()));
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        options.open(&place)?.write_all(content)?;
+        let mut file = options.open(&place)?;
+        // From here on it is removed if anything fails, such as the write on a full disk.
         let path = TempPath::try_from_path(&place)?;
+        file.write_all(content)?;
         Ok(match self.files {
             TmpFiles::Removed => TmpFile(Some(path), place),
             TmpFiles::Kept => {
@@ -134,7 +137,19 @@ fn unique() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-/// Removes the directories of runs whose process is gone. One with our own number is from before a restart.
+/// By its number others tell whether the process still lives, and by the rest the process tells its lives apart.
+fn name_of_run() -> String {
+    format!("{RUN}{}-{}", std::process::id(), unique())
+}
+
+/// Whose directory that is.
+fn process_of_run(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix(RUN)?;
+    rest.split_once('-').map_or(rest, |(number, _)| number).parse().ok()
+}
+
+/// Removes the directories of runs whose process is gone. One with our own number is of an earlier life, or from before a
+/// restart.
 /// What cannot be removed is no reason not to start: a child of the dead run may still be dying and write, and the next
 /// start sweeps again.
 fn sweep(parent: &Path) {
@@ -144,10 +159,7 @@ fn sweep(parent: &Path) {
     };
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
-        let Some(pid) = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(RUN)?.parse::<u32>().ok())
-        else {
+        let Some(pid) = name.to_str().and_then(process_of_run) else {
             continue;
         };
         if (pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists())
@@ -227,14 +239,31 @@ mod tests {
     fn only_directories_of_ended_runs_are_swept_away() {
         let parent = tempfile::tempdir().unwrap();
         // The kernel gives no process a number beyond 4194304.
-        for name in ["run-4999999", "run-1", "run-x", "other"] {
+        let gone = ["run-4999999".to_owned(), "run-4999999-a-1".to_owned(), name_of_run()];
+        for name in gone
+            .iter()
+            .map(String::as_str)
+            .chain(["run-1", "run-1-a", "run-x", "other"])
+        {
             fs::create_dir(parent.path().join(name)).unwrap();
         }
         let _tmp = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
-        assert!(!parent.path().join("run-4999999").exists());
-        for name in ["run-1", "run-x", "other"] {
+        for name in gone {
+            assert!(!parent.path().join(&name).exists(), "{name}");
+        }
+        for name in ["run-1", "run-1-a", "run-x", "other"] {
             assert!(parent.path().join(name).exists(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_life_that_is_buried_late_takes_nothing_from_the_next() {
+        let parent = tempfile::tempdir().unwrap();
+        let before = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
+        let next = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
+        let file = next.file("a-", ".json", b"1").unwrap();
+        drop(before);
+        assert_eq!(file.read().unwrap(), "1");
     }
 
     #[test]

@@ -46,6 +46,12 @@ impl<R> Replies<R> {
         }
     }
 
+    /// Whether whoever has this number still waits.
+    pub fn are_awaited(&self, number: u64) -> bool {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.senders.contains_key(&number)
+    }
+
     fn take(&self, number: u64) -> Option<oneshot::Sender<R>> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.senders.remove(&number)
@@ -101,7 +107,11 @@ mod tests {
     #[test]
     fn who_waits_no_longer_is_forgotten() {
         let replies: Replies<()> = Replies::default();
-        let number = replies.open().number();
+        let awaited = replies.open();
+        let number = awaited.number();
+        assert!(replies.are_awaited(number));
+        drop(awaited);
+        assert!(!replies.are_awaited(number));
         replies.send(number, ());
         assert!(replies.0.lock().unwrap().senders.is_empty());
     }

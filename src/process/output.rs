@@ -1,13 +1,19 @@
 //! The pipes of a running program: what it writes is kept up to a limit, handed on line by line, or both.
-//! Never lets a program wait for us: what is not wanted is read and dropped.
+//! Never lets a program wait for us: what is not wanted is read and dropped. Never keeps the half of a secret of what is
+//! kept to be shown.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
+use crate::secrets::Secrets;
+
 /// Of a longer line only so many bytes are handed on.
 const LONGEST_LINE: usize = 1 << 20;
+/// Of what is to be shown so much more is read: only of a secret that is there in whole it can be known that it is one.
+const BEYOND: usize = 16 << 10;
 /// What a pipe holds by default on Linux.
 const CHUNK: usize = 64 * 1024;
 
@@ -72,6 +78,25 @@ impl Captured {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
+
+    /// The same without what is beyond the limit, and then without secrets. A mask is about as long as what it hides, so
+    /// that nothing from the end, where half a secret may be, comes before the limit by that.
+    fn hiding(self, secrets: &Secrets, limit: usize) -> Self {
+        let surplus = self.bytes.len().saturating_sub(limit);
+        if surplus == 0 {
+            return self;
+        }
+        let text = self.text();
+        let mut bytes = match secrets.masked(&text) {
+            Cow::Borrowed(_) => self.bytes,
+            Cow::Owned(masked) => masked.into_bytes(),
+        };
+        bytes.truncate(bytes.len().saturating_sub(surplus));
+        Self {
+            bytes,
+            dropped: self.dropped + surplus as u64,
+        }
+    }
 }
 
 /// Reads one stream to its end.
@@ -91,6 +116,15 @@ impl Reader {
             kept: Captured::default(),
             lines: sink.map(Lines::new),
         }
+    }
+
+    /// The same for what is kept to be shown: it ends with [`Self::finish_hiding`].
+    pub(super) fn of_words(source: pipe::Receiver, output: Output) -> Self {
+        let keep = match output.keep {
+            0 => 0,
+            limit => limit + BEYOND,
+        };
+        Self::new(source, Output { keep, ..output })
     }
 
     /// Returns at the end of the stream. A read error ends it, too: there is nobody left to write.
@@ -119,6 +153,12 @@ impl Reader {
             lines.end();
         }
         self.kept
+    }
+
+    /// What was kept; if it had to be cut, without secrets.
+    pub(super) fn finish_hiding(self, secrets: &Secrets) -> Captured {
+        let limit = self.keep.saturating_sub(BEYOND);
+        self.finish().hiding(secrets, limit)
     }
 }
 
@@ -198,6 +238,29 @@ mod tests {
         for (pieces, expected) in rows {
             assert_eq!(lines_of(pieces), *expected, "{pieces:?}");
         }
+    }
+
+    #[test]
+    fn a_secret_across_the_limit_is_not_shown_in_part() {
+        let secrets = Secrets::default();
+        secrets.learn(Arc::new(["correct-horse"].into_iter().collect()));
+        let said = |text: &str, dropped| Captured {
+            bytes: text.into(),
+            dropped,
+        };
+        // Whatever the limit, and wherever reading ended.
+        let text = "user: correct-horse, password: correct-horse";
+        for end in "correct-horse".len()..=text.len() {
+            for limit in 0..=end - "correct-horse".len() {
+                let shown = said(&text[..end], 1).hiding(&secrets, limit);
+                assert!(!shown.text().contains("corr"), "{limit} {end} {shown:?}");
+            }
+        }
+        assert_eq!(said("abc", 0).hiding(&secrets, 2), said("ab", 1));
+        assert_eq!(
+            said("a correct-horse", 0).hiding(&secrets, 99),
+            said("a correct-horse", 0)
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::reaper;
 use super::sys::{self, Ended, Pid, Signal};
+use crate::secrets::Secrets;
 
 /// How often the thread looks after abandoned children, and as the first process of a container after orphans.
 const ROUND: Duration = Duration::from_secs(1);
@@ -23,6 +24,7 @@ const ROUND: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Spawner {
     requests: mpsc::Sender<Request>,
+    secrets: Secrets,
 }
 
 enum Request {
@@ -53,7 +55,21 @@ impl Spawner {
         std::thread::Builder::new()
             .name("spawner".to_owned())
             .spawn(move || Nursery::new(orphans).tend(&inbox))?;
-        Ok(Self { requests })
+        Ok(Self {
+            requests,
+            secrets: Secrets::default(),
+        })
+    }
+
+    /// The same, by which no half of these is kept of what programs say for people.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// What nobody is shown of what programs say, for whoever cuts it.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// Forks on the thread; returns when the program has been executed, or could not be.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::{Exit, ParentDeath};
+use super::Exit;
 
 /// The number of a child that has not been waited for, and so cannot belong to another process.
 /// With [`start_in_group`] it is the number of its process group, too.
@@ -50,17 +50,14 @@ pub(super) struct Ended {
 }
 
 /// Makes the command the leader of a process group, without descriptors of ours, and with a death of its own if asked.
-pub(super) fn start_in_group(command: &mut Command, on_death: ParentDeath) {
+pub(super) fn start_in_group(command: &mut Command) {
     let parent = std::process::id();
     command.process_group(0);
     let prepare = move || {
         // An old kernel without the call leaves what `O_CLOEXEC` has closed already, so its answer does not matter.
         // SAFETY: a plain system call without pointers; it only marks descriptors of the child.
         unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-        match on_death {
-            ParentDeath::LivesOn => Ok(()),
-            ParentDeath::DiesToo => die_with(parent),
-        }
+        die_with(parent)
     };
     // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed:
     // it makes system calls and reads a copied number; it neither allocates nor locks.

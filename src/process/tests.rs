@@ -365,46 +365,31 @@ fn actor(test: &str) -> Spawn {
 }
 
 #[tokio::test]
-async fn children_die_with_us_unless_they_shall_live_on() {
+async fn children_die_with_us() {
     if is_actor() {
-        let spawner = Spawner::new().unwrap();
-        let cancel = CancellationToken::new();
-        let scripts = [ParentDeath::DiesToo, ParentDeath::LivesOn].map(|on_parent_death| Spawn {
+        let spawn = Spawn {
             stdout: Output::lines(|line| println!("{line}")),
-            on_parent_death,
-            ..bash(&format!("echo {on_parent_death:?} $$; exec sleep 1000"))
-        });
-        futures::future::join_all(scripts.map(|script| spawner.run(script, &cancel))).await;
+            ..bash("echo child $$; exec sleep 1000")
+        };
+        run(spawn).await.unwrap();
         unreachable!("the actor is killed before");
     }
     let cancel = CancellationToken::new();
     let trigger = cancel.clone();
-    let mut seen = Vec::new();
     let (sender, mut pids) = tokio::sync::mpsc::unbounded_channel();
     let stdout = Output::lines(move |line| {
-        if line.starts_with("DiesToo ") || line.starts_with("LivesOn ") {
-            seen.push(line.to_owned());
-            sender.send(line.to_owned()).unwrap();
-        }
-        if seen.len() == 2 {
+        if let Some(pid) = line.strip_prefix("child ") {
+            sender.send(pid.to_owned()).unwrap();
             trigger.cancel();
         }
     });
     let spawn = Spawn {
         stdout,
-        ..actor("children_die_with_us_unless_they_shall_live_on")
+        ..actor("children_die_with_us")
     };
     Spawner::new().unwrap().run(spawn, &cancel).await.unwrap_err();
-    for _ in 0..2 {
-        let line = pids.recv().await.unwrap();
-        match line.split_once(' ').unwrap() {
-            ("DiesToo", pid) => until("the child is dead", || !lives(pid)).await,
-            (_, pid) => {
-                assert!(lives(pid));
-                run(bash(&format!("kill -KILL {pid}"))).await.unwrap();
-            }
-        }
-    }
+    let pid = pids.recv().await.unwrap();
+    until("the child is dead", || !lives(&pid)).await;
 }
 
 #[tokio::test]

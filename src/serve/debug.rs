@@ -33,6 +33,7 @@ use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::secrets::Secrets;
+use crate::settings::boolean;
 
 /// What the routes answer from.
 #[derive(Debug, Clone)]
@@ -105,7 +106,7 @@ impl Debug {
 
 /// As Go reads a flag; anything else is no.
 fn is_set(flag: Option<&String>) -> bool {
-    flag.is_some_and(|text| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
+    flag.is_some_and(|text| boolean::parse(text) == Some(true))
 }
 
 async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri) -> Response {

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::settings::{LogLevel, duration};
+use crate::settings::{LogLevel, boolean, duration};
 
 const LOG_LEVEL: &str = "log.level";
 const LOG_LEVEL_ABOUT: &str = "Global log level. Default duration for debug level is 30m0s";
@@ -52,12 +52,7 @@ impl Kind {
     fn parse(self, text: &str) -> Option<Setting> {
         match self {
             Self::Level => LogLevel::parse(text).map(Setting::Level),
-            // As Go reads them.
-            Self::Switch => match text {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(Setting::Switch(true)),
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(Setting::Switch(false)),
-                _ => None,
-            },
+            Self::Switch => boolean::parse(text).map(Setting::Switch),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! What a request means and what is answered is decided elsewhere: here a body becomes a question, and a reply becomes
 //! an answer. Must never answer for a hook: without a reply in time the API server is told so, and acts by its policy.
 
+mod arrival;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::panic::AssertUnwindSafe;
@@ -13,7 +15,7 @@ use addon_core::review::CONVERSION_TIMEOUT;
 use addon_core::review::reply::Reply;
 use addon_core::review::request::{AdmissionRequest, BadRequest, ConversionRequest, ReviewRequest};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -24,15 +26,19 @@ use axum_server::tls_rustls::RustlsAcceptor;
 use futures::FutureExt as _;
 use hyper_util::rt::TokioTimer;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use self::arrival::{Arrival, Unread};
 use super::text;
 use crate::certificates::tls::{Phase, Tls};
 
-/// How long the body of a request may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of a body so much is read before its request has a place: most are no larger, and who sends slowly takes none from
+/// others.
+const START: usize = 64 << 10;
+/// Requests whose starts are read at once; the others wait.
+const READ_AT_ONCE: usize = 128;
 /// How long a connection may stay silent between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long requests under way may go on when we stop.
@@ -57,7 +63,7 @@ impl Reviews {
         }
     }
 
-    /// Requests that are read and answered at once; the others wait.
+    /// Requests that are answered at once, and read in whole; the others wait.
     fn at_once(self) -> usize {
         match self {
             Self::Admission => 64,
@@ -120,6 +126,7 @@ where
     let desk = Arc::new(Desk {
         reviews,
         handler,
+        entrance: Semaphore::new(READ_AT_ONCE),
         places: Semaphore::new(reviews.at_once()),
     });
     let router = Router::new()
@@ -168,6 +175,8 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 struct Desk<H> {
     reviews: Reviews,
     handler: H,
+    /// Where the starts of bodies are read.
+    entrance: Semaphore,
     places: Semaphore,
 }
 
@@ -204,17 +213,20 @@ where
     F: Future<Output = Reply>,
 {
     async fn review(&self, path: &str, body: Body, deadline: Instant) -> Response {
+        let mut arrival = Arrival::new(body, self.reviews.body_limit());
+        let Ok(entered) = self.entrance.acquire().await else {
+            return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        };
+        if let Err(unread) = arrival.start(START).await {
+            return self.unreadable(unread);
+        }
         let Ok(_place) = self.places.acquire().await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };
-        let limit = self.reviews.body_limit();
-        let body = match timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(error)) if is_too_large(&error) => {
-                return text(StatusCode::PAYLOAD_TOO_LARGE, format!("more than {limit} bytes"));
-            }
-            Ok(Err(_)) => return StatusCode::BAD_REQUEST.into_response(),
-            Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+        drop(entered);
+        let body = match arrival.finish().await {
+            Ok(body) => body,
+            Err(unread) => return self.unreadable(unread),
         };
         let request = match self.reviews.read(&body) {
             Ok(request) => request,
@@ -237,6 +249,19 @@ where
     }
 }
 
+impl<H> Desk<H> {
+    fn unreadable(&self, why: Unread) -> Response {
+        match why {
+            Unread::Late => StatusCode::REQUEST_TIMEOUT.into_response(),
+            Unread::Broken => StatusCode::BAD_REQUEST.into_response(),
+            Unread::TooLarge => {
+                let limit = self.reviews.body_limit();
+                text(StatusCode::PAYLOAD_TOO_LARGE, format!("more than {limit} bytes"))
+            }
+        }
+    }
+}
+
 /// The one status with which the API server tells people our text; for it every error is the same.
 fn unanswered(why: impl Into<String>) -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, why)
@@ -250,17 +275,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     }
     let kind = value(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// A little less than the API server says that it waits, so that it hears of a hook that is late from us.

@@ -1,5 +1,5 @@
 //! Durations as Go writes them: `20m`, `1h30m`, `1.5s`, `100ms`, `0`.
-//! Never negative: nothing of ours runs backwards.
+//! Never negative: nothing of ours runs backwards. Never longer than Go's, 292 years: clocks can count no further.
 
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ const UNITS: [(&str, f64); 8] = [
     ("m", 6e10),
     ("h", 3.6e12),
 ];
+
+/// The first number of nanoseconds that is too many: Go counts in 63 bits.
+const TOO_MANY: f64 = 9_223_372_036_854_775_808.0;
 
 /// The duration, if the text is one.
 pub fn parse(text: &str) -> Option<Duration> {
@@ -39,7 +42,8 @@ pub fn parse(text: &str) -> Option<Duration> {
         nanos += number * size;
         rest = &rest[end..];
     }
-    Duration::try_from_secs_f64(nanos / 1e9).ok()
+    let seconds = (nanos < TOO_MANY).then_some(nanos / 1e9)?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 #[cfg(test)]
@@ -60,6 +64,9 @@ mod tests {
             ("0", Some(0)),
             ("+1s", Some(1000)),
             ("0s", Some(0)),
+            ("2562047h", Some(9_223_369_200_000)),
+            ("2562048h", None),
+            ("99999999999999h", None),
             ("", None),
             ("20", None),
             ("m", None),

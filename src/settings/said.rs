@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{ConfigurationError, Environment, duration};
+use super::{ConfigurationError, Environment, boolean, duration};
 
 /// A value somebody gave, and by what name.
 #[derive(Debug, Clone)]
@@ -78,14 +78,9 @@ impl Setting {
         self.flag_or(false)
     }
 
-    /// As Go reads them; `default` if nothing was said.
+    /// `default` if nothing was said.
     pub(super) fn flag_or(self, default: bool) -> Result<bool, ConfigurationError> {
-        let read = |text: &str| match text {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-            _ => None,
-        };
-        Ok(self.parsed("true or false", read)?.unwrap_or(default))
+        Ok(self.parsed("true or false", boolean::parse)?.unwrap_or(default))
     }
 
     pub(super) fn duration(self) -> Result<Option<Duration>, ConfigurationError> {

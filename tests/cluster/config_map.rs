@@ -1,12 +1,19 @@
 //! The `ConfigMap`: watched, and written one key at a time.
 
+use std::convert::Infallible;
 use std::pin::pin;
+use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Saved};
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::config_map::watch::SILENCE;
 use addon_operator::cluster::kubeconfig::Address;
 use futures::{Stream, StreamExt as _};
+use tempfile::TempDir;
+use testbed::plane::User;
+use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::wait::wait_until;
 use tokio::sync::watch;
 
 use super::tools::meters;
@@ -28,10 +35,22 @@ fn entry(read: &ConfigRead, key: &str) -> Option<String> {
     }
 }
 
+/// The cluster of that world, reached by another address.
+async fn behind(world: &World, server: String) -> (Cluster, TempDir) {
+    let dir = tempfile::tempdir().expect("there is room for a directory");
+    let address = Address {
+        kube_config: vec![world.namespace.kubeconfig(User::Operator)],
+        server: Some(server),
+        ..Address::default()
+    };
+    let cluster = Cluster::connect(&address, world.namespace.name(), Some(dir.path()), meters()).await;
+    (cluster.expect("no request is made"), dir)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_is_read_and_only_the_server_says_missing() {
     let world = World::new("watch").await;
-    let mut stream = pin!(world.tools.cluster.watch_config(NAME, watch::channel(None).0));
+    let mut stream = pin!(world.tools.cluster.watch_config(NAME, SILENCE, watch::channel(None).0));
     assert_eq!(next(&mut stream).await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("a"));
@@ -112,19 +131,61 @@ async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_server_is_named_and_is_no_reading() {
     let world = World::new("unreachable").await;
-    let dir = tempfile::tempdir().expect("there is room for a directory");
     // Port 1 is reserved and nobody listens there.
-    let address = Address {
-        kube_config: vec![world.namespace.kubeconfig(testbed::plane::User::Operator)],
-        server: Some("https://127.0.0.1:1".to_owned()),
-        ..Address::default()
-    };
-    let cluster = Cluster::connect(&address, "ns", Some(dir.path()), meters())
-        .await
-        .expect("no request is made");
+    let (cluster, _dir) = behind(&world, "https://127.0.0.1:1".to_owned()).await;
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));
     assert_eq!(failure.class, Class::Unavailable);
     assert!(failure.hints[0].contains("https://127.0.0.1:1"), "{failure:?}");
-    let mut stream = pin!(cluster.watch_config(NAME, watch::channel(None).0));
+    let mut stream = pin!(cluster.watch_config(NAME, SILENCE, watch::channel(None).0));
     assert!(futures::poll!(stream.next()).is_pending());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_brings_nothing_any_more_is_replaced() {
+    let world = World::new("silent").await;
+    let proxy = Proxy::start(testbed::shared::plane(), User::Operator).expect("loopback has a free port");
+    let (cluster, _dir) = behind(&world, proxy.server()).await;
+    let silence = Duration::from_secs(3);
+    let mut stream = pin!(cluster.watch_config(NAME, silence, watch::channel(None).0));
+    assert_eq!(next(&mut stream).await, ConfigRead::Missing);
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("a"));
+    proxy.impose(vec![Fault {
+        on: On::Watches,
+        what: What::BlackHole,
+    }]);
+    wait_until(PATIENCE, "the watch to be hit", || {
+        Ok::<_, Infallible>((proxy.seen().1 > 0).then_some(()))
+    })
+    .expect("it is under way");
+    proxy.heal();
+    world.kubectl("patch configmap addon-operator --type=merge -p {\"data\":{\"one\":\"b\"}}");
+    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("b"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgets_our_place_each_time_is_told_of() {
+    let world = World::new("forgets").await;
+    let proxy = Proxy::start(testbed::shared::plane(), User::Operator).expect("loopback has a free port");
+    let (cluster, _dir) = behind(&world, proxy.server()).await;
+    proxy.impose(vec![Fault {
+        on: On::Watches,
+        what: What::Gone,
+    }]);
+    let (trouble, told) = watch::channel(None);
+    let mut stream = pin!(cluster.watch_config(NAME, SILENCE, trouble));
+    for reading in 1.. {
+        assert_eq!(next(&mut stream).await, ConfigRead::Missing);
+        if told.borrow().is_some() {
+            assert_eq!(reading, 3, "once alone is nothing");
+            break;
+        }
+        assert!(reading < 3, "nothing is told");
+    }
+    proxy.heal();
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    while entry(&next(&mut stream).await, "one").is_none() {}
+    world.kubectl("patch configmap addon-operator --type=merge -p {\"data\":{\"one\":\"b\"}}");
+    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("b"));
+    assert_eq!(*told.borrow(), None);
 }

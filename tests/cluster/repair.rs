@@ -8,6 +8,7 @@ use addon_core::failure::Class;
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{SyncAction, Synced};
+use addon_core::release::{Intent, IntentKind};
 use addon_core::values::section::Maintenance;
 use addon_operator::jobs;
 use serde_json::{Value, json};
@@ -129,6 +130,21 @@ async fn a_killed_install_can_be_removed() {
         assert_eq!(world.history(), "");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_removal_noted_that_was_killed_after_helm_is_forgotten() {
+    let world = World::new("noted").await;
+    let intent = Intent {
+        kind: IntentKind::Uninstall,
+        revision_before: 1,
+        digest: String::new(),
+        started: 1,
+    };
+    world.tools.cluster.record_intent("one", &intent).await.unwrap();
+    world.delete().await.unwrap();
+    assert_eq!(world.tools.cluster.intent("one").await.unwrap(), None);
+    assert!(world.helm_calls().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

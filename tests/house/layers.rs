@@ -78,7 +78,7 @@ pub(crate) const SHELL: Table = Table {
         row("registry", LAYERS_TO_1),
         row("jobs", LAYERS_TO_2),
         row("serve", LAYERS_TO_2),
-        row("driver", "core mailbox notices jobs cluster::monitor"),
+        row("driver", "core report mailbox notices jobs cluster::monitor"),
         row("app", LAYERS_TO_4),
         row("cli", "report settings app"),
         row("main", "report settings telemetry app cli"),

@@ -1,7 +1,8 @@
 //! The watch of the `ConfigMap`: a list, then what changes, and a list again whenever the thread was lost.
 //!
 //! It never ends and recovers by itself. It says once what it waits for and once that it is over, and never hammers a
-//! server that answers badly: what ends as soon as it has begun is trouble like any other.
+//! server that answers badly: what ends as soon as it has begun is trouble like any other. Must never believe a connection
+//! that brings nothing: that may be one whose other end is gone.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const FIRST_WORD: Duration = Duration::from_secs(3);
 /// A watch that has lasted so long works.
 const TRIAL: Duration = Duration::from_secs(1);
-/// What the server says when our place in the history is gone; that is how watches end from time to time.
-const GONE: u16 = 410;
+/// How long a watch may usually bring nothing before everything is read anew. Marks come about once a minute.
+pub const SILENCE: Duration = Duration::from_secs(75);
 
 /// What keeps us from hearing of the `ConfigMap`, in a sentence for people; `None` if nothing does.
 pub type Trouble = watch::Sender<Option<String>>;
@@ -35,6 +36,7 @@ pub type Trouble = watch::Sender<Option<String>>;
 pub(super) struct Watcher {
     cluster: Cluster,
     name: String,
+    silence: Duration,
     place: Place,
     pause: Duration,
     told: Option<Told>,
@@ -68,10 +70,11 @@ enum Told {
 }
 
 impl Watcher {
-    pub(super) fn new(cluster: Cluster, name: String, trouble: Trouble) -> Self {
+    pub(super) fn new(cluster: Cluster, name: String, silence: Duration, trouble: Trouble) -> Self {
         Self {
             cluster,
             name,
+            silence,
             place: Place::Lost,
             pause: FIRST_PAUSE,
             told: None,
@@ -85,7 +88,6 @@ impl Watcher {
             match self.step().await {
                 Ok(Some(read)) => return read,
                 Ok(None) => {}
-                Err(error) if error.code() == Some(GONE) => sleep(FIRST_PAUSE).await,
                 Err(error) => self.wait_after(error).await,
             }
         }
@@ -151,7 +153,11 @@ impl Watcher {
             };
             event
         } else {
-            watch.events.next().await
+            let Ok(event) = timeout(self.silence, watch.events.next()).await else {
+                // Our place is lost with it: a list tells what was missed, and whether anybody is there.
+                return Ok(None);
+            };
+            event
         };
         let failed = |source| RequestError::Failed {
             attempt: attempt.clone(),
@@ -215,7 +221,8 @@ impl Watcher {
         if error.is_unreachable() {
             self.tell_unreachable(error.into());
         } else if !is_first {
-            // One alone may be how a server goes away; the next request tells what it was.
+            // One alone may be how a server goes away, or how it says that our place in the history is gone; the next
+            // request tells what it was.
             self.tell_other(error.into());
         }
         sleep(self.pause).await;

@@ -5,6 +5,7 @@
 //! that is damage, and what is done about it, is decided elsewhere. Costs no request while nothing happens.
 
 pub mod comparison;
+mod contents;
 mod posts;
 mod releases;
 
@@ -19,13 +20,11 @@ use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::{Drift, ReleaseSight};
-use addon_core::yaml;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use tracing::warn;
 
 use self::comparison::{Comparison, Quarrels};
 use self::posts::{Joined, Look, Posts};
@@ -42,8 +41,9 @@ use crate::cluster::releases::{Revision, SECRET_TYPE};
 
 /// The watch of the Secrets.
 const RELEASES: OwnId = OwnId(0);
-/// A revision that nobody has marked by then was made by hand, and what it consists of is read from itself.
-const UNMARKED: Duration = Duration::from_secs(10);
+
+/// What could not be asked now is asked again after this.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What can be chosen.
 #[derive(Debug, Clone)]
@@ -164,6 +164,8 @@ struct Watch {
     again: BTreeMap<String, Instant>,
     /// Revisions whose objects were asked for.
     asked: BTreeMap<String, u32>,
+    /// Revisions of which it was told that their objects cannot be read now.
+    unread: BTreeMap<String, u32>,
     /// Releases of which objects are being compared.
     comparing: BTreeSet<String>,
 }
@@ -193,6 +195,7 @@ impl Watch {
             dirty: BTreeSet::new(),
             again: BTreeMap::new(),
             asked: BTreeMap::new(),
+            unread: BTreeMap::new(),
             comparing: BTreeSet::new(),
         }
     }
@@ -303,28 +306,6 @@ impl Watch {
         }
     }
 
-    fn has_read(&mut self, revision: Revision, read: Result<BTreeSet<ObjectKey>, Failure>) {
-        let Revision { release, newest, .. } = revision;
-        match read {
-            Ok(keys) => {
-                let mut releases = self.inner.releases();
-                let known = releases.get_mut(&release);
-                let still = |known: &&mut Release| known.unmarked().is_some_and(|one| one.newest == newest);
-                if let Some(known) = known.filter(still) {
-                    known.consists_of(newest.revision, keys);
-                }
-                drop(releases);
-                self.dirty.insert(release);
-            }
-            Err(failure) => warn!(
-                release,
-                revision = newest.revision,
-                error = failure.report,
-                "what this revision consists of cannot be read: what vanishes is restored by the next run of its module"
-            ),
-        }
-    }
-
     /// Looks at what may have changed, and names what is to be told.
     fn look(&mut self) -> Vec<ReleaseSight> {
         let now = Instant::now();
@@ -371,28 +352,4 @@ impl Watch {
             }
         }
     }
-
-    /// At first one of us may be about to mark it.
-    fn ask_for_objects(&mut self, name: &str, revision: &Revision, now: Instant) {
-        let number = revision.newest.revision;
-        if self.asked.get(name) == Some(&number) {
-            return;
-        }
-        self.asked.insert(name.to_owned(), number);
-        let (cluster, revision) = (self.inner.cluster.clone(), revision.clone());
-        self.errands.spawn(async move {
-            sleep_until(now + UNMARKED).await;
-            let read = objects_of(&cluster, &revision).await;
-            Errand::Read(revision, read)
-        });
-    }
-}
-
-async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
-    let manifest = cluster.manifest(revision).await?;
-    let documents = yaml::documents_v2(&manifest).map_err(|error| {
-        let class = addon_core::failure::Class::Invalid;
-        Failure::new(class, format!("its manifest is no YAML: {error}"))
-    })?;
-    Ok(super::keys_of(&documents))
 }

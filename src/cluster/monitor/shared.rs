@@ -23,6 +23,7 @@ use super::ledger::{Joined, Key, Ledger};
 use super::observation::{Observation, Observe};
 use super::selection::Selection;
 use super::stream::Source;
+use crate::report::last_words;
 
 /// Lists that may be under way at once.
 const LISTS: usize = 4;
@@ -201,10 +202,6 @@ impl Drop for Place {
 }
 
 fn defect(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::defect(format!("a watch panicked: {}", text.unwrap_or("without a text")))
+    Failure::defect(format!("a watch panicked: {}", last_words(panic)))
         .hint("this is a defect of addon-operator, please report it")
 }

@@ -117,7 +117,7 @@ async fn question(asker: &Asker<'_>, path: &Path, word: &str, cancel: &Cancellat
     };
     if !finished.exit.is_success() {
         let stderr = finished.stderr.text();
-        let said = tail(&stderr).replace('\n', " ⏎ ");
+        let said = tail(&stderr, asker.spawner.secrets()).replace('\n', " ⏎ ");
         let why = if said.is_empty() {
             finished.exit.to_string()
         } else {

@@ -19,6 +19,7 @@ use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
 use crate::jobs::{Tools, not_ended, tail, unless};
 use crate::process::{Output, Spawner};
+use crate::secrets::Secrets;
 
 /// A hook that has not told its configuration by then never will.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -178,7 +179,11 @@ impl Asker<'_> {
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
         if !finished.exit.is_success() {
             let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
-            let report = format!("{what} failed: {}: {}", finished.exit, tail(said));
+            let report = format!(
+                "{what} failed: {}: {}",
+                finished.exit,
+                tail(said, self.spawner.secrets())
+            );
             return Err(Failure::new(Class::HookFailed, report)
                 .hint("a hook that is called with --config prints its configuration and ends with 0"));
         }
@@ -204,7 +209,8 @@ pub(super) fn with_output(failure: Failure, printed: &[u8]) -> Failure {
     let shown = if printed.trim().is_empty() {
         "nothing".to_owned()
     } else {
-        format!("`{}`", tail(&printed).replace('\n', " ⏎ "))
+        // Who is asked for a configuration is told no values.
+        format!("`{}`", tail(&printed, &Secrets::default()).replace('\n', " ⏎ "))
     };
     Failure {
         report: format!("{}; it printed {shown}", failure.report),

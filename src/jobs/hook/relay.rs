@@ -1,5 +1,6 @@
 //! What hooks and scripts print becomes log records: a line is one, a JSON object keeps its own level and fields.
-//! Never decides what a program may say: nothing is left out, only what is very long is cut.
+//! Never decides what a program may say: nothing is left out but secrets, only what is very long is cut. Whether half of a
+//! text was a secret nobody can tell, so what is cut is masked before.
 
 mod gathering;
 
@@ -8,6 +9,7 @@ use addon_core::operator::effect::HookLabels;
 use serde_json::{Map, Value};
 use tracing::Level;
 
+use crate::secrets::Secrets;
 use crate::settings::HookOutput;
 use crate::telemetry::{LOGGER, MEMBERS};
 use gathering::{Gathering, Piece};
@@ -48,6 +50,7 @@ pub enum LabelSet {
 pub(in crate::jobs) struct Labels {
     members: Map<String, Value>,
     style: Style,
+    secrets: Secrets,
 }
 
 /// Where a line was printed.
@@ -58,7 +61,7 @@ pub(in crate::jobs) enum Stream {
 }
 
 impl Labels {
-    pub(in crate::jobs) fn of_hook(hook: &HookId, labels: &HookLabels, style: Style) -> Self {
+    pub(in crate::jobs) fn of_hook(hook: &HookId, labels: &HookLabels, style: Style, secrets: &Secrets) -> Self {
         let HookLabels {
             binding,
             binding_name,
@@ -95,11 +98,15 @@ impl Labels {
             .into_iter()
             .collect(),
         };
-        Self { members, style }
+        Self {
+            members,
+            style,
+            secrets: secrets.clone(),
+        }
     }
 
     /// Scripts are labelled as a hook of that name, as in the original.
-    pub(in crate::jobs) fn of_enabled_script(module: &ModuleName, style: Style) -> Self {
+    pub(in crate::jobs) fn of_enabled_script(module: &ModuleName, style: Style, secrets: &Secrets) -> Self {
         let members = [
             ("hook", "enabled"),
             ("module", module.as_str()),
@@ -109,6 +116,7 @@ impl Labels {
         Self {
             members: members.map(member).into_iter().collect(),
             style,
+            secrets: secrets.clone(),
         }
     }
 
@@ -127,6 +135,7 @@ impl Labels {
                 LabelSet::HooksAlone => Some(LOGGER_OF_HOOKS),
             },
             gathering: Gathering::new(self.style.output),
+            secrets: self.secrets.clone(),
         };
         move |line| relay.line(line)
     }
@@ -140,6 +149,7 @@ struct Relay {
     members: Map<String, Value>,
     logger: Option<&'static str>,
     gathering: Gathering,
+    secrets: Secrets,
 }
 
 impl Relay {
@@ -158,9 +168,11 @@ impl Relay {
     }
 
     fn text(&self, text: &str) {
-        match cut(text) {
-            None => self.record(Level::INFO, text, self.members.clone()),
-            Some(start) => self.record(Level::INFO, &format!("{start}:truncated"), self.members.clone()),
+        let members = self.members.clone();
+        let text = self.secrets.before_cut(text, LONGEST_RECORD);
+        match cut(&text) {
+            None => self.record(Level::INFO, &text, members),
+            Some(start) => self.record(Level::INFO, &format!("{start}:truncated"), members),
         }
     }
 
@@ -173,8 +185,11 @@ impl Relay {
             .into_iter()
             .map(|(key, value)| (format!("hook_{key}"), value))
             .collect();
-        let size = Value::Object(own.clone()).to_string();
-        if let Some(start) = cut(&size) {
+        if cut(&Value::Object(own.clone()).to_string()).is_some() {
+            let mut whole = Value::Object(own);
+            self.secrets.mask(&mut whole);
+            let shown = whole.to_string();
+            let start = cut(&shown).unwrap_or(&shown);
             let cut: Value = [("truncated".to_owned(), Value::from(start))].into_iter().collect();
             own = [("hook".to_owned(), cut)].into_iter().collect();
         }

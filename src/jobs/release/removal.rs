@@ -27,6 +27,10 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         helm_timeout: tools.helm()?.options().timeout,
     };
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
+        // We may have been killed when helm had ended and our note of it still stood.
+        if let Err(error) = tools.cluster.clear_intent(release).await {
+            warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+        }
         return ownership::settle(tools, release, &BTreeSet::new()).await;
     };
     if let Some(failure) = release::delay_of_removal(&facts) {
@@ -49,7 +53,14 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         acting.forget().await;
         return Err(error.into());
     }
-    ownership::settle(tools, release, &BTreeSet::new()).await?;
+    // The release is gone: whatever fails from here on, there is nothing to be tried again.
+    if let Err(failure) = ownership::settle(tools, release, &BTreeSet::new()).await {
+        let error = failure.report;
+        warn!(
+            release,
+            error, "the release is uninstalled, but its objects could not be given free"
+        );
+    }
     if let Err(error) = tools.cluster.clear_recorded(release, recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -253,6 +254,28 @@ async fn requests_under_way_are_answered_before_the_end() {
     let (answer, ()) = tokio::join!(running.post("/hooks/a", REQUEST), ended);
     assert_eq!(answer.1, r#"{"path":"/hooks/a"}"#);
     running.ended().await;
+}
+
+#[tokio::test]
+async fn who_sends_slowly_takes_the_place_of_nobody() {
+    let running = Running::start(Reviews::Conversion, async |_| Reply::Review(Json::from(&json!("done")))).await;
+    let head = format!(
+        "POST /crd HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: \
+         100-continue\r\n\r\n"
+    );
+    let mut slow = Vec::new();
+    for _ in 0..Reviews::Conversion.at_once() {
+        let mut stream = connect(running.address, &running.stored, None).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // That is said when somebody begins to read the body.
+        let mut word = [0; 25];
+        stream.read_exact(&mut word).await.unwrap();
+        assert_eq!(&word, b"HTTP/1.1 100 Continue\r\n\r\n");
+        slow.push(stream);
+    }
+    let asked = running.post("/crd", r#"{"request": {"desiredAPIVersion": "g/v1"}}"#);
+    let (_, body) = timeout(Duration::from_secs(5), asked).await.unwrap();
+    assert_eq!(body, r#""done""#);
 }
 
 #[tokio::test]

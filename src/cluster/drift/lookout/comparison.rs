@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
@@ -20,14 +19,12 @@ use super::super::alteration::Alteration;
 use super::super::restore::PutRight;
 use super::super::{ObjectKey, flat, key_of};
 use super::releases::{Object, Release, key};
-use super::{Errand, Inner, Lookout, Watch};
+use super::{AGAIN, Errand, Inner, Lookout, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
 /// So often a field is put right before it is left to who insists.
 const PATIENCE: u32 = 3;
-/// What could not be compared is tried again after this.
-const AGAIN: Duration = Duration::from_secs(30);
 
 /// How often each field of an object of a release was put right: release, object, field.
 pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), u32>;

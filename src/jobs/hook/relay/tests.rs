@@ -47,6 +47,10 @@ impl<S: tracing::Subscriber> Layer<S> for Keep {
 }
 
 fn relayed(labels: LabelSet, lines: &[&str]) -> Vec<Record> {
+    relayed_without(&Secrets::default(), labels, lines)
+}
+
+fn relayed_without(secrets: &Secrets, labels: LabelSet, lines: &[&str]) -> Vec<Record> {
     let records = Arc::default();
     let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&records)));
     tracing::subscriber::with_default(subscriber, || {
@@ -64,7 +68,7 @@ fn relayed(labels: LabelSet, lines: &[&str]) -> Vec<Record> {
             labels,
             output: HookOutput::Lines,
         };
-        let mut sink = Labels::of_hook(&hook, &run, style).sink(Stream::Stderr);
+        let mut sink = Labels::of_hook(&hook, &run, style, secrets).sink(Stream::Stderr);
         for line in lines {
             sink(line);
         }
@@ -154,6 +158,22 @@ fn a_long_line_is_cut_and_marked_and_so_is_a_huge_object() {
     assert_eq!(kept.chars().count(), LONGEST_RECORD);
 }
 
+#[test]
+fn a_secret_across_the_cut_is_not_shown_in_part() {
+    let secrets = Secrets::default();
+    secrets.learn(Arc::new(["correct-horse"].into_iter().collect()));
+    let text = format!("{}correct-horse battery", "x".repeat(LONGEST_RECORD - 7));
+    let records = relayed_without(&secrets, LabelSet::Modules, &[&text]);
+    assert!(records[0].1.ends_with("x<masked:truncated"), "{:?}", records[0].1);
+    // The name of the member and what stands around it come before.
+    for before in LONGEST_RECORD - 30..LONGEST_RECORD - 10 {
+        let text = serde_json::json!({"x": format!("{}correct-horse battery", "x".repeat(before))}).to_string();
+        let records = relayed_without(&secrets, LabelSet::Modules, &[&text]);
+        let kept = Value::Object(records[0].2.clone()).to_string();
+        assert!(kept.contains("truncated") && !kept.contains("corr"), "{before}");
+    }
+}
+
 /// What a real program prints, however it writes it.
 #[tokio::test]
 async fn lines_of_a_real_program_are_lines_however_they_were_written() {
@@ -168,7 +188,7 @@ async fn lines_of_a_real_program_are_lines_however_they_were_written() {
     let records = Arc::default();
     let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&records)));
     let guard = tracing::subscriber::set_default(subscriber);
-    let labels = Labels::of_enabled_script(&ModuleName::parse("m").unwrap(), Style::default());
+    let labels = Labels::of_enabled_script(&ModuleName::parse("m").unwrap(), Style::default(), &Secrets::default());
     let mut spawn = Spawn::new("/bin/bash", Duration::from_mins(1));
     spawn.args = vec!["-c".into(), script.into()];
     spawn.stdout = Output::lines(labels.sink(Stream::Stdout));

@@ -1,0 +1,165 @@
+//! Reads what a revision consists of from itself, where none of our runs has told.
+//!
+//! A read that nobody answers is repeated, because nobody else would look. Must never make anything of a manifest that was
+//! not read in whole.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::yaml;
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use super::super::{ObjectKey, keys_of};
+use super::releases::Release;
+use super::{AGAIN, Errand, Watch};
+use crate::cluster::Cluster;
+use crate::cluster::releases::Revision;
+
+/// A revision that nobody has marked by then was made by hand, and what it consists of is read from itself.
+const UNMARKED: Duration = Duration::from_secs(10);
+
+impl Watch {
+    /// At first one of us may be about to mark it.
+    pub(super) fn ask_for_objects(&mut self, name: &str, revision: &Revision, now: Instant) {
+        let number = revision.newest.revision;
+        if self.asked.get(name) == Some(&number) {
+            return;
+        }
+        self.asked.insert(name.to_owned(), number);
+        let (cluster, revision) = (self.inner.cluster.clone(), revision.clone());
+        self.errands.spawn(async move {
+            sleep_until(now + UNMARKED).await;
+            let read = objects_of(&cluster, &revision).await;
+            Errand::Read(revision, read)
+        });
+    }
+
+    pub(super) fn has_read(&mut self, revision: Revision, read: Result<BTreeSet<ObjectKey>, Failure>) {
+        let Revision { release, newest, .. } = revision;
+        match read {
+            Ok(keys) => {
+                let mut releases = self.inner.releases();
+                let known = releases.get_mut(&release);
+                let still = |known: &&mut Release| known.unmarked().is_some_and(|one| one.newest == newest);
+                if let Some(known) = known.filter(still) {
+                    known.consists_of(newest.revision, keys);
+                }
+                drop(releases);
+                self.dirty.insert(release);
+            }
+            Err(failure) => self.has_not_read(release, newest.revision, &failure),
+        }
+    }
+
+    fn has_not_read(&mut self, release: String, revision: u32, failure: &Failure) {
+        let is_news = self.unread.insert(release.clone(), revision) != Some(revision);
+        let error = &failure.report;
+        if failure.class != Class::Unavailable {
+            warn!(
+                release,
+                revision,
+                error,
+                "what this revision consists of cannot be read: what vanishes is restored by the next run of its module"
+            );
+            return;
+        }
+        if is_news {
+            warn!(
+                release,
+                revision, error, "what this revision consists of cannot be read now, trying again"
+            );
+        }
+        // Another one may have been asked for meanwhile.
+        if self.asked.get(&release) == Some(&revision) {
+            self.asked.remove(&release);
+            self.again.insert(release, Instant::now() + AGAIN);
+        }
+    }
+}
+
+async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
+    let manifest = cluster.manifest(revision).await?;
+    let documents = yaml::documents_v2(&manifest)
+        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is no YAML: {error}")))?;
+    Ok(keys_of(&documents))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use addon_core::module::description::Restoring;
+    use serde_json::json;
+    use tempfile::TempDir;
+    use tokio::sync::mpsc;
+
+    use super::super::releases::revision_of;
+    use super::super::{Lookout, Settings};
+    use super::*;
+    use crate::cluster::drift::Restored;
+    use crate::cluster::kinds::Kinds;
+    use crate::cluster::kubeconfig::Address;
+    use crate::cluster::monitor::{self, Monitors};
+    use crate::meters::Meters;
+
+    /// One whose API server is never asked anything.
+    async fn watch() -> (Watch, TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kubeconfig");
+        let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, \
+                          clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
+                          contexts: [{name: a, context: {cluster: a, user: a}}]}";
+        fs_err::write(&path, kubeconfig).unwrap();
+        let address = Address {
+            kube_config: vec![path],
+            ..Address::default()
+        };
+        let meters = Arc::new(Meters::new("test_"));
+        let cluster = Cluster::connect(&address, "ns", None, meters).await.unwrap();
+        let settings = monitor::Settings {
+            bound: monitor::Settings::BOUND,
+            patience: monitor::Settings::PATIENCE,
+            compile: |_| Err("no filters here".to_owned()),
+        };
+        let kinds = Kinds::new(cluster.clone());
+        let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, settings, Arc::new(|_| {}));
+        let settings = Settings {
+            labels: BTreeMap::new(),
+            helm_timeout: Duration::from_mins(5),
+            restored: Restored {
+                all: Restoring::Absent,
+                of_modules: BTreeMap::new(),
+            },
+        };
+        let lookout = Lookout::new(&monitors, &cluster, settings, mpsc::channel(1).0);
+        let (door, turns) = mpsc::unbounded_channel();
+        (Watch::new(lookout.0, door, turns), dir)
+    }
+
+    fn revision(number: u32) -> Revision {
+        let essence = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
+            "name": format!("sh.helm.release.v1.one.v{number}"),
+            "labels": {"owner": "helm", "name": "one", "version": number.to_string(), "status": "deployed"},
+        }});
+        revision_of(essence).unwrap().0
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_read_is_read_again_unless_that_is_of_no_use() {
+        let (mut watch, _dir) = watch().await;
+        let failed = |class| Err(Failure::new(class, "on purpose"));
+        watch.ask_for_objects("one", &revision(1), Instant::now());
+        watch.has_read(revision(1), failed(Class::Unavailable));
+        assert!(watch.asked.is_empty() && watch.again.contains_key("one"));
+        watch.again.clear();
+        watch.ask_for_objects("one", &revision(1), Instant::now());
+        watch.has_read(revision(1), failed(Class::Invalid));
+        assert!(watch.asked.contains_key("one") && watch.again.is_empty());
+        watch.ask_for_objects("one", &revision(2), Instant::now());
+        watch.has_read(revision(1), failed(Class::Unavailable));
+        assert_eq!(watch.asked.get("one"), Some(&2), "another one is on its way");
+    }
+}
