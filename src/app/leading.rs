@@ -86,6 +86,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
         clock: Clock::start(),
         trouble: None,
         told: Standing::Standby,
+        is_behind: false,
     };
     candidate.tell();
     parts.spawn_graceful("the lease", candidate.run());
@@ -105,6 +106,8 @@ struct Candidate {
     trouble: Option<String>,
     /// What the loop was told last.
     told: Standing,
+    /// The loop was told that another one leads.
+    is_behind: bool,
 }
 
 impl Candidate {
@@ -175,6 +178,10 @@ impl Candidate {
                 }
                 Standing::Deposed => self.step_down(),
             }
+        }
+        if standing == Standing::Standby && self.election.leader().is_some() && !self.is_behind {
+            self.is_behind = true;
+            let _ = self.concerned.doors.post(Event::LedByAnother);
         }
         self.tell();
     }

@@ -76,6 +76,7 @@ enum Due {
     Sight(String),
     Relapse(String),
     Acts(Action),
+    StandsBy,
     Leads,
     Deposed,
     Stop,
@@ -196,6 +197,10 @@ impl<'a> Run<'a> {
             let mut dice = self.world.dice("lease");
             let most = *dice.pick(&[500, 500, 30_000, 200_000]);
             let until = dice.between(0, most);
+            if dice.chance(80) {
+                let since = dice.between(0, until);
+                self.plan(since, Due::StandsBy);
+            }
             self.plan(until, Due::Leads);
         }
     }

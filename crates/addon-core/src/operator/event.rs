@@ -32,6 +32,8 @@ pub enum Event {
     WebhooksTouched,
     /// What stands in the cluster of a release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
+    /// Another one leads, so that there is time to find out what leading will take.
+    LedByAnother,
     /// We lead from now on.
     Elected,
     /// We do not lead any more: another one may soon.

@@ -154,7 +154,7 @@ impl Operator {
         if self.startup.known && self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
-        if self.startup.knows_global_hooks() {
+        if self.startup.knows_global_hooks() && self.warmth.has_time() {
             self.warm_up();
         }
     }

@@ -201,6 +201,7 @@ impl World {
             ..Policy::default()
         };
         self.operator = Operator::new(1, policy);
+        self.handle(Event::LedByAnother);
         self.start()
     }
 

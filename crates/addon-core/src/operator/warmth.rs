@@ -2,8 +2,9 @@
 //! bind to that would run, and the objects that hooks watch.
 //!
 //! Files and the flags of the ConfigMap say which modules these are; nothing is run but `--config`, and what changes is
-//! told to nobody. Must never hold up who leads: what is ready is taken, what is under way is waited for where it would
-//! have to be done, what failed is the leader's, who says so.
+//! told to nobody. Nothing of this is begun before another one is known to lead: who is about to lead does everything in
+//! its order, as hooks may see. Must never hold up who leads: what is ready is taken, what is under way is waited for where
+//! it would have to be done, what failed is the leader's, who says so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,6 +27,8 @@ use crate::values::section::{ConfigDocument, Entry};
 /// What was found out, until it is taken or dropped.
 #[derive(Debug, Default)]
 pub(super) struct Warmth {
+    /// Another one leads.
+    has_time: bool,
     /// The flags of the ConfigMap; nothing before it was read.
     flags: Option<BTreeMap<ModuleName, bool>>,
     /// Of every module that has a watch, too: monitors are of use only with the answer that named them.
@@ -69,6 +72,16 @@ impl Watch {
 }
 
 impl Warmth {
+    /// Another one leads.
+    pub(super) fn begin(&mut self) {
+        self.has_time = true;
+    }
+
+    /// Something may be found out beforehand.
+    pub(super) fn has_time(&self) -> bool {
+        self.has_time
+    }
+
     /// The ConfigMap was read. As for who leads, what is gone or cannot be understood changes nothing.
     pub(super) fn hear(&mut self, read: &ConfigRead) {
         let known = self.flags.take().unwrap_or_default();
@@ -154,6 +167,7 @@ impl Operator {
     /// others.
     pub(super) fn end_warming(&mut self) {
         self.warmth.flags = None;
+        self.warmth.has_time = false;
         for answer in self.warmth.answers.values() {
             if let Answer::Asked(id) = answer {
                 self.jobs.vacate(*id);

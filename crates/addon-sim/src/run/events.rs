@@ -47,6 +47,7 @@ impl Run<'_> {
             Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
+            Due::StandsBy => self.tell(&Event::LedByAnother, None),
             Due::Leads => {
                 self.life.leads = true;
                 self.tell(&Event::Elected, None)

@@ -357,3 +357,25 @@ fn where_hooks_convert_objects_a_standby_lists_none() {
     assert!(world.take_log().is_empty());
     assert!(elected(&mut world).contains(&"one/a.sh watch".to_owned()));
 }
+
+#[test]
+fn who_is_about_to_lead_asks_a_module_in_its_turn() {
+    let mut world = World::new(vec![plain(10, "one")])
+        .hook("", "g.sh", "beforeAll: 1")
+        .hook("one", "h.sh", PODS);
+    world.operator = Operator::new(
+        1,
+        Policy {
+            leadership: Leadership::Elected,
+            ..Policy::default()
+        },
+    );
+    let mut world = world.start();
+    assert!(world.take_log().is_empty());
+    assert_eq!(world.asked, ["--config"], "nobody else is known to lead");
+    world.open.insert("g.sh beforeAll".to_owned());
+    world.handle(Event::Elected);
+    assert_eq!(world.asked, ["--config"]);
+    world.close("g.sh beforeAll");
+    assert_eq!(world.asked, ["--config", "one --config"]);
+}
