@@ -33,7 +33,7 @@ use crate::app::post_renderer::{self, Claim};
 use crate::app::rights::RightsError;
 use crate::app::switch::SwitchError;
 use crate::report::Report;
-use crate::settings::{ConfigurationError, Environment, Program, StartArgs};
+use crate::settings::{ConfigurationError, Environment, Program, StartArgs, variables};
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 
@@ -53,7 +53,7 @@ Called without a command it starts the operator with the settings of the environ
 
 /// Keeps a Kubernetes cluster's add-ons as they should be.
 #[derive(Debug, Parser)]
-#[command(name = "addon-operator", after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "addon-operator", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -62,6 +62,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the operator: install, update and remove modules until told to stop
+    #[command(after_help = variables::OF_MODULES)]
     Start(Box<StartArgs>),
     /// Print name and version
     Version,

@@ -15,6 +15,7 @@ mod said;
 mod shared_arguments;
 mod traces;
 mod unsupported;
+pub mod variables;
 mod webhook_arguments;
 pub mod webhooks;
 mod words;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{AFTER_HELP, Caller, Raw, Target, completion, config, end, hook, outside, print, queue};
-use crate::settings::{Environment, HooksArgs, Program};
+use crate::settings::{Environment, HooksArgs, Program, variables};
 
 /// Runs the hooks of a directory when something happens in a Kubernetes cluster.
 #[derive(Debug, Parser)]
-#[command(name = "shell-operator", after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "shell-operator", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub struct HooksCli {
     #[command(subcommand)]
     command: Option<HooksCommand>,
@@ -24,6 +24,7 @@ pub(super) struct Hooks {
 #[derive(Debug, Subcommand)]
 enum HooksCommand {
     /// Run the hooks of a directory until told to stop
+    #[command(after_help = variables::OF_HOOKS)]
     Start(Box<HooksArgs>),
     /// Print name and version
     Version,

@@ -1,0 +1,34 @@
+//! The variables that no flag stands beside, as the help of start tells of them.
+//!
+//! Reads nothing: whoever looks a variable up knows what it means.
+
+/// Those of the operator with modules.
+pub const OF_MODULES: &str = "\
+Variables without a flag:
+  ADDON_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE have to be
+                                       said; false: nobody is elected [default: a leader, named as well as can be]
+  ADDON_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
+  ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole that owns the webhook configurations, which go with it
+  VALIDATING_WEBHOOK_CONFIGURATION_NAME, VALIDATING_WEBHOOK_SERVICE_NAME, …_LISTEN_ADDRESS, …_LISTEN_PORT,
+  …_SERVER_CERT, …_SERVER_KEY, …_CA, …_CLIENT_CA
+                                       Reviews of hooks, as the flags of 'addon-operator hooks start' of these names say
+  CONVERSION_WEBHOOK_SERVICE_NAME and so on
+                                       Likewise for conversions
+  TRACING_OTLP_ENDPOINT                Where traces go, such as https://collector.example:4317 [default: nowhere]
+  TRACING_OTLP_AUTH_TOKEN              Said to the collector
+  OTEL_EXPORTER_OTLP_CERTIFICATE       Who vouches for the collector [default: whoever the machine trusts]
+  QUEUE_ACTIONS_METRICS                no: what is done with queues is not measured
+  FRAMEWORK_DIR                        Where hooks find the shell framework; handed on to them as all other variables are";
+
+/// Those of hooks alone.
+pub const OF_HOOKS: &str = "\
+Variables without a flag:
+  SHELL_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE have to be
+                                       said [default: nobody is elected]
+  SHELL_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
+  SHELL_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  TRACING_OTLP_ENDPOINT                Where traces go, such as https://collector.example:4317 [default: nowhere]
+  TRACING_OTLP_AUTH_TOKEN              Said to the collector
+  OTEL_EXPORTER_OTLP_CERTIFICATE       Who vouches for the collector [default: whoever the machine trusts]
+  QUEUE_ACTIONS_METRICS                no: what is done with queues is not measured";
