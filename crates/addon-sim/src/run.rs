@@ -194,14 +194,7 @@ impl<'a> Run<'a> {
             self.plan(config, Due::FirstRead);
         }
         if self.world.setup.elected {
-            let mut dice = self.world.dice("lease");
-            let most = *dice.pick(&[500, 500, 30_000, 200_000]);
-            let until = dice.between(0, most);
-            if dice.chance(80) {
-                let since = dice.between(0, until);
-                self.plan(since, Due::StandsBy);
-            }
-            self.plan(until, Due::Leads);
+            self.stand_by();
         }
     }
 

@@ -8,7 +8,7 @@ use super::rate::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
 use crate::hook::config::Stage;
-use crate::name::{ModuleName, Owner};
+use crate::name::Owner;
 use crate::queue::State;
 use crate::time::Tick;
 use crate::values::Version;
@@ -193,13 +193,6 @@ impl Operator {
             before: self.values.version(&Owner::Global),
             lacked: !self.lacking().is_empty(),
         }
-    }
-
-    /// The modules that take part and have failed or are held.
-    fn lacking(&self) -> Vec<ModuleName> {
-        let units = self.modules.values();
-        let lacking = units.filter(|unit| unit.enabled && unit.turn.is_lacking());
-        lacking.map(|unit| unit.found.name.clone()).collect()
     }
 
     fn look_at_converge(&mut self) -> Look {

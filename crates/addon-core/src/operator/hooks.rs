@@ -1,5 +1,7 @@
 //! Running one hook at the head of a lane, whatever the head is: a task of its own, a converge, a run, a removal.
 
+mod fate;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use crate::name::{HookId, ModuleName, MonitorId, Owner};
 use crate::time::Tick;
 use crate::values::patch::FlagOp;
 use crate::values::{Change, Globals};
+use fate::Fate;
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]
@@ -30,17 +33,6 @@ pub(super) struct Doing {
     fate: Fate,
     /// Up to which change it read each snapshot.
     pub(super) read: BTreeMap<MonitorId, u64>,
-}
-
-/// What became of a module's life while one of its hooks ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
-    /// Nothing has.
-    GoesOn,
-    /// Its monitors begin anew: nothing waits any more for what this one read.
-    WatchesAnew,
-    /// It is over, also if another one has begun: nothing of what this one asks for counts.
-    Over,
 }
 
 impl Operator {
@@ -65,13 +57,6 @@ impl Operator {
         let task = self.combine(lane, task);
         self.start_hook(lane, task);
         true
-    }
-
-    /// The hook that ran stood in line by itself, and its module was switched off meanwhile: what it asks for has no
-    /// place any more, and must not be found by the module's next life, nor come into it.
-    pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
-        let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.is_wanted(&doing.hook);
-        self.stands_by_itself(lane) && self.doing.get(lane).is_some_and(is_late)
     }
 
     /// The head of the lane is a hook, and not something that a hook is a step of.
@@ -368,21 +353,6 @@ impl Operator {
             self.lane_failed(lane, failure);
         } else if let Owner::Module(name) = &doing.hook.owner {
             self.first_run_holds_up(name, &doing.first_runs, failure.report);
-        }
-    }
-
-    /// What hooks of the module do in other queues is nobody's business any more.
-    pub(super) fn forsake_hooks(&mut self, owner: &Owner) {
-        for doing in self.doing.values_mut().filter(|doing| doing.hook.owner == *owner) {
-            doing.fate = Fate::Over;
-        }
-    }
-
-    /// Nobody waits any more for what its hooks do in other queues about objects: its monitors begin anew.
-    pub(super) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
-        let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.binding == "kubernetes";
-        for doing in self.doing.values_mut().filter(of_objects) {
-            doing.fate = doing.fate.max(Fate::WatchesAnew);
         }
     }
 

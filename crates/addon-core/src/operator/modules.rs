@@ -151,6 +151,13 @@ impl Operator {
         }
     }
 
+    /// The modules that take part and have failed or are held.
+    pub(super) fn lacking(&self) -> Vec<ModuleName> {
+        let units = self.modules.values();
+        let lacking = units.filter(|unit| unit.enabled && unit.turn.is_lacking());
+        lacking.map(|unit| unit.found.name.clone()).collect()
+    }
+
     /// All module names by order number and name.
     pub(super) fn modules_in_order(&self) -> Vec<ModuleName> {
         let mut names: Vec<_> = self

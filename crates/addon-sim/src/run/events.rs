@@ -14,6 +14,18 @@ use crate::told::Flags;
 use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
 
 impl Run<'_> {
+    /// Another one may lead for a while, which may be known; then it is our turn.
+    pub(super) fn stand_by(&mut self) {
+        let mut dice = self.world.dice("lease");
+        let most = *dice.pick(&[500, 500, 30_000, 200_000]);
+        let until = dice.between(0, most);
+        if dice.chance(80) {
+            let since = dice.between(0, until);
+            self.plan(since, Due::StandsBy);
+        }
+        self.plan(until, Due::Leads);
+    }
+
     pub(super) fn happen(&mut self, due: Due) -> Result<(), Violation> {
         match due {
             Due::Inventory(misreading) => self.directories_read(misreading.as_ref()),

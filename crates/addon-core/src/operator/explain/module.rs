@@ -41,18 +41,12 @@ impl Operator {
     }
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
-        let converge = || {
-            self.converge_waits()
-                .map(|waits| format!("the converge under way: {waits}"))
-        };
-        let asked = unit
-            .verdict
-            .as_ref()
-            .is_none_or(|verdict| verdict.enabled != unit.enabled);
         if let Some(head) = head {
             let lane = Lane::Module(unit.found.name.clone());
             return match head.state() {
-                State::Ready if !head.begun && self.converge.assesses_by_itself() => converge().unwrap_or_default(),
+                State::Ready if !head.begun && self.converge.assesses_by_itself() => {
+                    self.waits_for_converge().unwrap_or_default()
+                }
                 State::Backoff(until) => {
                     let wait = (until - self.now.tick).as_secs_f64().ceil();
                     let error = head.error.as_deref().unwrap_or_default();
@@ -74,11 +68,25 @@ impl Operator {
                 State::Ready => "a free slot".to_owned(),
             };
         }
+        self.turn_waits_for(unit)
+    }
+
+    fn waits_for_converge(&self) -> Option<String> {
+        let waits = self.converge_waits()?;
+        Some(format!("the converge under way: {waits}"))
+    }
+
+    /// What a module waits for that has nothing in its lane.
+    fn turn_waits_for(&self, unit: &Unit) -> String {
+        let asked = unit
+            .verdict
+            .as_ref()
+            .is_none_or(|verdict| verdict.enabled != unit.enabled);
         match &unit.turn {
             Turn::Waiting => match self.lacks(unit) {
                 Some(need) => format!("module '{need}', which it needs"),
                 None => match self.pending_before(unit).join(", ") {
-                    before if before.is_empty() => converge().unwrap_or_default(),
+                    before if before.is_empty() => self.waits_for_converge().unwrap_or_default(),
                     before => format!("modules before it: {before}"),
                 },
             },
@@ -97,7 +105,7 @@ impl Operator {
                 });
                 let withheld = || self.removal_obstacle(&unit.found.name);
                 script
-                    .or_else(|| converge().filter(|_| asked))
+                    .or_else(|| self.waits_for_converge().filter(|_| asked))
                     .or_else(withheld)
                     .unwrap_or_default()
             }
