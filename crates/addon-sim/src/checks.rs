@@ -101,6 +101,7 @@ pub struct Checks {
     holds: holds::Holds,
     jobs: jobs::Jobs,
     limits: limit::Limits,
+    lives: values::Lives,
     monitored: monitors::Monitored,
     order: order::Order,
     releases: releases::Releases,
@@ -146,7 +147,8 @@ impl Checks {
             self.reviews.event(step);
         }
         self.echo_causes_nothing(step)?;
-        values::check(step, self.misdeed.take())?;
+        values::check(step, self.misdeed.take(), &self.lives)?;
+        self.lives.note(step);
         values::check_new_lives(step)?;
         self.globals.note(step);
         self.monitored.event(step);

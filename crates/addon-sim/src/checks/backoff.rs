@@ -23,6 +23,8 @@ pub(super) struct Backoffs {
     attempts: BTreeMap<String, u32>,
     /// Modules whose sections changed, which will run with them once it is known again who is to run.
     touched: BTreeSet<String>,
+    /// Those of this step.
+    applied: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,7 @@ impl Backoffs {
             is_due && asleep.hook.as_ref().is_some_and(|hook| is_off(step, hook))
         };
         self.asleep.retain(|_, asleep| !dropped(asleep));
+        self.applied.clear();
     }
 
     fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
@@ -98,6 +101,7 @@ impl Backoffs {
                 let sections = keys.iter().map(|key| key.trim_end_matches("Maintenance").to_owned());
                 self.touched.extend(sections);
                 self.touched.extend(handed_over(step));
+                self.applied = self.touched.clone();
                 self.wake_main();
                 Ok(())
             }
@@ -163,6 +167,13 @@ impl Backoffs {
         hook: Option<HookId>,
     ) -> Result<(), Violation> {
         bounded(retry_in)?;
+        // What failed had begun with the section from before this step.
+        if lane
+            .strip_prefix("main of ")
+            .is_some_and(|name| self.applied.contains(&key_of(name)))
+        {
+            return Ok(());
+        }
         let contexts = match step.ended {
             Some(Job::RunHook(run)) => run.contexts.len(),
             _ => 0,

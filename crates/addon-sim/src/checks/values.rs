@@ -1,8 +1,8 @@
 //! V3 and V5: who may change which values, and that jobs are given the values that are in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::operator::effect::{Effect, HookRun, Job, JobId, Notice};
 use addon_core::operator::event::{Done, Event, Saved};
 use addon_core::operator::query::ModuleReport;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
 /// nothing but what its config patch says.
-pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>) -> Result<(), Violation> {
-    let Event::JobFinished(_, Ok(Done::HookRan { output, .. })) = step.event else {
+pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>, lives: &Lives) -> Result<(), Violation> {
+    let Event::JobFinished(id, Ok(Done::HookRan { output, .. })) = step.event else {
         return Ok(());
     };
     let Some(Job::RunHook(run @ HookRun { hook, .. })) = step.ended else {
@@ -45,7 +45,7 @@ pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>) -> Result<(), Vio
     };
     let passed = step.effects.iter().find(passes);
     ensure(
-        misdeed.is_none() || passed.is_none() || off(step.before) || off(step.after),
+        misdeed.is_none() || passed.is_none() || off(step.before) || off(step.after) || lives.outlived.contains(id),
         name,
         || format!("{hook} did what it may not, and still {passed:?}"),
     )?;
@@ -69,11 +69,36 @@ pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>) -> Result<(), Vio
     Ok(())
 }
 
+/// Which hooks still run whose module has ended its life since they began, whether or not another one has begun. What
+/// they ask for does not count.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    outlived: BTreeSet<JobId>,
+}
+
+impl Lives {
+    pub(super) fn note(&mut self, step: &Step<'_>) {
+        let ended = |owner: &str| {
+            let removed = step.effects.iter().any(|effect| is_removal_of(owner, effect));
+            removed || new_lives(step).any(|(name, _)| name == owner)
+        };
+        let running = step.life.running.iter();
+        let of_ended = running.filter(|(_, running)| owner_of(&running.job).is_some_and(|owner| ended(&owner)));
+        self.outlived.extend(of_ended.map(|(id, _)| *id));
+    }
+}
+
+/// The modules that were being removed, and are wanted after all.
+fn new_lives<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a String, &'a ModuleReport)> {
+    let before = step.before;
+    let was_removed = |name: &String| before.modules.get(name).is_some_and(|was| was.state == "Deleting");
+    let modules = step.after.modules.iter();
+    modules.filter(move |(name, is)| is.enabled && is.state != "Deleting" && was_removed(name))
+}
+
 /// V10: a module that is wanted after all while it is being removed begins a new life, which knows nothing of the old one.
 pub(super) fn check_new_lives(step: &Step<'_>) -> Result<(), Violation> {
-    let was_removed = |name: &String| step.before.modules.get(name).is_some_and(|was| was.state == "Deleting");
-    let modules = step.after.modules.iter();
-    let mut begun = modules.filter(|(name, is)| is.enabled && is.state != "Deleting" && was_removed(name));
+    let mut begun = new_lives(step);
     let haunted = begun.find(|(name, _)| step.after.patches.get(*name).is_some_and(|patches| !patches.is_null()));
     ensure(haunted.is_none(), "V10", || {
         let patches = haunted.and_then(|(name, _)| step.after.patches.get(name));
