@@ -175,11 +175,11 @@ impl<'a> Audit<'a> {
 
     fn read(&self, mark: Mark) -> Result<Records, AuditError> {
         let mut file = fs::File::open(&self.file)?;
-        file.seek(SeekFrom::Start(mark.0))?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        // The last line may be half written.
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let before = mark.0.saturating_sub(1);
+        file.seek(SeekFrom::Start(before))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let whole = String::from_utf8_lossy(whole_lines(&text, mark.0 > 0));
         let records = whole.lines().map(|line| {
             let parsed = serde_json::from_str::<Line>(line);
             parsed.map_err(|source| AuditError::Parse {
@@ -193,6 +193,20 @@ impl<'a> Audit<'a> {
             .collect::<Result<_, _>>()
             .map(Records)
     }
+}
+
+/// The lines that begin in this piece of the log and end in it. With `is_inside` it starts with what stands right before
+/// it: the log is written in pieces, so that a mark may stand in the midst of a line, which was begun before it. The last
+/// line may be half written.
+fn whole_lines(text: &[u8], is_inside: bool) -> &[u8] {
+    let end_of_line = |byte: &u8| *byte == b'\n';
+    let begin = if is_inside {
+        text.iter().position(end_of_line).map_or(text.len(), |end| end + 1)
+    } else {
+        0
+    };
+    let text = &text[begin..];
+    text.iter().rposition(end_of_line).map_or(&[], |end| &text[..end])
 }
 
 /// A harmless request that can be recognised.
@@ -259,6 +273,26 @@ impl From<Line> for Record {
             uri: line.request_uri,
             code: line.response_status.code,
             time: line.request_received_timestamp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_lines;
+
+    #[test]
+    fn a_mark_in_the_midst_of_a_line_skips_it() {
+        let cases: [(&[u8], bool, &[u8]); 6] = [
+            (b"one\ntwo\nthr", false, b"one\ntwo"),
+            (b"\ntwo\nthr", true, b"two"),
+            (b"ne\ntwo\n", true, b"two"),
+            (b"ne\ntw", true, b""),
+            (b"ne", true, b""),
+            (b"", false, b""),
+        ];
+        for (text, is_inside, whole) in cases {
+            assert_eq!(whole_lines(text, is_inside), whole);
         }
     }
 }

@@ -30,6 +30,12 @@ impl Run<'_> {
     }
 
     fn mend_modules(&mut self, dice: &mut Dice) -> Result<(), Violation> {
+        // What somebody put in the place of a release without a module would keep its purge waiting for ever.
+        let ours = self.life.listed.iter().filter(|(_, ours)| **ours);
+        let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.act(&Action::RemoveForeign(name))?;
+        }
         let modules = self.world.setup.modules.clone();
         for module in &modules {
             self.act(&Action::RemoveForeign(module.name.clone()))?;
