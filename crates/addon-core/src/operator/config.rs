@@ -284,7 +284,9 @@ impl Operator {
         let unit = self.modules.get(name);
         let is_there = unit.is_some_and(|unit| unit.enabled || unit.life != Lifecycle::Disabled)
             || self.removal.is_ours(name.as_str());
-        runs || is_there && !entry.is_present() && !self.opinions(name).verdict().enabled
+        // That people keep it in their own hands says nothing for it, nor of its values.
+        let says_nothing = filled(entry).is_none() && self.config.flag(name).is_none();
+        runs || is_there && says_nothing && !self.opinions(name).verdict().enabled
     }
 
     /// The run or removal for which a section was left for later may have been dropped.

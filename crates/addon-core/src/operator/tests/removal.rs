@@ -153,9 +153,13 @@ fn a_module_for_which_nothing_speaks_any_more_is_removed_with_the_section_that_i
     let mut one = module(10, "one");
     one.enabled = None;
     let mut world = World::new(vec![one]).hook("one", "h.sh", "beforeHelm: 1\nafterDeleteHelm: 1");
-    world.data = [("one", "size: 1"), ("oneEnabled", "true")]
-        .map(|(key, text)| (key.to_owned(), text.to_owned()))
-        .into();
+    world.data = [
+        ("one", "size: 1"),
+        ("oneEnabled", "true"),
+        ("oneMaintenance", "NoResourceReconciliation"),
+    ]
+    .map(|(key, text)| (key.to_owned(), text.to_owned()))
+    .into();
     world.failing.insert("one/h.sh beforeHelm".to_owned(), 1);
     world.open.insert("one/h.sh beforeHelm".to_owned());
     let mut world = world.start();
