@@ -16,7 +16,6 @@ use super::effect::Notice;
 use super::event::SavedState;
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
-use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
 use crate::queue::State;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
@@ -282,8 +281,7 @@ impl Operator {
             | Task::Purge { .. } => false,
         });
         let unit = self.modules.get(name);
-        let is_there = unit.is_some_and(|unit| unit.enabled || unit.life != Lifecycle::Disabled)
-            || self.removal.is_ours(name.as_str());
+        let is_there = unit.is_some_and(|unit| unit.enabled || self.is_there(unit));
         // That people keep it in their own hands says nothing for it, nor of its values.
         let says_nothing = filled(entry).is_none() && self.config.flag(name).is_none();
         runs || is_there && says_nothing && !self.opinions(name).verdict().enabled

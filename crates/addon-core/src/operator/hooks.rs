@@ -204,11 +204,10 @@ impl Operator {
             .queues
             .head(lane)
             .is_some_and(|head| matches!(head.task, Task::ModuleRun { .. }));
-        let of_run = owner
-            .module()
-            .filter(|_| in_run)
-            .and_then(|name| self.modules.get(name)?.globals.clone());
-        of_run.unwrap_or_else(|| self.values.globals())
+        match owner.module().filter(|_| in_run) {
+            Some(name) => self.globals_of_run(name),
+            None => self.values.globals(),
+        }
     }
 
     /// A hook ran and what it patched is in force.

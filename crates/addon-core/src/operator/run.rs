@@ -204,7 +204,7 @@ impl Operator {
     }
 
     /// The global values as the module's run found them.
-    fn globals_of_run(&self, name: &ModuleName) -> Globals {
+    pub(super) fn globals_of_run(&self, name: &ModuleName) -> Globals {
         let of_run = self.modules.get(name).and_then(|unit| unit.globals.clone());
         of_run.unwrap_or_else(|| self.values.globals())
     }

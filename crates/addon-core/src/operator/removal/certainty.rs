@@ -22,8 +22,8 @@ impl Operator {
         if self.assessment.undecided().contains(name) {
             return false;
         }
-        let known = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
-        let Some(verdict) = unit.verdict.as_ref().filter(|verdict| known && !verdict.enabled) else {
+        let is_there = self.is_there(unit);
+        let Some(verdict) = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled) else {
             return false;
         };
         match verdict.source {
@@ -36,10 +36,15 @@ impl Operator {
         }
     }
 
+    /// Something of the module is in the cluster, or about to be.
+    pub(in super::super) fn is_there(&self, unit: &Unit) -> bool {
+        self.removal.is_ours(unit.found.name.as_str()) || unit.life != Lifecycle::Disabled
+    }
+
     /// Why what is there of a module that is switched off is not removed, in words.
     pub(in super::super) fn removal_obstacle(&self, name: &ModuleName) -> Option<String> {
         let unit = self.modules.get(name).filter(|unit| unit.found.broken.is_none())?;
-        let is_there = self.removal.is_ours(name.as_str()) || unit.life != Lifecycle::Disabled;
+        let is_there = self.is_there(unit);
         let verdict = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled)?;
         let unheard = || {
             let id = self.global_hooks_to_speak().next()?;
