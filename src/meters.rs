@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use addon_core::operator::query::{ModuleReport, QueueReport};
+use addon_core::operator::query::{HeldRemoval, ModuleReport, QueueReport};
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts, TextEncoder};
@@ -36,6 +36,8 @@ pub struct Sample {
     pub queues: Vec<QueueReport>,
     /// All modules.
     pub modules: Vec<ModuleReport>,
+    /// Removals that are held.
+    pub held: Vec<HeldRemoval>,
 }
 
 /// The values of every meter in the table that this program has.
@@ -197,6 +199,7 @@ impl Meters {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
         });
+        let held = sample.held.iter().map(|held| ([held.release.as_str()], 1.0));
         let lengths = sample
             .queues
             .iter()
@@ -209,6 +212,7 @@ impl Meters {
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
             self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
+            self.family(&table::REMOVAL_HELD, held),
         ]
         .concat()
     }

@@ -196,13 +196,9 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             failure,
             retry_in,
         } => records::purge_failed(release, failure, *retry_in),
-        Notice::PurgeHeld { releases, reason } => {
-            warn!(
-                releases = releases.join(","),
-                reason,
-                hint = "put the modules back and start the operator again, or uninstall with helm what is not wanted",
-                "Releases without a module are kept"
-            );
+        Notice::PurgeHeld { releases, reason } => records::purge_held(releases, *reason),
+        Notice::PurgeConfirmed { releases } => {
+            info!(releases = releases.join(","), "Removals that were held are confirmed");
         }
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
         Notice::ModuleHeld { module, reason } => {

@@ -245,6 +245,13 @@ pub static MODULES_HELM_RELEASE_REDEPLOYED: Meter<Counter, 1> = Meter::new(
     "Releases that were not deployed any more, by another hand than ours, which made their module run.",
 )
 .of_modules();
+pub static REMOVAL_HELD: Meter<Sampled, 1> = Meter::new(
+    "removal_held",
+    Unit::Count,
+    ["release"],
+    "1 for every release that nobody names any more and that is not removed before a person confirms it; others are not there.",
+)
+.of_modules();
 pub static TASK_WAIT_IN_QUEUE: Meter<Counter, 4> = Meter::new(
     "task_wait_in_queue_seconds_total",
     Unit::Seconds,
@@ -288,7 +295,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 39] = [
+static OWN: [Row; 40] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -322,6 +329,7 @@ static OWN: [Row; 39] = [
     MODULES_ALTERED_RESOURCES.row(),
     MODULES_DISCOVER_ERRORS.row(),
     MODULES_HELM_RELEASE_REDEPLOYED.row(),
+    REMOVAL_HELD.row(),
     TASK_WAIT_IN_QUEUE.row(),
     TASKS_QUEUE_ACTION_SECONDS.row(),
     TASKS_QUEUE_COMPACTED.row(),

@@ -121,6 +121,11 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             },
             module,
         ],
+        held: vec![HeldRemoval {
+            release: "three".into(),
+            sign: "its module is gone from the directories",
+            reason: "3 of our 3 releases would go".into(),
+        }],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
@@ -129,6 +134,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
+         own_removal_held{release=\"three\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\
          own_tasks_queue_length{queue=\"main\"} 2\n\
          own_tasks_queue_length{queue=\"side\"} 0\n"
@@ -274,6 +280,7 @@ fn a_hook_with_many_tasks_is_shown() {
             tasks,
         }],
         modules: Vec::new(),
+        held: Vec::new(),
     };
     let text = Meters::of_hooks_alone("own_").render(Some(&sample));
     let shown: Vec<&str> = text

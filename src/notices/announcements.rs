@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
-use addon_core::operator::effect::Notice;
+use addon_core::operator::effect::{HeldFor, Notice};
 use addon_core::operator::event::SyncAction;
 use tokio::sync::mpsc;
 
@@ -132,8 +132,19 @@ impl Announcer {
                 is_news(failure).then(news)
             }
             Notice::PurgeHeld { releases, reason } => {
-                let note = format!("releases without a module are kept, {reason}: {}", releases.join(", "));
+                let whose = match reason {
+                    HeldFor::Directories => "without a module",
+                    HeldFor::Confirmation { .. } => "that nobody names any more",
+                };
+                let note = format!("releases {whose} are kept, {reason}: {}", releases.join(", "));
                 Some(about("", "PurgeHeld", "Purge", Weight::Warning, note))
+            }
+            Notice::PurgeConfirmed { releases } => {
+                let note = format!(
+                    "somebody confirmed that these are to be removed: {}",
+                    releases.join(", ")
+                );
+                Some(about("", "PurgeConfirmed", "Purge", Weight::Normal, note))
             }
             // The rest is how it came to this, and stands in the log.
             _ => None,

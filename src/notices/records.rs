@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
-use addon_core::operator::effect::HookLabels;
+use addon_core::operator::effect::{HeldFor, HookLabels};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
 use addon_core::operator::policy::Mode;
 use addon_core::release::Status;
@@ -185,6 +185,24 @@ pub(super) fn module_delete_failed(module: &ModuleName, failure: &Failure, retry
         retry_in_seconds = seconds(retry_in),
         "ModuleDelete failed. Requeue task to retry after delay."
     );
+}
+
+pub(super) fn purge_held(releases: &[String], reason: HeldFor) {
+    let (releases, told) = (releases.join(","), reason.to_string());
+    match reason {
+        HeldFor::Directories => warn!(
+            releases,
+            reason = told,
+            hint = "put the modules back and start the operator again, or confirm with `addon-operator module purge --confirm`",
+            "Releases without a module are kept"
+        ),
+        HeldFor::Confirmation { .. } => warn!(
+            releases,
+            reason = told,
+            hint = "put back what named them, say false where they are to go, or confirm with `addon-operator module purge --confirm`",
+            "Releases that nobody names any more are kept"
+        ),
+    }
 }
 
 pub(super) fn purge_failed(release: &str, failure: &Failure, retry_in: Duration) {

@@ -147,6 +147,7 @@ async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
     Ok(Sample {
         queues: super::queues(doors).await?,
         modules: super::modules(doors).await?,
+        held: super::status(doors).await?.held,
     })
 }
 
@@ -235,7 +236,10 @@ fn details(status: &Status) -> String {
         .config_problems
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
-    let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
+    let held = status
+        .held
+        .iter()
+        .map(|held| format!("removal held: {}, {}: {}\n", held.release, held.sign, held.reason));
     waiting.chain(problems).chain(held).collect()
 }
 

@@ -145,6 +145,7 @@ impl Operator {
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
+            Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),
             Event::LedByAnother => self.warmth.begin(),
             Event::Elected => self.lead(),
             Event::Deposed => self.stop_at_once(),

@@ -74,6 +74,8 @@ pub enum Action {
     Foreign(String),
     /// Somebody removes a release that is not ours.
     RemoveForeign(String),
+    /// Somebody wants these releases removed, as far as their removal is held.
+    Confirm(Vec<String>),
     /// Somebody does harm to a release of ours.
     Damage {
         /// Which.

@@ -3,6 +3,7 @@
 //! Every invariant has a short name, which a violation carries. Must never look into the operator.
 
 mod backoff;
+mod brake;
 mod conversions;
 mod edits;
 mod end;
@@ -51,7 +52,7 @@ impl Violation {
 }
 
 /// An error unless the condition holds.
-fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -> String) -> Result<(), Violation> {
+pub(crate) fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -> String) -> Result<(), Violation> {
     if holds {
         Ok(())
     } else {
@@ -96,6 +97,7 @@ pub struct Checks {
     echo: bool,
     globals: values::Globals,
     backoff: backoff::Backoffs,
+    brake: brake::Brake,
     conversions: conversions::Looked,
     edits: edits::Edits,
     holds: holds::Holds,
@@ -188,6 +190,7 @@ impl Checks {
         self.backoff.over(step);
         self.monitored.over(step);
         removal::begun(step)?;
+        self.brake.check(step)?;
         self.reviews.over(step, &starts)?;
         self.edits.over(step, &starts)?;
         needs::check(step)?;

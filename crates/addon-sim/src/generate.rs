@@ -5,6 +5,7 @@ mod history;
 mod leaders;
 mod reviews;
 mod shapes;
+mod silence;
 mod slow;
 mod traps;
 mod whims;
@@ -42,6 +43,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     leaders::elect(&mut Dice::named(seed, "leaders", 0), &mut setup, &mut actions);
     slow::add(&mut Dice::named(seed, "slow", 0), &mut setup, &mut actions);
     whims::add(&mut Dice::named(seed, "whims", 0), &mut setup, &mut actions);
+    silence::fall(&mut Dice::named(seed, "silence", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 

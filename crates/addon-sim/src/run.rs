@@ -76,6 +76,7 @@ enum Due {
     Sight(String),
     Relapse(String),
     Acts(Action),
+    Confirms(BTreeSet<String>),
     StandsBy,
     Leads,
     Deposed,
@@ -245,6 +246,7 @@ impl<'a> Run<'a> {
                 }
             }
             Action::Want { .. } if self.world.setup.edits => self.plan(0, Due::Wants(action.clone())),
+            Action::Confirm(names) => self.plan(0, Due::Confirms(names.iter().cloned().collect())),
             Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),

@@ -42,6 +42,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
         Event::WebhooksTouched => "webhooks touched".to_owned(),
         Event::ReleaseSeen(sight) => format!("release {} seen: {:?}", sight.release, sight.drift),
+        Event::PurgeConfirmed(names) => format!("removals are confirmed: {names:?}"),
         Event::LedByAnother => "another one leads".to_owned(),
         Event::Elected => "leads".to_owned(),
         Event::Deposed => "leads no more".to_owned(),

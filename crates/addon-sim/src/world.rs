@@ -172,6 +172,7 @@ impl World {
             | Action::Ask { .. }
             | Action::Want { .. }
             | Action::Redeliver
+            | Action::Confirm(_)
             | Action::Reread(_)
             | Action::Kill
             | Action::Depose

@@ -148,7 +148,10 @@ fn what_keeps_things_from_changing_is_told() {
         },
         Notice::PurgeHeld {
             releases: vec!["a".to_owned(), "b".to_owned()],
-            reason: "it is half of them".to_owned(),
+            reason: HeldFor::Confirmation { goes: 3, of: 4 },
+        },
+        Notice::PurgeConfirmed {
+            releases: vec!["a".to_owned()],
         },
         Notice::PurgeFailed {
             release: "a".to_owned(),
@@ -167,13 +170,14 @@ fn what_keeps_things_from_changing_is_told() {
         "ModuleDeleteFailed",
         "ConfigInvalid",
         "PurgeHeld",
+        "PurgeConfirmed",
         "ReleasePurgeFailed",
         "ReleasePurged",
     ];
     assert_eq!(reasons, expected);
     assert_eq!(
         told[4].1,
-        "releases without a module are kept, it is half of them: a, b"
+        "releases that nobody names any more are kept, 3 of our 4 releases would go within ten minutes, and nobody said so: a, b"
     );
 }
 

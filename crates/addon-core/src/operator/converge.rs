@@ -390,7 +390,7 @@ impl Operator {
             self.request_converge(Reason::AfterAllChange, false);
         }
         if first {
-            self.begin_purge();
+            self.purge();
         }
         self.recovered();
         Look::Over

@@ -1,6 +1,6 @@
 //! What the world tells the operator. Closed: whatever can wake the core is listed here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::effect::JobId;
@@ -32,6 +32,8 @@ pub enum Event {
     WebhooksTouched,
     /// What stands in the cluster of a release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
+    /// A person wants these releases removed, as far as their removal is held at this moment.
+    PurgeConfirmed(BTreeSet<String>),
     /// Another one leads, so that there is time to find out what leading will take.
     LedByAnother,
     /// We lead from now on.

@@ -117,7 +117,7 @@ impl Operator {
             converge_tasks: self.converge_tasks(),
             waiting,
             config_problems: self.config.problems.clone(),
-            held: self.removal.held.clone(),
+            held: self.held_removals(),
         }
     }
 

@@ -93,8 +93,19 @@ pub struct Status {
     pub waiting: Vec<String>,
     /// ConfigMap keys that cannot be used, with the reason.
     pub config_problems: BTreeMap<String, String>,
-    /// Releases whose removal is held, with the reason; empty if none is.
-    pub held: Vec<String>,
+    /// Removals that wait for their sources or for a person; empty if none does.
+    pub held: Vec<HeldRemoval>,
+}
+
+/// A removal whose only sign is that nothing is said, and that would be one of too many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeldRemoval {
+    /// Of which release; for ours that is the name of the module.
+    pub release: String,
+    /// Why it would be removed.
+    pub sign: &'static str,
+    /// Why it is not.
+    pub reason: String,
 }
 
 /// One queue.

@@ -1,9 +1,12 @@
 //! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
+mod brake;
 mod certainty;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use self::brake::Brake;
 
 use super::Operator;
 use super::effect::{Job, Notice};
@@ -13,9 +16,6 @@ use crate::failure::Failure;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
 
-/// A purge of more releases than this, and of more than half of ours, waits for a person.
-const PURGE_UNASKED: usize = 2;
-
 /// The releases of the namespace.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
@@ -23,8 +23,8 @@ pub(super) struct Removal {
     releases: Option<BTreeMap<String, bool>>,
     /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
     suspected: BTreeSet<String>,
-    /// Releases whose purge is held.
-    pub(super) held: Vec<String>,
+    /// What keeps too much from going at once.
+    pub(super) brake: Brake,
 }
 
 impl Removal {
@@ -66,9 +66,9 @@ impl Removal {
         }
     }
 
-    fn ours(&self) -> Vec<String> {
+    fn ours(&self) -> impl DoubleEndedIterator<Item = &str> {
         let all = self.releases.iter().flatten();
-        all.filter(|(_, ours)| **ours).map(|(name, _)| name.clone()).collect()
+        all.filter(|(_, ours)| **ours).map(|(name, _)| name.as_str())
     }
 }
 
@@ -155,35 +155,16 @@ impl Operator {
         }
     }
 
-    /// After the first converge: releases of ours whose modules are gone.
-    pub(super) fn begin_purge(&mut self) {
-        let ours = self.removal.ours();
-        let ignored = self.policy.ignore_release.as_deref();
-        let known = |release: &String| self.modules.keys().any(|name| name.as_str() == release);
-        let orphans: Vec<String> = ours
-            .iter()
-            .filter(|release| !known(release) && Some(release.as_str()) != ignored)
-            .cloned()
-            .collect();
-        if orphans.is_empty() {
-            return;
+    /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
+    pub(super) fn purge(&mut self) {
+        self.brake();
+        let goes = |release: &String| !self.removal.brake.holds(release) && !self.is_purged(release);
+        let orphans: Vec<String> = self.orphans().filter(goes).collect();
+        for release in orphans.into_iter().rev() {
+            self.removal.brake.passes(&release, self.now.tick);
+            let lane = Lane::Release(release.clone());
+            self.queues.push(lane, Task::Purge { release }, self.now.tick);
         }
-        let why = if !self.startup.inventory_complete {
-            "the modules directories could not be read completely"
-        } else if orphans.len() > PURGE_UNASKED && orphans.len() * 2 > ours.len() {
-            "more than half of our releases would be removed at once"
-        } else {
-            for release in orphans.into_iter().rev() {
-                let lane = Lane::Release(release.clone());
-                self.queues.push(lane, Task::Purge { release }, self.now.tick);
-            }
-            return;
-        };
-        self.removal.held.clone_from(&orphans);
-        self.tell(Notice::PurgeHeld {
-            releases: orphans,
-            reason: why.to_owned(),
-        });
     }
 
     pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {

@@ -2,6 +2,7 @@
 //! simulator's work.
 
 mod alone;
+mod brake;
 mod converge;
 mod conversions;
 mod crds;

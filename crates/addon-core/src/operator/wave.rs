@@ -38,6 +38,7 @@ impl Wave {
 impl Operator {
     /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
+        self.brake();
         let wanted = self.wanted();
         let plan = graph::plan(&self.nodes());
         let mut removals = VecDeque::new();
@@ -90,6 +91,9 @@ impl Operator {
 
     /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
     pub(super) fn request_removals(&mut self) -> bool {
+        if self.converge.first_took_up() && self.assessment.is_known() {
+            self.brake();
+        }
         let planned = match &self.converge.active {
             None => Some(&VecDeque::new()),
             // In strict order it lasts until all modules have succeeded, which may have to wait for such a removal.
@@ -100,15 +104,10 @@ impl Operator {
             Some(_) => None,
         };
         let planned = planned.filter(|_| self.converge.first_took_up() && self.assessment.is_known());
-        let deleting = |name: &ModuleName| {
-            let lane = Lane::Module(name.clone());
-            let deletes = |entry: &crate::queue::Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
-            self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
-        };
         let overdue = planned.is_some_and(|planned| {
             let due = |name: &ModuleName| self.is_removable(name) && self.outlived_by(name).is_none();
             let mut names = self.modules.keys();
-            names.any(|name| due(name) && !deleting(name) && !planned.contains(name))
+            names.any(|name| due(name) && !self.is_being_deleted(name) && !planned.contains(name))
         });
         let before = self.queues.ledger();
         if overdue {
@@ -219,12 +218,14 @@ impl Operator {
             if !self.assessment.is_known() {
                 return false;
             }
+            self.brake();
             let Some(name) = wave.removals.pop_front() else {
                 return true;
             };
             if !self.is_removable(&name) || self.outlived_by(&name).is_some() {
                 continue;
             }
+            self.count_removal(&name);
             let task = Task::ModuleDelete { module: name.clone() };
             self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
             wave.removing = Some(name);

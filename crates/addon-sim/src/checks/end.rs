@@ -93,6 +93,10 @@ fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vio
         format!("enabled are {running:?}, but should be {:?}", end.enabled)
     })?;
     for module in seen.modules.values() {
+        // The brake is looked at elsewhere.
+        if is_held(seen, &module.name) {
+            continue;
+        }
         let wanted = if end.stuck.contains(&module.name) {
             continue;
         } else if end.enabled.contains(&module.name) {
@@ -164,23 +168,13 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         if world.module(name).is_some() {
             let off = !end.enabled.contains(name)
                 && life.told.says_no(name, &world.setup)
-                && !world.module(name).is_some_and(|spec| spec.broken);
+                && !world.module(name).is_some_and(|spec| spec.broken)
+                && !is_held(seen, name);
             ensure(!off, "L1", || {
                 format!("{name} is switched off, but its release is still there: {release:?}")
             })?;
         } else if world.setup.ignore.as_ref() != Some(name) {
-            let orphans = world
-                .releases
-                .iter()
-                .filter(|(name, release)| release.ours && world.module(name).is_none());
-            let vanished = world
-                .ledger
-                .unnoticed
-                .iter()
-                .filter(|name| world.module(name).is_none());
-            let few = orphans.count() + vanished.count() <= 2 && !world.setup.modules.is_empty();
-            let held = seen.status.held.contains(name);
-            ensure(held && !few || world.setup.modules.is_empty(), "L1", || {
+            ensure(is_held(seen, name) || world.setup.modules.is_empty(), "L1", || {
                 format!(
                     "the module of {name} is gone, but its release is still there; held are {:?}",
                     seen.status.held
@@ -189,6 +183,11 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         }
     }
     Ok(())
+}
+
+/// Nobody names it any more, and it would be one of too many.
+fn is_held(seen: &Seen, name: &str) -> bool {
+    seen.status.held.iter().any(|held| held.release == name)
 }
 
 /// The release of a module that people have in their hands is marked so, unless they removed it.

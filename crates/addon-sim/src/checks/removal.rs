@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
+use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
 use super::needs::removals;
@@ -20,7 +21,7 @@ const CERTAIN: &str = "ReloadAll-After-Removal-Became-Certain";
 pub(super) struct Removals {
     /// Modules that somebody switched off since they last ran.
     said_no: BTreeSet<String>,
-    /// Releases whose modules are gone, and few enough at a time.
+    /// Releases whose modules are gone, or that somebody wants gone.
     gone: BTreeSet<String>,
     deleting: BTreeSet<String>,
 }
@@ -36,28 +37,22 @@ impl Removals {
                 self.said_no.insert(name.clone());
             }
         }
-        let ours: Vec<&String> = world
-            .releases
-            .iter()
-            .filter(|(_, release)| release.ours)
-            .map(|(name, _)| name)
-            .collect();
+        let ours = world.releases.iter().filter(|(_, release)| release.ours);
         let ignored = world.setup.ignore.as_ref();
-        let orphans: Vec<&String> = ours
-            .iter()
-            .copied()
-            .filter(|name| !modules.contains_key(*name) && Some(*name) != ignored)
-            .collect();
-        // Nobody has told the operator what was uninstalled meanwhile.
-        let counted = ours.len() + world.ledger.unnoticed.len();
-        let too_many = orphans.len() > 2 && orphans.len() * 2 > counted;
-        if *complete && !modules.is_empty() && !too_many {
-            self.gone.extend(orphans.into_iter().cloned());
+        let orphans = ours
+            .map(|(name, _)| name)
+            .filter(|name| !modules.contains_key(*name) && Some(*name) != ignored);
+        if *complete && !modules.is_empty() {
+            self.gone.extend(orphans.cloned());
         }
     }
 
     /// A removal that was given up before this step is none any more, whatever runs before the next one begins.
     pub(super) fn event(&mut self, step: &Step<'_>) {
+        if let Event::PurgeConfirmed(names) = step.event {
+            let held = step.before.status.held.iter().map(|held| &held.release);
+            self.gone.extend(held.filter(|name| names.contains(*name)).cloned());
+        }
         let modules = &step.before.modules;
         self.deleting
             .retain(|name| modules.get(name).is_none_or(|module| !is_taken_back(module)));

@@ -59,6 +59,7 @@ impl Run<'_> {
             Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
+            Due::Confirms(names) => self.tell(&Event::PurgeConfirmed(names), None),
             Due::StandsBy => self.tell(&Event::LedByAnother, None),
             Due::Leads => {
                 self.life.leads = true;

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addon_core::operator::event::Event;
+
 use super::{MOST_STEPS, Run};
-use crate::checks::{Violation, check_end};
+use crate::checks::{Violation, check_end, ensure};
 use crate::model;
 use crate::setup::{Deed, HookSpec, Setup, Source, Watch};
 
@@ -19,6 +21,7 @@ impl Run<'_> {
         self.come_to_rest()?;
         self.check_rest()?;
         let mut dice = self.world.dice("end");
+        self.confirm_all()?;
         if dice.chance(50) {
             return Ok(());
         }
@@ -43,6 +46,22 @@ impl Run<'_> {
             return Err(Violation::new("P6", text));
         }
         Ok(())
+    }
+
+    /// Somebody looks at what is held, and confirms all of it: then it goes. Or leaves it.
+    fn confirm_all(&mut self) -> Result<(), Violation> {
+        let held = self.seen.status.held.iter().map(|held| held.release.clone());
+        let held: BTreeSet<String> = held.collect();
+        if held.is_empty() || self.world.dice("confirm").chance(50) {
+            return Ok(());
+        }
+        self.tell(&Event::PurgeConfirmed(held), None)?;
+        self.come_to_rest()?;
+        let held = &self.seen.status.held;
+        ensure(held.is_empty(), "R9", || {
+            format!("all is confirmed, and held are {held:?}")
+        })?;
+        self.check_rest()
     }
 
     fn revisions(&self, modules: &BTreeSet<String>) -> BTreeMap<String, u32> {

@@ -96,8 +96,6 @@ pub struct Ledger {
     intents: BTreeMap<String, Intent>,
     /// Releases that people uninstalled and nobody has made anew.
     pub taken: BTreeSet<String>,
-    /// Releases that people uninstalled since the operator listed all.
-    pub unnoticed: BTreeSet<String>,
     /// What we did to releases that are in people's hands and were to stay so.
     pub meddled: Vec<String>,
 }
@@ -117,7 +115,6 @@ impl World {
         self.fault("list", Class::Unavailable)?;
         // A new process knows whose an object is only from releases.
         self.ledger.owners.clear();
-        self.ledger.unnoticed.clear();
         for (name, release) in self.releases.iter().filter(|(_, release)| release.ours) {
             for object in &release.objects {
                 self.ledger.owners.entry(object.clone()).or_insert_with(|| name.clone());
@@ -270,7 +267,6 @@ impl World {
         release.begin(if fails { Status::Failed } else { Status::Deployed }, now);
         release.unmanaged = facts.unmanaged;
         self.ledger.taken.remove(module);
-        self.ledger.unnoticed.remove(module);
         if fails {
             return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
         }

@@ -1,5 +1,6 @@
 //! What is told of the operator's doings: to people through the log, and to those who count.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -199,12 +200,17 @@ pub enum Notice {
         /// When it is tried again.
         retry_in: Duration,
     },
-    /// Releases without a module that are not removed, and why.
+    /// Releases that are not removed although no source names their modules any more, or they have none.
     PurgeHeld {
         /// Their names.
         releases: Vec<String>,
         /// Why they stay.
-        reason: String,
+        reason: HeldFor,
+    },
+    /// A person wants those gone that were held.
+    PurgeConfirmed {
+        /// Their names.
+        releases: Vec<String>,
     },
     /// A module cannot be run as it is declared.
     ModuleBlocked {
@@ -302,4 +308,32 @@ pub enum Notice {
         /// How many jobs still run.
         running: usize,
     },
+}
+
+/// What a removal waits for that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldFor {
+    /// What is not in the modules directories may be where they could not be read.
+    Directories,
+    /// So many of so many of ours would go within ten minutes: somebody has to say so.
+    Confirmation {
+        /// How many, those that went in that time included.
+        goes: usize,
+        /// Of how many.
+        of: usize,
+    },
+}
+
+impl fmt::Display for HeldFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directories => f.write_str("the modules directories could not be read completely"),
+            Self::Confirmation { goes, of } => {
+                write!(
+                    f,
+                    "{goes} of our {of} releases would go within ten minutes, and nobody said so"
+                )
+            }
+        }
+    }
 }

@@ -26,7 +26,7 @@ impl Operator {
             order: unit.found.order,
             enabled: unit.enabled,
             enabled_by,
-            state: unit.life.describe().to_owned(),
+            state: self.state_of(unit).to_owned(),
             waits_for: self.waits_for(unit, head),
             error: unit.last_failure.clone(),
             failures: head.map_or(0, |head| head.failures),
@@ -37,6 +37,14 @@ impl Operator {
             in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
             after: self.modules_awaited(unit),
             config_problems: self.config_problems(name),
+        }
+    }
+
+    fn state_of(&self, unit: &Unit) -> &'static str {
+        if self.removal.brake.holds(unit.found.name.as_str()) {
+            "Held"
+        } else {
+            unit.life.describe()
         }
     }
 

@@ -12,9 +12,14 @@ use crate::module::lifecycle::Lifecycle;
 use crate::name::{HookId, ModuleName, Owner};
 
 impl Operator {
+    /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
+    pub(in super::super) fn is_removable(&self, name: &ModuleName) -> bool {
+        self.is_unwanted(name) && !self.removal.brake.holds(name.as_str())
+    }
+
     /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
     /// say otherwise.
-    pub(in super::super) fn is_removable(&self, name: &ModuleName) -> bool {
+    pub(super) fn is_unwanted(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
             return false;
         };
@@ -63,7 +68,10 @@ impl Operator {
                 } else if !self.config.is_silent_about(name) {
                     "a ConfigMap that people made and that does not name it"
                 } else {
-                    return None;
+                    let reason = self.removal.brake.reason(name.as_str())?;
+                    return Some(format!(
+                        "a source that names it, or a person who confirms its removal: {reason}"
+                    ));
                 };
                 Some(format!("{obstacle} before it is removed"))
             }),

@@ -207,26 +207,6 @@ fn foreign_releases_stay_and_those_without_a_module_are_purged_after_the_first_c
 }
 
 #[test]
-fn a_purge_of_more_than_half_is_held() {
-    let mut world = World::new(vec![module(10, "one")]);
-    world.releases = ["a", "b", "c", "one"]
-        .iter()
-        .map(|name| ReleaseSummary {
-            name: (*name).to_owned(),
-            ours: true,
-        })
-        .collect();
-    let mut world = world.start();
-    assert_eq!(world.take_log(), ["one sync"]);
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| matches!(notice, Notice::PurgeHeld { releases, .. } if releases.len() == 3))
-    );
-}
-
-#[test]
 fn a_schedule_fires_after_the_first_converge_and_its_change_of_values_runs_the_module() {
     let patch = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
     let mut world = World::new(vec![module(10, "one")])

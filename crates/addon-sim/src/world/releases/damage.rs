@@ -26,7 +26,6 @@ impl World {
             Harm::Release => {
                 self.releases.remove(name);
                 self.ledger.taken.insert(name.to_owned());
-                self.ledger.unnoticed.insert(name.to_owned());
             }
             Harm::Helm => release.begin(Status::Failed, now),
         }
