@@ -204,6 +204,10 @@ enum CommandError {
     NobodyToAsk,
     #[error("nothing is changed")]
     NotWanted,
+    #[error("nothing is removed: say how many they are, or name those that are to go")]
+    Unconfirmed,
+    #[error("nothing is removed: {message}")]
+    NotPurged { message: String },
 }
 
 impl CommandError {
@@ -213,6 +217,7 @@ impl CommandError {
             Self::Switch(error) => error.hints(),
             Self::Outside(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
+            Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
             Self::NobodyToAsk => vec!["--yes goes on without a question".to_owned()],
             Self::Settings(_)
             | Self::Print(_)
@@ -221,6 +226,7 @@ impl CommandError {
             | Self::Lint(_)
             | Self::Rights(_)
             | Self::Found
+            | Self::Unconfirmed
             | Self::NotWanted => Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::start::{self, StartError};
 use super::{Outside, Parts, serve};
-use crate::serve::debug::{self, Debug, Disclosure};
+use crate::serve::debug::{self, Debug, Disclosure, Powers};
 use crate::serve::parameters::Parameters;
 use crate::settings::{Program, Settings, ShownSecrets};
 use crate::telemetry::LevelHandle;
@@ -18,7 +18,7 @@ pub(super) async fn listen(
     outside: &Outside,
 ) -> Result<debug::unix::SocketFile, StartError> {
     let parameters = Arc::new(parameters(settings, levels, outside));
-    let routes = |asked_for| {
+    let routes = |asked_for, powers| {
         debug::router(Debug {
             doors: outside.doors.clone(),
             parameters: Arc::clone(&parameters),
@@ -31,13 +31,14 @@ pub(super) async fn listen(
                 ShownSecrets::Always => Disclosure::Always,
                 ShownSecrets::AskedFor => asked_for,
             },
+            powers,
         })
     };
     let (listener, socket) = debug::unix::bind(&settings.debug_socket).await?;
-    let at_socket = routes(Disclosure::OnRequest);
+    let at_socket = routes(Disclosure::OnRequest, Powers::Confirming);
     if let Some(address) = settings.debug_http {
         let listener = start::bind(address, "the debug routes").await?;
-        let routes = routes(Disclosure::Never);
+        let routes = routes(Disclosure::Never, Powers::Looking);
         serve(parts, "the server of the debug routes", listener, routes);
     }
     serve(parts, "the server of the debug socket", listener, at_socket);

@@ -10,7 +10,7 @@ use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
 use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, show};
+use super::{Caller, CommandError, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -18,7 +18,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// How to print it [default: yaml; of get and why: text]
+    /// How to print it [default: yaml; of get, why and purge: text]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -48,6 +48,8 @@ enum Question {
     Render(Render),
     /// Print what hooks changed in a module's values
     Patches(Named),
+    /// Show which removals are held, because too much would go at once and nobody said so, or let them go on
+    Purge(Purge),
     /// Print what is watched of the modules' releases
     ResourceMonitor {
         /// Has no meaning, as in the original
@@ -94,6 +96,13 @@ struct Render {
     /// How it differs from what is in the cluster, instead
     #[arg(long)]
     diff: bool,
+}
+
+#[derive(Debug, Args)]
+struct Purge {
+    /// Remove what is held: as many as there are, or these, by name
+    #[arg(long, value_name = "NUMBER|NAME,NAME", num_args = 0..=1, default_missing_value = "")]
+    confirm: Option<String>,
 }
 
 /// A module that is looked at, maybe for a while.
@@ -150,6 +159,7 @@ impl Module {
             Question::Config(section) => section.read(&socket, "config", form),
             Question::Render(render) => render.read(&socket),
             Question::Patches(named) => named.read(&socket, "patches", form),
+            Question::Purge(purge) => return purge.run(&socket, output.unwrap_or(Output::Text)),
             Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),
             Question::Snapshots(named) => named.read(&socket, "snapshots", form),
         };
@@ -216,6 +226,24 @@ impl Section {
         let global = if *global { "?global=true" } else { "" };
         let module = encode(module);
         socket.get(&format!("/module/{module}/{document}.{form}{global}"))
+    }
+}
+
+impl Purge {
+    fn run(self, socket: &Socket, output: Output) -> Result<(), CommandError> {
+        let Some(said) = self.confirm else {
+            return print(&socket.get(&format!("/module/purge.{}", output.extension()))?);
+        };
+        if said.is_empty() {
+            print(&socket.get("/module/purge.text")?)?;
+            return Err(CommandError::Unconfirmed);
+        }
+        match socket.post("/module/purge", &[("confirm", &said)]) {
+            Ok(answer) => print(&answer),
+            // Unlike what is only shown, what is not done is a failure.
+            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -52,7 +52,20 @@ fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
+    use super::super::{Cli, Command, Target};
     use super::*;
+
+    #[test]
+    fn a_confirmation_goes_to_the_pod_too() {
+        let typed = "addon-operator module purge --confirm 3 --namespace ns";
+        let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
+        let asked = cli.command.as_ref().and_then(Command::asked);
+        assert!(asked.and_then(Target::outside).is_some());
+        let command = command(typed.split(' ').map(str::to_owned));
+        assert_eq!(command.join(" "), "addon-operator module purge --confirm 3");
+    }
 
     #[test]
     fn the_way_to_the_pod_is_not_taken_along() {

@@ -4,6 +4,7 @@
 //! for it, or who may not.
 
 pub mod modules;
+mod purge;
 pub mod render;
 mod reply;
 mod route;
@@ -54,6 +55,17 @@ pub struct Debug {
     pub secrets: Secrets,
     /// Unless it is.
     pub disclosure: Disclosure,
+    /// What may be done here.
+    pub powers: Powers,
+}
+
+/// What somebody who can reach the routes may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Powers {
+    /// Look, and set parameters.
+    Looking,
+    /// Let removals go on that are held, too.
+    Confirming,
 }
 
 /// Who is shown secrets.
@@ -76,6 +88,7 @@ pub fn router(debug: Debug) -> Router {
             get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
         )
         .route("/config/set", post(set_parameter))
+        .route("/module/purge", post(purge::confirm))
         .route("/{*path}", get(look))
         .fallback(not_found)
         .with_state(debug)
@@ -150,6 +163,10 @@ impl Debug {
             Route::ModuleList(format) => self.module_list(format).await?,
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
             Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
+            Route::ModulePurge(format) => {
+                let held = super::status(&self.doors).await?.held;
+                shown(format, &held, || purge::shown(&held))
+            }
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),

@@ -61,7 +61,9 @@ pub(in crate::cli) fn find<'a>(modules: &'a [Status], name: &str) -> Result<&'a 
 
 impl Status {
     fn tone(&self) -> Tone {
-        if !self.enabled {
+        if self.state == "Held" {
+            Tone::Bad
+        } else if !self.enabled {
             Tone::Faint
         } else if self.error.is_some() || !self.failing.is_empty() || !self.config_problems.is_empty() {
             Tone::Bad

@@ -31,6 +31,8 @@ pub(super) enum Route<'a> {
         name: &'a str,
         format: Format,
     },
+    /// Removals that are held.
+    ModulePurge(Format),
     /// What is watched of the modules' releases.
     ModuleMonitors(Format),
     /// Has a form of its own.
@@ -64,7 +66,7 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 21] = [
+pub(super) const PATTERNS: [&str; 23] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "POST /config/set",
@@ -76,6 +78,7 @@ pub(super) const PATTERNS: [&str; 21] = [
     "GET /hook/list.{format:(json|yaml|text)}",
     "GET /hook/{name}/snapshots.{format:(json|yaml|text)}",
     "GET /module/list.{format:(json|yaml|text)}",
+    "GET /module/purge.{format:(json|yaml|text)}",
     "GET /module/resource-monitor.{format:(json|yaml)}",
     "GET /module/status.{format:(json|yaml)}?releases=true",
     "GET /module/{name}/patches.{format:(json|yaml)}",
@@ -83,6 +86,7 @@ pub(super) const PATTERNS: [&str; 21] = [
     "GET /module/{name}/{type:(config|values)}.{format:(json|yaml)}?global=true",
     "GET /module/{name}/status.{format:(json|yaml)}",
     "GET /module/{name}/snapshots.{format:(json|yaml)}",
+    "POST /module/purge",
     "GET /queue/list.{format:(json|yaml|text)}",
     "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
     "GET /queue/main.{format:(json|yaml|text)}",
@@ -121,6 +125,7 @@ impl<'a> Route<'a> {
             ["queue", "main"] => Self::QueueMain(format),
             ["queue", "list"] => Self::QueueList(format),
             ["module", "list"] => Self::ModuleList(format),
+            ["module", "purge"] => Self::ModulePurge(format),
             ["config", "list"] => Self::ConfigList(format),
             ["hook", "list"] => Self::HookList(format),
             // What follows has no text form.
@@ -168,6 +173,7 @@ mod tests {
             ("/queue/list.yaml", Route::QueueList(Format::Yaml)),
             ("/module/list.text", Route::ModuleList(Format::Text)),
             ("/module/status.json", Route::ModuleStatus(Format::Json)),
+            ("/module/purge.text", Route::ModulePurge(Format::Text)),
             ("/module/resource-monitor.yaml", Route::ModuleMonitors(Format::Yaml)),
             ("/graph", Route::Graph),
             ("/config/list.json", Route::ConfigList(Format::Json)),

@@ -1,4 +1,4 @@
-use addon_core::operator::query::Query as Asked;
+use addon_core::operator::query::{HeldRemoval, Query as Asked, Status};
 
 use super::super::stage;
 use super::*;
@@ -37,7 +37,18 @@ fn document(query: &Asked) -> Answer {
         }
         Asked::Monitors(_) | Asked::ReleaseValues(_) => Answer::NoSuchModule,
         Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
-        Asked::Status => Answer::Status(stage::status()),
+        Asked::Status => Answer::Status(Status {
+            held: ["a", "b"].map(held).into(),
+            ..stage::status()
+        }),
+    }
+}
+
+fn held(release: &str) -> HeldRemoval {
+    HeldRemoval {
+        release: release.to_owned(),
+        sign: "no source names its module any more",
+        reason: "2 of our 2 releases would go".to_owned(),
     }
 }
 
@@ -46,6 +57,11 @@ async fn ask(request: &str) -> (u16, String, String) {
 }
 
 async fn ask_of(disclosure: Disclosure, standing: Standing, request: &str) -> (u16, String, String) {
+    let powers = Powers::Confirming;
+    ask_with(disclosure, powers, standing, request).await
+}
+
+async fn ask_with(disclosure: Disclosure, powers: Powers, standing: Standing, request: &str) -> (u16, String, String) {
     let secrets = Secrets::default();
     secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
     let (doors, _tasks) = stage::answering(document);
@@ -60,6 +76,7 @@ async fn ask_of(disclosure: Disclosure, standing: Standing, request: &str) -> (u
             standing: tokio::sync::watch::channel(standing).1,
             secrets,
             disclosure,
+            powers,
         }),
         request,
     )
@@ -206,6 +223,68 @@ async fn parameters_are_set_by_a_form() {
     }
     let (status, _, body) = ask("GET /config/set").await;
     assert_eq!((status, body.as_str()), (405, ""));
+}
+
+#[tokio::test]
+async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
+    let request = |form: &str| format!("POST /module/purge\nContent-Type: application/x-www-form-urlencoded\n\n{form}");
+    let standby = Standing::Standby(standing::Leader {
+        name: "operator-0".to_owned(),
+        address: None,
+    });
+    let rows = [
+        (
+            Powers::Confirming,
+            Standing::Leads,
+            "confirm=2",
+            200,
+            "confirmed, and removed from now on: a,b\n",
+        ),
+        (
+            Powers::Confirming,
+            Standing::Leads,
+            "confirm=b",
+            200,
+            "confirmed, and removed from now on: b\n",
+        ),
+        (
+            Powers::Confirming,
+            Standing::Leads,
+            "confirm=3",
+            400,
+            "2 removals are held, not 3: a,b\n",
+        ),
+        (
+            Powers::Confirming,
+            Standing::Leads,
+            "",
+            400,
+            "the removal of '' is not held; held are: a,b\n",
+        ),
+        (
+            Powers::Looking,
+            Standing::Leads,
+            "confirm=2",
+            403,
+            "removals are confirmed at the debug socket, not here\n",
+        ),
+        (
+            Powers::Confirming,
+            standby,
+            "confirm=2",
+            503,
+            "this replica is a standby and does nothing: operator-0 leads\n",
+        ),
+    ];
+    for (powers, standing, form, status, body) in rows {
+        let answer = ask_with(Disclosure::Never, powers, standing, &request(form)).await;
+        assert_eq!((answer.0, answer.2.as_str()), (status, body), "{form}");
+    }
+    let (_, _, listed) = ask("GET /module/purge.json").await;
+    assert!(
+        listed.starts_with(r#"[{"reason":"#) && listed.contains(r#""release":"a""#),
+        "{listed}"
+    );
 }
 
 #[tokio::test]

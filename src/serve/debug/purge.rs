@@ -1,0 +1,164 @@
+//! Removals that are held: which they are, and the word of a person by which they go on.
+//!
+//! Must never take for confirmed what was not named, be it by its name or by its being one of so many.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use addon_core::operator::event::Event;
+use addon_core::operator::query::HeldRemoval;
+use axum::Form;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::super::standing::Standing;
+use super::{Debug, Powers, bad_request, text};
+use crate::serve::{self, Unanswered};
+
+/// Why nothing is removed.
+#[derive(Debug, PartialEq, Eq, Error)]
+enum Unconfirmed {
+    #[error("no removal is held")]
+    NothingHeld,
+    #[error("{held} removals are held, not {said}: {names}")]
+    OtherNumber { held: usize, said: usize, names: String },
+    #[error("the removal of '{name}' is not held; held are: {names}")]
+    NotHeld { name: String, names: String },
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Confirmation {
+    /// How many are held, or the names of those that are to go.
+    confirm: Option<String>,
+}
+
+/// Lets go what is confirmed, if that is what is held.
+pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirmation>) -> Response {
+    if debug.powers == Powers::Looking {
+        return text(
+            StatusCode::FORBIDDEN,
+            "removals are confirmed at the debug socket, not here\n",
+        )
+        .into_response();
+    }
+    if let Standing::Standby(leader) = debug.standing.borrow().clone() {
+        return leader.instead_of_us();
+    }
+    let said = form.confirm.unwrap_or_default();
+    match debug.confirm(&said).await {
+        Ok(Ok(names)) => text(
+            StatusCode::OK,
+            format!("confirmed, and removed from now on: {}\n", list(&names)),
+        )
+        .into_response(),
+        Ok(Err(unconfirmed)) => bad_request(unconfirmed),
+        Err(unanswered) => unanswered.into_response(),
+    }
+}
+
+impl Debug {
+    async fn confirm(&self, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
+        let held = serve::status(&self.doors).await?.held;
+        let names = match meant(said, &held) {
+            Ok(names) => names,
+            Err(unconfirmed) => return Ok(Err(unconfirmed)),
+        };
+        self.doors.post(Event::PurgeConfirmed(names.clone()))?;
+        Ok(Ok(names))
+    }
+}
+
+/// Those that are confirmed by these words.
+fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirmed> {
+    let all: BTreeSet<String> = held.iter().map(|held| held.release.clone()).collect();
+    if all.is_empty() {
+        return Err(Unconfirmed::NothingHeld);
+    }
+    let names = list(&all);
+    if let Ok(said) = said.trim().parse::<usize>() {
+        let held = all.len();
+        return if said == held {
+            Ok(all)
+        } else {
+            Err(Unconfirmed::OtherNumber { held, said, names })
+        };
+    }
+    let wanted: BTreeSet<String> = said.split(',').map(|name| name.trim().to_owned()).collect();
+    match wanted.iter().find(|name| !all.contains(*name)) {
+        None => Ok(wanted),
+        Some(name) => Err(Unconfirmed::NotHeld {
+            name: name.clone(),
+            names,
+        }),
+    }
+}
+
+/// What is held, for people, and what they can do about it.
+pub(super) fn shown(held: &[HeldRemoval]) -> String {
+    let number = held.len();
+    if number == 0 {
+        return "No removal is held.\n".to_owned();
+    }
+    let mut text = String::new();
+    for HeldRemoval { release, sign, reason } in held {
+        let _ = writeln!(text, "{release}: {sign}; held: {reason}");
+    }
+    text + &format!(
+        "\n{number} removals are held until what named these modules is back. `module purge --confirm {number}` removes them \
+         all, `module purge --confirm NAME,NAME` some of them.\n"
+    )
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(names: &[&str]) -> Vec<HeldRemoval> {
+        let held = names.iter().map(|name| HeldRemoval {
+            release: (*name).to_owned(),
+            sign: "no source names its module any more",
+            reason: "3 of our 3 releases would go".to_owned(),
+        });
+        held.collect()
+    }
+
+    #[test]
+    fn only_what_is_held_can_be_confirmed_by_number_or_by_name() {
+        let three = held(&["a", "b", "c"]);
+        let rows: [(&str, Result<&str, &str>); 8] = [
+            ("3", Ok("a,b,c")),
+            (" 3 ", Ok("a,b,c")),
+            ("c, a", Ok("a,c")),
+            ("2", Err("3 removals are held, not 2: a,b,c")),
+            ("a,d", Err("the removal of 'd' is not held; held are: a,b,c")),
+            ("", Err("the removal of '' is not held; held are: a,b,c")),
+            ("-3", Err("the removal of '-3' is not held; held are: a,b,c")),
+            ("a,", Err("the removal of '' is not held; held are: a,b,c")),
+        ];
+        for (said, expected) in rows {
+            let found = meant(said, &three)
+                .map(|names| list(&names))
+                .map_err(|error| error.to_string());
+            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{said:?}");
+        }
+        for said in ["0", "a"] {
+            assert_eq!(meant(said, &[]), Err(Unconfirmed::NothingHeld));
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_shown_with_the_way_to_confirm_it() {
+        let told = shown(&held(&["a", "b"]));
+        let line = "a: no source names its module any more; held: 3 of our 3 releases would go\n";
+        assert!(told.starts_with(line) && told.contains("--confirm 2`"), "{told}");
+        assert_eq!(shown(&[]), "No removal is held.\n");
+    }
+}
