@@ -6,6 +6,7 @@
 mod bad_input {
     mod alterations;
     mod api_server;
+    mod brake;
     mod config;
     mod disk;
     mod edits;

@@ -100,7 +100,7 @@ struct Render {
 
 #[derive(Debug, Args)]
 struct Purge {
-    /// Remove what is held: as many as there are, or these, by name
+    /// Remove what is held: their number for all of them, or the names of some
     #[arg(long, value_name = "NUMBER|NAME,NAME", num_args = 0..=1, default_missing_value = "")]
     confirm: Option<String>,
 }

@@ -131,21 +131,8 @@ impl Announcer {
                 let news = || about(release, "ReleasePurgeFailed", "Purge", Weight::Warning, note);
                 is_news(failure).then(news)
             }
-            Notice::PurgeHeld { releases, reason } => {
-                let whose = match reason {
-                    HeldFor::Directories => "without a module",
-                    HeldFor::Confirmation { .. } => "that nobody names any more",
-                };
-                let note = format!("releases {whose} are kept, {reason}: {}", releases.join(", "));
-                Some(about("", "PurgeHeld", "Purge", Weight::Warning, note))
-            }
-            Notice::PurgeConfirmed { releases } => {
-                let note = format!(
-                    "somebody confirmed that these are to be removed: {}",
-                    releases.join(", ")
-                );
-                Some(about("", "PurgeConfirmed", "Purge", Weight::Normal, note))
-            }
+            Notice::PurgeHeld { releases, reason } => Some(purge_held(releases, *reason)),
+            Notice::PurgeConfirmed { releases } => Some(purge_confirmed(releases)),
             // The rest is how it came to this, and stands in the log.
             _ => None,
         }
@@ -191,6 +178,21 @@ impl Announcer {
         let note = format!("module '{module}' failed, step {step}: {}", failure.report);
         Some(of_module(module, "ModuleFailed", "Run", Weight::Warning, note))
     }
+}
+
+fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {
+    let whose = match reason {
+        HeldFor::Directories => "without a module",
+        HeldFor::Confirmation { .. } => "that nobody names any more",
+    };
+    let note = format!("releases {whose} are kept, {reason}: {}", releases.join(", "));
+    about("", "PurgeHeld", "Purge", Weight::Warning, note)
+}
+
+fn purge_confirmed(releases: &[String]) -> Announcement {
+    let names = releases.join(", ");
+    let note = format!("somebody confirmed that these are to be removed: {names}");
+    about("", "PurgeConfirmed", "Purge", Weight::Normal, note)
 }
 
 /// What we ended ourselves is no failure.

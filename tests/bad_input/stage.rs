@@ -319,14 +319,30 @@ impl Operator<'_> {
 
     /// What a command of the command line says.
     pub(crate) fn ask(&self, arguments: &str) -> String {
+        let output = process::run(self.command(arguments), None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What a command of the command line says that has to fail.
+    pub(crate) fn ask_in_vain(&self, arguments: &str) -> String {
+        let output = process::run(self.command(arguments), None).unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn command(&self, arguments: &str) -> std::process::Command {
         let mut command = process::command(OPERATOR);
         command
             .args(arguments.split(' '))
             .env_clear()
             .env("DEBUG_UNIX_SOCKET", self.stage.path("debug.socket"));
-        let output = process::run(command, None).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        command
     }
 
     /// Asks it to stop, which it has to do well.

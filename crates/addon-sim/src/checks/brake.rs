@@ -1,5 +1,5 @@
-//! R8: of what nobody names any more no more goes within ten minutes than the brake lets pass, unless somebody confirmed
-//! it. R9: nothing goes while it is held, a few are never held, and what is confirmed is held no more.
+//! R10: of what nobody names any more no more goes within ten minutes than the brake lets pass, unless somebody confirmed
+//! it. R11: nothing goes while it is held, a few are never held, and what is confirmed is held no more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ impl Brake {
         self.confirmations(step, &before, &after)?;
         for effect in step.effects {
             if let Effect::StartJob(_, Job::DeleteRelease { release }) = effect {
-                ensure(!after.contains(release), "R9", || {
+                ensure(!after.contains(release), "R11", || {
                     format!("{release} is deleted while its removal is held")
                 })?;
             }
@@ -41,7 +41,7 @@ impl Brake {
         let is_whole = step.life.told.modules.as_ref();
         let is_whole = is_whole.is_some_and(|(modules, complete)| *complete && !modules.is_empty());
         let unspoken = self.unspoken(step);
-        ensure(new.is_empty() || !is_whole || unspoken.len() > FEW, "R9", || {
+        ensure(new.is_empty() || !is_whole || unspoken.len() > FEW, "R11", || {
             format!("{new:?} are held, and no more than {unspoken:?} would go")
         })
     }
@@ -57,7 +57,7 @@ impl Brake {
         };
         let confirmed: BTreeSet<String> = names.intersection(before).cloned().collect();
         let still: Vec<_> = confirmed.intersection(after).collect();
-        ensure(still.is_empty(), "R9", || {
+        ensure(still.is_empty(), "R11", || {
             format!("{still:?} are confirmed, and still held")
         })?;
         self.confirmed.extend(confirmed);
@@ -76,7 +76,7 @@ impl Brake {
         self.gone.extend(new.into_iter().map(|name| (name, step.clock)));
         let there = self.there(step);
         let goes = self.gone.len();
-        ensure(goes <= FEW || goes * 3 < there.len(), "R8", || {
+        ensure(goes <= FEW || goes * 3 < there.len(), "R10", || {
             format!("{:?} go, of {there:?}, and nobody said so", self.gone)
         })
     }

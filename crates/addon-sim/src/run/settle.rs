@@ -58,7 +58,7 @@ impl Run<'_> {
         self.tell(&Event::PurgeConfirmed(held), None)?;
         self.come_to_rest()?;
         let held = &self.seen.status.held;
-        ensure(held.is_empty(), "R9", || {
+        ensure(held.is_empty(), "R11", || {
             format!("all is confirmed, and held are {held:?}")
         })?;
         self.check_rest()
