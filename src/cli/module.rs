@@ -1,5 +1,6 @@
 //! `module`: which there are, where each stands and why, what each was given.
 
+mod purge;
 pub(super) mod status;
 
 use clap::{Args, Subcommand};
@@ -10,7 +11,7 @@ use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
 use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, print, show};
+use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -49,7 +50,7 @@ enum Question {
     /// Print what hooks changed in a module's values
     Patches(Named),
     /// Show which removals are held, because too much would go at once and nobody said so, or let them go on
-    Purge(Purge),
+    Purge(purge::Purge),
     /// Print what is watched of the modules' releases
     ResourceMonitor {
         /// Has no meaning, as in the original
@@ -96,13 +97,6 @@ struct Render {
     /// How it differs from what is in the cluster, instead
     #[arg(long)]
     diff: bool,
-}
-
-#[derive(Debug, Args)]
-struct Purge {
-    /// Remove what is held: their number for all of them, or the names of some
-    #[arg(long, value_name = "NUMBER|NAME,NAME", num_args = 0..=1, default_missing_value = "")]
-    confirm: Option<String>,
 }
 
 /// A module that is looked at, maybe for a while.
@@ -202,8 +196,10 @@ impl Standing {
         watching.print(|| match output {
             None | Some(Output::Text | Output::Wide) => {
                 let modules = status::read(socket)?;
-                let found = status::find(&modules, module)?;
-                Ok(text(&modules, found))
+                match status::find(&modules, module) {
+                    Ok(found) => Ok(text(&modules, found)),
+                    Err(missing) => purge::why(socket, module)?.ok_or(missing),
+                }
             }
             Some(form @ (Output::Json | Output::Yaml)) => {
                 let path = format!("/module/{}/status.{}", encode(module), form.extension());
@@ -226,24 +222,6 @@ impl Section {
         let global = if *global { "?global=true" } else { "" };
         let module = encode(module);
         socket.get(&format!("/module/{module}/{document}.{form}{global}"))
-    }
-}
-
-impl Purge {
-    fn run(self, socket: &Socket, output: Output) -> Result<(), CommandError> {
-        let Some(said) = self.confirm else {
-            return print(&socket.get(&format!("/module/purge.{}", output.extension()))?);
-        };
-        if said.is_empty() {
-            print(&socket.get("/module/purge.text")?)?;
-            return Err(CommandError::Unconfirmed);
-        }
-        match socket.post("/module/purge", &[("confirm", &said)]) {
-            Ok(answer) => print(&answer),
-            // Unlike what is only shown, what is not done is a failure.
-            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What switched many modules on is lost, or their directories are: nothing goes before somebody says so, and then it does.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
 use serde_json::{Value, json};
+use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
-use testbed::wait::wait_until;
 
 /// Names of modules that stand and fall together.
 const MANY: [&str; 8] = ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
@@ -55,7 +56,8 @@ fn objects(stage: &Stage) -> String {
     )
 }
 
-/// Every way in which a hold shows names this module.
+/// Every way in which a hold shows names these modules.
+#[track_caller]
 fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
     let told = operator.wait_for(&["Releases that nobody names any more are kept", "\"level\":\"warn\""]);
     assert_says(&told, &[reason, "module purge --confirm"]);
@@ -194,6 +196,14 @@ fn half_of_the_modules_directories_missing_removes_nothing_before_a_person_confi
     let operator = stage.start();
     let reason = "4 of our 10 releases would go within ten minutes, and nobody said so";
     assert_held(&operator, &missing, reason);
+    assert_says(
+        &operator.ask("module why m2"),
+        &[
+            "release: m2, its module is gone",
+            "a person who confirms its removal",
+            reason,
+        ],
+    );
     operator.stop();
     stage.assert_installed(&ALL);
 

@@ -1,0 +1,49 @@
+//! `module purge`: removals that are held, and the word by which they go on.
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::super::socket::{Socket, SocketError};
+use super::super::{CommandError, Output, print};
+
+#[derive(Debug, Args)]
+pub(super) struct Purge {
+    /// Remove what is held: their number for all of them, or the names of some
+    #[arg(long, value_name = "NUMBER|NAME,NAME", num_args = 0..=1, default_missing_value = "")]
+    confirm: Option<String>,
+}
+
+/// A removal that is held, as the socket reports it.
+#[derive(Debug, Deserialize)]
+struct Held {
+    release: String,
+    sign: String,
+    reason: String,
+}
+
+impl Purge {
+    pub(super) fn run(self, socket: &Socket, output: Output) -> Result<(), CommandError> {
+        let Some(said) = self.confirm else {
+            return print(&socket.get(&format!("/module/purge.{}", output.extension()))?);
+        };
+        if said.is_empty() {
+            print(&socket.get("/module/purge.text")?)?;
+            return Err(CommandError::Unconfirmed);
+        }
+        match socket.post("/module/purge", &[("confirm", &said)]) {
+            Ok(answer) => print(&answer),
+            // Unlike what is only shown, what is not done is a failure.
+            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What is known of a release whose module is gone, if its removal is held.
+pub(super) fn why(socket: &Socket, release: &str) -> Result<Option<String>, SocketError> {
+    let held: Vec<Held> = socket.read("/module/purge.json")?;
+    let told = |Held { release, sign, reason }: Held| {
+        format!("release: {release}, {sign}\nwaits for: its module, or a person who confirms its removal: {reason}\n")
+    };
+    Ok(held.into_iter().find(|held| held.release == release).map(told))
+}
