@@ -36,6 +36,8 @@ pub struct Sample {
     pub queues: Vec<QueueReport>,
     /// All modules.
     pub modules: Vec<ModuleReport>,
+    /// Releases whose configuration is lost.
+    pub config_lost: Vec<String>,
 }
 
 /// The values of every meter in the table that this program has.
@@ -197,6 +199,7 @@ impl Meters {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
         });
+        let lost = sample.config_lost.iter().map(|release| ([release.as_str()], 1.0));
         let lengths = sample
             .queues
             .iter()
@@ -207,6 +210,7 @@ impl Meters {
             self.family(&table::TASKS_QUEUE_BY_HOOK, queues::crowds(&sample.queues)),
             self.family(&table::MM_MODULE_INFO, modules),
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
+            self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
         ]

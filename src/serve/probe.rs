@@ -147,6 +147,7 @@ async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
     Ok(Sample {
         queues: super::queues(doors).await?,
         modules: super::modules(doors).await?,
+        config_lost: super::status(doors).await?.config_lost,
     })
 }
 
@@ -235,8 +236,12 @@ fn details(status: &Status) -> String {
         .config_problems
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
+    let lost = status
+        .config_lost
+        .iter()
+        .map(|release| format!("configuration lost: release {release} is neither upgraded nor removed\n"));
     let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
-    waiting.chain(problems).chain(held).collect()
+    waiting.chain(problems).chain(lost).chain(held).collect()
 }
 
 #[derive(Debug, Deserialize)]

@@ -209,7 +209,6 @@ impl<'a> Run<'a> {
         self.repaired.clear();
         self.world.config.news.clear();
         self.world.disturbed = false;
-        self.world.config.made_by_us = false;
         let with_twin = self.case.seed.is_multiple_of(4);
         self.life = Life::new(
             self.case.seed,

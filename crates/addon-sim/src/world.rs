@@ -126,6 +126,8 @@ impl World {
             Action::Edit { key, text } => self.config.edit(key, text.clone()),
             Action::DeleteConfigMap => self.config.delete(),
             Action::ApplyConfigMap { data } => self.config.apply(data.clone()),
+            Action::MakeConfigMap { data } => self.config.make(data),
+            Action::DeleteState => self.secret = None,
             Action::ReplaceConfigMap { data } => {
                 self.config.delete();
                 self.config.apply(data.clone());

@@ -146,6 +146,9 @@ fn what_keeps_things_from_changing_is_told() {
             key: "one".to_owned(),
             message: "line 1: not a map".to_owned(),
         },
+        Notice::ConfigLost {
+            releases: vec!["a".to_owned()],
+        },
         Notice::PurgeHeld {
             releases: vec!["a".to_owned(), "b".to_owned()],
             reason: "it is half of them".to_owned(),
@@ -166,13 +169,14 @@ fn what_keeps_things_from_changing_is_told() {
         "EnabledScriptFailed",
         "ModuleDeleteFailed",
         "ConfigInvalid",
+        "ConfigurationLost",
         "PurgeHeld",
         "ReleasePurgeFailed",
         "ReleasePurged",
     ];
     assert_eq!(reasons, expected);
     assert_eq!(
-        told[4].1,
+        told[5].1,
         "releases without a module are kept, it is half of them: a, b"
     );
 }

@@ -117,6 +117,7 @@ impl Operator {
             converge_tasks: self.converge_tasks(),
             waiting,
             config_problems: self.config.problems.clone(),
+            config_lost: self.config.losses.releases().to_vec(),
             held: self.removal.held.clone(),
         }
     }

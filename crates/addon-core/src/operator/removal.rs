@@ -1,6 +1,7 @@
 //! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
+pub(super) mod brake;
 mod certainty;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use super::task::{Lane, Task};
 use crate::failure::Failure;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
+use crate::release::ConfigTrace;
 
 /// A purge of more releases than this, and of more than half of ours, waits for a person.
 const PURGE_UNASKED: usize = 2;
@@ -21,6 +23,8 @@ const PURGE_UNASKED: usize = 2;
 pub(super) struct Removal {
     /// Name, and whether it is ours. `None` until they were listed.
     releases: Option<BTreeMap<String, bool>>,
+    /// What the ConfigMap said when releases of ours were made, as far as they are marked with it.
+    traces: BTreeMap<String, ConfigTrace>,
     /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
     suspected: BTreeSet<String>,
     /// Releases whose purge is held.
@@ -29,12 +33,20 @@ pub(super) struct Removal {
 
 impl Removal {
     pub(super) fn listed(&mut self, releases: Vec<ReleaseSummary>) {
+        let ours = releases.iter().filter(|release| release.ours);
+        let traces = ours.filter_map(|release| Some((release.name.clone(), release.config?)));
+        self.traces = traces.collect();
         self.releases = Some(
             releases
                 .into_iter()
                 .map(|release| (release.name, release.ours))
                 .collect(),
         );
+    }
+
+    /// What the ConfigMap said when releases of ours were made that were there at the start.
+    pub(super) fn traces(&self) -> BTreeMap<String, ConfigTrace> {
+        self.traces.clone()
     }
 
     pub(super) fn is_listed(&self) -> bool {
@@ -66,7 +78,7 @@ impl Removal {
         }
     }
 
-    fn ours(&self) -> Vec<String> {
+    pub(super) fn ours(&self) -> Vec<String> {
         let all = self.releases.iter().flatten();
         all.filter(|(_, ours)| **ours).map(|(name, _)| name.clone()).collect()
     }
@@ -118,6 +130,7 @@ impl Operator {
             unit.last_failure = None;
         }
         self.drifts.forget(name);
+        self.config.forget_confirmation(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 
@@ -168,7 +181,9 @@ impl Operator {
         if orphans.is_empty() {
             return;
         }
-        let why = if !self.startup.inventory_complete {
+        let why = if !self.config.losses.releases().is_empty() {
+            "the configuration is lost"
+        } else if !self.startup.inventory_complete {
             "the modules directories could not be read completely"
         } else if orphans.len() > PURGE_UNASKED && orphans.len() * 2 > ours.len() {
             "more than half of our releases would be removed at once"

@@ -200,6 +200,7 @@ fn foreign_releases_stay_and_those_without_a_module_are_purged_after_the_first_c
     let release = |name: &str, ours| ReleaseSummary {
         name: name.to_owned(),
         ours,
+        config: None,
     };
     world.releases = vec![release("gone", true), release("theirs", false), release("one", true)];
     let mut world = world.start();
@@ -214,6 +215,7 @@ fn a_purge_of_more_than_half_is_held() {
         .map(|name| ReleaseSummary {
             name: (*name).to_owned(),
             ours: true,
+            config: None,
         })
         .collect();
     let mut world = world.start();
