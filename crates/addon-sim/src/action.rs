@@ -42,7 +42,7 @@ pub enum Action {
         /// What it holds.
         data: BTreeMap<String, String>,
     },
-    /// Somebody deletes our state Secret.
+    /// The process is killed, and before the next one starts somebody deletes our state Secret.
     DeleteState,
     /// Work of this name fails from now on this often.
     Fault {

@@ -248,6 +248,10 @@ impl<'a> Run<'a> {
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),
             Action::Kill => self.restart(),
+            Action::DeleteState => {
+                self.restart();
+                self.world.secret = None;
+            }
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             Action::Depose if self.world.setup.elected => self.plan(0, Due::Deposed),
             _ => {}

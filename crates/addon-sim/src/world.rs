@@ -127,7 +127,6 @@ impl World {
             Action::DeleteConfigMap => self.config.delete(),
             Action::ApplyConfigMap { data } => self.config.apply(data.clone()),
             Action::MakeConfigMap { data } => self.config.make(data),
-            Action::DeleteState => self.secret = None,
             Action::ReplaceConfigMap { data } => {
                 self.config.delete();
                 self.config.apply(data.clone());
@@ -176,6 +175,7 @@ impl World {
             | Action::Redeliver
             | Action::Reread(_)
             | Action::Kill
+            | Action::DeleteState
             | Action::Depose
             | Action::Shutdown => {}
         }
