@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::Operator;
 use super::effect::Notice;
 use super::event::SavedState;
-use super::provenance::{Made, Provenance, means_the_same};
+use super::provenance::{Made, means_the_same};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
@@ -47,8 +47,8 @@ pub(super) struct Config {
     created: bool,
     /// What is known of it if a program made it, a hook of ours or the chart.
     made: Option<Made>,
-    /// Where it came from when it was last read.
-    provenance: Provenance,
+    /// What it confirmed when it was last read.
+    confirms: Option<String>,
     /// The ConfigMap was read in this life, or found missing.
     seen: bool,
     /// Modules whose removal by omission somebody has confirmed, until it has happened.
@@ -95,9 +95,11 @@ impl Config {
     /// What is in force differs from what the state Secret holds. That nothing is in force is worth a Secret only to who
     /// would take its absence for a loss.
     pub(super) fn unsaved(&self) -> bool {
-        match &self.kept {
+        if !self.losses.are_over() {
             // Whoever comes after us must find what we found.
-            _ if !self.losses.are_over() => false,
+            return false;
+        }
+        match &self.kept {
             Some(kept) => kept.good != self.good || kept.made != self.made,
             None => !self.good.is_empty() || self.made.is_some() || self.losses.are_settled(),
         }

@@ -25,7 +25,6 @@ impl Config {
     pub(super) fn with_unsaid(&self, data: &BTreeMap<String, String>, made: Option<&Made>) -> BTreeMap<String, String> {
         let unsaid = made.into_iter().flat_map(|made| &made.unsaid);
         let kept = unsaid.filter_map(|key| Some((key.clone(), self.good.get(key)?.clone())));
-        // Of a key that we wrote ourselves meanwhile the last good text is that.
         let mut all = data.clone();
         all.extend(kept);
         all
@@ -35,13 +34,13 @@ impl Config {
     pub(super) fn comes_from(&mut self, provenance: Provenance, made: Option<Made>) {
         self.created = false;
         self.made = made;
-        self.provenance = provenance;
+        self.confirms = provenance.confirms;
         self.seen = true;
     }
 
     /// There is none: whatever the next one confirms is news.
     pub(super) fn is_gone(&mut self) {
-        self.provenance = Provenance::default();
+        self.confirms = None;
         self.seen = true;
     }
 
@@ -78,7 +77,7 @@ impl Operator {
     /// counted in the one before.
     pub(super) fn note_confirmation(&mut self, provenance: &Provenance, data: &BTreeMap<String, String>) {
         let omitted = omitted(&self.omissible(), data);
-        let before = self.config.provenance.confirms.as_deref();
+        let before = self.config.confirms.as_deref();
         let number = provenance
             .confirmation_since(before)
             .filter(|number| self.config.seen && *number == omitted.len());
