@@ -127,14 +127,21 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             values,
             vetting,
             maintenance,
-        } => Box::pin(release::sync(tools, &module, (&values, vetting), maintenance, &cancel))
-            .await
-            .map(Done::ReleaseSynced),
+            config,
+        } => Box::pin(release::sync(
+            tools,
+            &module,
+            (&values, vetting),
+            (maintenance, config),
+            &cancel,
+        ))
+        .await
+        .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),
         Job::LoadState => unless(&cancel, state::load(tools)).await.map(Done::StateLoaded),
-        Job::SaveState { last_good } => unless(&cancel, state::save(tools, &last_good))
+        Job::SaveState { last_good, made } => unless(&cancel, state::save(tools, &last_good, made.as_ref()))
             .await
             .map(|()| Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),

@@ -68,7 +68,7 @@ pub struct Doors<E, Q, A> {
 }
 
 impl<E, Q, A> Doors<E, Q, A> {
-    /// The outcome of a job, or of an election. Cannot fill: there are as many outcomes as jobs, and the loop counts those;
+    /// The outcome of a job, of an election or of a person's decision. Cannot fill: there are as many outcomes as jobs, and the loop counts those;
     /// elections are few.
     pub fn post(&self, outcome: E) -> Result<(), Closed> {
         self.outcomes.send(outcome).map_err(|_| Closed)

@@ -38,6 +38,8 @@ pub struct Sample {
     pub modules: Vec<ModuleReport>,
     /// Removals that are held.
     pub held: Vec<HeldRemoval>,
+    /// Releases whose configuration is lost.
+    pub config_lost: Vec<String>,
 }
 
 /// The values of every meter in the table that this program has.
@@ -200,6 +202,7 @@ impl Meters {
             Some(([module.name.as_str(), need], 1.0))
         });
         let held = sample.held.iter().map(|held| ([held.release.as_str()], 1.0));
+        let lost = sample.config_lost.iter().map(|release| ([release.as_str()], 1.0));
         let lengths = sample
             .queues
             .iter()
@@ -210,6 +213,7 @@ impl Meters {
             self.family(&table::TASKS_QUEUE_BY_HOOK, queues::crowds(&sample.queues)),
             self.family(&table::MM_MODULE_INFO, modules),
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
+            self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),

@@ -227,6 +227,13 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         }
         Notice::ConfigApplied { keys } => info!(config_map, keys = keys.join(","), "ConfigMap is applied"),
         Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),
+        Notice::ConfigLost { releases } => error!(
+            config_map,
+            releases = releases.join(","),
+            hint = "create the ConfigMap again, or `addon-operator config lost --confirm` if it is gone for good",
+            "Configuration is lost, modules that were released with it are neither upgraded nor removed"
+        ),
+        Notice::ConfigLossAnswered => info!(config_map, "Modules whose configuration was lost go on"),
         Notice::ConfigUnknown { keys } => {
             warn!(
                 config_map,

@@ -14,6 +14,7 @@ mod bad_input {
     mod garbage;
     mod helm;
     mod hooks;
+    mod lost;
     mod proxy;
     mod scripts;
     mod secrets;

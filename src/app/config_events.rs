@@ -24,7 +24,11 @@ impl ConfigEvents {
         }
         match read {
             ConfigRead::Missing => info!(config_map, "ConfigMap is not there"),
-            ConfigRead::Present { version, data } => {
+            ConfigRead::Present {
+                version,
+                data,
+                provenance: _,
+            } => {
                 let keys: Vec<&str> = data.keys().map(String::as_str).collect();
                 info!(config_map, version, keys = keys.join(", "), "ConfigMap is read");
             }

@@ -86,7 +86,11 @@ impl Plan {
         let cluster = runtime.block_on(start::reach(&settings, environment))?;
         let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
         let data = match runtime.block_on(cluster.read_config(&config_map)).map_err(failed)? {
-            ConfigRead::Present { data, version: _ } => data,
+            ConfigRead::Present {
+                data,
+                version: _,
+                provenance: _,
+            } => data,
             ConfigRead::Missing => return Err(missing(&config_map, &cluster)),
         };
         let release = if wanted {
@@ -142,7 +146,11 @@ impl Plan {
             match self.runtime.block_on(save).map_err(failed)? {
                 Saved::Written { .. } => return Ok(()),
                 Saved::Conflict(ConfigRead::Missing) => return Err(missing(&self.config_map, &self.cluster)),
-                Saved::Conflict(ConfigRead::Present { data, version: _ }) => {
+                Saved::Conflict(ConfigRead::Present {
+                    data,
+                    version: _,
+                    provenance: _,
+                }) => {
                     let found = data.get(&key).map(String::as_str);
                     if found != base {
                         let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("'{found}'"));

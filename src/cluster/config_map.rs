@@ -8,6 +8,7 @@ pub mod watch;
 use std::time::Duration;
 
 use addon_core::operator::event::{ConfigRead, Saved};
+use addon_core::operator::provenance::{self, Provenance};
 use futures::stream::{self, Stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
@@ -68,14 +69,18 @@ impl Cluster {
         let params = PostParams::default();
         let created = found.is_none();
         let written = if let Some(mut config_map) = found {
+            let as_made = provenance(&config_map).is_as_made(config_map.data.get_or_insert_default());
             config_map.data.get_or_insert_default().insert(key.to_owned(), text);
+            if as_made {
+                note_as_made(&mut config_map);
+            }
             self.ask(
                 self.attempt("update", "configmaps", name),
                 api.replace(name, &params, &config_map),
             )
             .await
         } else {
-            let config_map = ConfigMap {
+            let mut config_map = ConfigMap {
                 metadata: ObjectMeta {
                     name: Some(name.to_owned()),
                     ..ObjectMeta::default()
@@ -83,6 +88,7 @@ impl Cluster {
                 data: Some([(key.to_owned(), text)].into()),
                 ..ConfigMap::default()
             };
+            note_as_made(&mut config_map);
             self.ask(
                 self.attempt("create", "configmaps", name),
                 api.create(&params, &config_map),
@@ -107,7 +113,20 @@ fn present(config_map: &ConfigMap) -> ConfigRead {
     ConfigRead::Present {
         version: version(config_map),
         data: config_map.data.clone().unwrap_or_default(),
+        provenance: provenance(config_map),
     }
+}
+
+fn provenance(config_map: &ConfigMap) -> Provenance {
+    let metadata = &config_map.metadata;
+    Provenance::read(metadata.uid.as_deref(), metadata.annotations.as_ref())
+}
+
+/// It holds what we put into it and nothing that people said: what it leaves out is no word of theirs.
+fn note_as_made(config_map: &mut ConfigMap) {
+    let digest = provenance::digest(config_map.data.get_or_insert_default());
+    let annotations = config_map.metadata.annotations.get_or_insert_default();
+    annotations.insert(provenance::MADE_WITH.to_owned(), digest);
 }
 
 fn version(config_map: &ConfigMap) -> u64 {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
-use addon_core::release::{ApplyMethod, Newest, Status};
+use addon_core::release::{ApplyMethod, ConfigTrace, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -17,8 +17,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::Cluster;
 use super::error::RequestError;
@@ -29,6 +29,8 @@ pub const CHECKSUM: &str = "moduleChecksum";
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
+/// What the ConfigMap said of the module, a label: written by helm with the revision, so that no revision is without it.
+pub const CONFIG: &str = "addon-operator/config";
 /// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
 /// also when a person upgrades or rolls back by hand, but never annotations.
 pub const INPUTS: &str = "addon-operator/inputs";
@@ -50,6 +52,8 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
+    /// What the ConfigMap said of its module.
+    pub config: Option<String>,
     secret: String,
 }
 
@@ -64,11 +68,16 @@ pub struct Marks {
     pub objects: Option<String>,
     /// It is in the hands of people.
     pub unmanaged: bool,
+    /// What the ConfigMap says of its module.
+    pub config: ConfigTrace,
 }
 
 /// The labels of a release of ours.
-pub fn labels(checksum: Option<&str>, unmanaged: bool) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), unmanaged.to_string())]);
+pub fn labels(checksum: Option<&str>, unmanaged: bool, config: ConfigTrace) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([
+        (MAINTENANCE.to_owned(), unmanaged.to_string()),
+        (CONFIG.to_owned(), config.to_string()),
+    ]);
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
@@ -190,14 +199,25 @@ impl Cluster {
             checksum,
             objects,
             unmanaged,
+            config,
         } = marks;
         let annotations = json!({INPUTS: inputs, OBJECTS: objects});
         let patch = Patch::Merge(
-            json!({"metadata": {"labels": labels(Some(checksum), *unmanaged), "annotations": annotations}}),
+            json!({"metadata": {"labels": labels(Some(checksum), *unmanaged, *config), "annotations": annotations}}),
         );
+        self.patch_revision(release, revision, &patch).await
+    }
+
+    /// Writes on the Secret of a deployed revision what the ConfigMap says of its module.
+    pub async fn mark_config(&self, release: &str, revision: u32, config: ConfigTrace) -> Result<(), RequestError> {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {CONFIG: config.to_string()}}}));
+        self.patch_revision(release, revision, &patch).await
+    }
+
+    async fn patch_revision(&self, release: &str, revision: u32, patch: &Patch<Value>) -> Result<(), RequestError> {
         let (name, api) = (secret_name(release, revision), self.secrets());
         let attempt = self.attempt("patch", "secrets", &name);
-        self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
+        self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), patch))
             .await?;
         Ok(())
     }
@@ -273,11 +293,12 @@ impl Revision {
             checksum: label(CHECKSUM).map(str::to_owned),
             written,
         };
-        let objects = annotation(OBJECTS);
+        let (objects, config) = (annotation(OBJECTS), label(CONFIG).map(str::to_owned));
         Some(Self {
             release,
             newest,
             objects,
+            config,
             secret: metadata.name.clone()?,
         })
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::operator::event::SavedState;
+use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +27,7 @@ pub const NAME: &str = "addon-operator-state";
 const VERSION: &str = "1";
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
+const MADE_KEY: &str = "made";
 const INTENT_PREFIX: &str = "intent.";
 
 /// That an intent stands in the Secret; if nothing else does, the Secret as it was then.
@@ -33,16 +35,24 @@ const INTENT_PREFIX: &str = "intent.";
 pub struct Recorded(Option<ObjectMeta>);
 
 impl Cluster {
-    /// What was last saved; empty if nothing was, or nothing that can be read.
+    /// What was last saved, as far as it can be read.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
         let data = self.state_data().await?;
         Ok(SavedState {
-            last_good: read(&data, LAST_GOOD_KEY).unwrap_or_default(),
+            last_good: read(&data, LAST_GOOD_KEY),
+            made: read(&data, MADE_KEY).unwrap_or_default(),
         })
     }
 
-    /// Makes these the last good entries.
-    pub async fn save_last_good(&self, last_good: &BTreeMap<String, String>) -> Result<(), RequestError> {
+    /// Makes these the last good entries, and this what is known of a ConfigMap that a program made.
+    pub async fn save_last_good(
+        &self,
+        last_good: &BTreeMap<String, String>,
+        made: Option<&Made>,
+    ) -> Result<(), RequestError> {
+        if made.is_some() {
+            self.patch_state(MADE_KEY, &json!(made)).await?;
+        }
         self.patch_state(LAST_GOOD_KEY, &json!(last_good)).await.map(|_| ())
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
-use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
@@ -54,6 +54,7 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
     let summary = |revision: Revision| ReleaseSummary {
         name: revision.release,
         ours: revision.newest.ours,
+        config: revision.config.as_deref().and_then(ConfigTrace::parse),
     };
     Ok(releases.into_iter().map(summary).collect())
 }
@@ -63,7 +64,7 @@ pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
     (values, vetting): (&HookDocument, Option<Box<Vetting>>),
-    maintenance: Maintenance,
+    (maintenance, config): (Maintenance, ConfigTrace),
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     vet_for_helm(vetting).await?;
@@ -76,7 +77,7 @@ pub(super) async fn sync(
         });
     };
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, source, maintenance, cancel).await?;
+    let mut sync = Sync::begin(tools, module, source, (maintenance, config), cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds, or had an account's old token.
@@ -95,6 +96,8 @@ struct Sync<'a> {
     cancel: &'a CancellationToken,
     chart: Source<'a>,
     labels: BTreeMap<String, String>,
+    /// What the ConfigMap says of the module.
+    config: ConfigTrace,
     acting: OnceCell<Acting<'a>>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
@@ -109,7 +112,7 @@ impl<'a> Sync<'a> {
         tools: &'a Tools,
         module: &ModuleName,
         chart: Source<'a>,
-        maintenance: Maintenance,
+        (maintenance, config): (Maintenance, ConfigTrace),
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
         let name = module.as_str();
@@ -123,6 +126,7 @@ impl<'a> Sync<'a> {
             cancel,
             chart,
             labels,
+            config,
             acting: OnceCell::new(),
             apis,
             revision: None,
@@ -159,6 +163,7 @@ impl<'a> Sync<'a> {
                     return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
                 }
                 Step::Keep { revision } => {
+                    unless(cancel, self.note_config()).await?;
                     self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
@@ -272,12 +277,23 @@ impl<'a> Sync<'a> {
             checksum: checksum.clone(),
             objects: annotation(keys),
             unmanaged: self.facts.unmanaged,
+            config: self.config,
         };
         Ok(self
             .tools
             .cluster
             .mark(&revision.release, revision.newest.revision, &marks)
             .await?)
+    }
+
+    /// What the ConfigMap says may have changed where the values did not, or was never noted.
+    async fn note_config(&self) -> Result<(), Failure> {
+        let revision = self.deployed()?;
+        if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
+            return Ok(());
+        }
+        let (release, number) = (&revision.release, revision.newest.revision);
+        Ok(self.tools.cluster.mark_config(release, number, self.config).await?)
     }
 
     /// As the newest revision was applied; a helm that knows one way only need not be told.
@@ -304,7 +320,7 @@ impl<'a> Sync<'a> {
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             claims: Some(tools.helm()?.claims()),
         };
-        let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged);
+        let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged, self.config);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
@@ -348,6 +364,7 @@ impl<'a> Sync<'a> {
                 checksum,
                 objects: annotation(&keys),
                 unmanaged: self.facts.unmanaged,
+                config: self.config,
             };
             cluster
                 .mark(release, upgraded.revision, &marks)

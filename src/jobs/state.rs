@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::operator::event::SavedState;
+use addon_core::operator::provenance::Made;
 
 use super::Tools;
 
@@ -11,6 +12,10 @@ pub(super) async fn load(tools: &Tools) -> Result<SavedState, Failure> {
     Ok(tools.cluster.load_state().await?)
 }
 
-pub(super) async fn save(tools: &Tools, last_good: &BTreeMap<String, String>) -> Result<(), Failure> {
-    Ok(tools.cluster.save_last_good(last_good).await?)
+pub(super) async fn save(
+    tools: &Tools,
+    last_good: &BTreeMap<String, String>,
+    made: Option<&Made>,
+) -> Result<(), Failure> {
+    Ok(tools.cluster.save_last_good(last_good, made).await?)
 }

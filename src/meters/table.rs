@@ -29,6 +29,13 @@ pub static CONFIG_VALUES_ERRORS: Meter<Counter, 0> = Meter::new(
     "Grows by one at once and then every 5 seconds while a key of the ConfigMap cannot be used.",
 )
 .of_modules();
+pub static CONFIGURATION_LOST: Meter<Sampled, 1> = Meter::new(
+    "configuration_lost",
+    Unit::Count,
+    ["release"],
+    "1 for every release whose module is held because the configuration that it was made with is lost; others are not there.",
+)
+.of_modules();
 pub static CONVERGENCE_SECONDS: Meter<Counter, 1> = Meter::new(
     "convergence_seconds",
     Unit::Seconds,
@@ -298,6 +305,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 static OWN: [Row; 40] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
+    CONFIGURATION_LOST.row(),
     CONVERGENCE_SECONDS.row(),
     CONVERGENCE_TOTAL.row(),
     FAILURES.row(),

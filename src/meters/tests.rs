@@ -126,10 +126,12 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             sign: "its module is gone from the directories",
             reason: "3 of our 3 releases would go".into(),
         }],
+        config_lost: vec!["one".into()],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
-        "own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n\
+        "own_configuration_lost{release=\"one\"} 1\n\
+         own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"one\"} 1\n\
          own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"two\"} 1\n\
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
@@ -281,6 +283,7 @@ fn a_hook_with_many_tasks_is_shown() {
         }],
         modules: Vec::new(),
         held: Vec::new(),
+        config_lost: Vec::new(),
     };
     let text = Meters::of_hooks_alone("own_").render(Some(&sample));
     let shown: Vec<&str> = text

@@ -119,6 +119,14 @@ impl Announcer {
                 let note = format!("key '{key}' of the ConfigMap cannot be used, its last good value stays: {message}");
                 Some(about(key, "ConfigInvalid", "Configure", Weight::Warning, note))
             }
+            Notice::ConfigLost { releases } => {
+                let note = format!(
+                    "these releases were made with a configuration, and there is neither a ConfigMap nor a last good section: \
+                     they are neither upgraded nor removed until somebody creates the ConfigMap or confirms that it is gone: {}",
+                    releases.join(", ")
+                );
+                Some(about("", "ConfigurationLost", "Configure", Weight::Warning, note))
+            }
             Notice::ReleasePurged { release } => {
                 let note = format!("release '{release}', whose module is gone, is removed");
                 Some(about(release, "ReleasePurged", "Purge", Weight::Normal, note))

@@ -135,6 +135,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }
         | Notice::ConfigMissing
+        | Notice::ConfigLost { .. }
+        | Notice::ConfigLossAnswered
         | Notice::ConfigUnknown { .. }
         | Notice::TasksDropped { .. }
         | Notice::ShuttingDown { .. } => {}

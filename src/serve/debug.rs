@@ -3,6 +3,7 @@
 //! Paths, formats, codes and error texts are those of the original. Must never show a secret to somebody who did not ask
 //! for it, or who may not.
 
+mod lost;
 pub mod modules;
 mod purge;
 pub mod render;
@@ -89,6 +90,7 @@ pub fn router(debug: Debug) -> Router {
         )
         .route("/config/set", post(set_parameter))
         .route("/module/purge", post(purge::confirm))
+        .route("/config/lost", post(lost::confirm))
         .route("/{*path}", get(look))
         .fallback(not_found)
         .with_state(debug)
@@ -169,6 +171,7 @@ impl Debug {
             }
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
+            Route::ConfigLost(format) => self.lost(format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
                 let names = self.document(Ask::GlobalHooks).await?;

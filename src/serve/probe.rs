@@ -144,10 +144,12 @@ async fn own_metrics(State(probe): State<Probe>) -> Response {
 }
 
 async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
+    let status = super::status(doors).await?;
     Ok(Sample {
         queues: super::queues(doors).await?,
         modules: super::modules(doors).await?,
-        held: super::status(doors).await?.held,
+        held: status.held,
+        config_lost: status.config_lost,
     })
 }
 
@@ -236,11 +238,15 @@ fn details(status: &Status) -> String {
         .config_problems
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
+    let lost = status
+        .config_lost
+        .iter()
+        .map(|release| format!("configuration lost: release {release} is neither upgraded nor removed\n"));
     let held = status
         .held
         .iter()
         .map(|held| format!("removal held: {}, {}: {}\n", held.release, held.sign, held.reason));
-    waiting.chain(problems).chain(held).collect()
+    waiting.chain(problems).chain(lost).chain(held).collect()
 }
 
 #[derive(Debug, Deserialize)]

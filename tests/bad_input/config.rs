@@ -63,20 +63,23 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     stage.configure(&json!({"good": "size: large", "victimEnabled": "true", "victim": "size: large"}));
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
+    let before = stage.objects();
     stage.kubectl("delete configmap addon-operator");
     let told = operator.wait_for(&["ConfigMap is not found, what was last good stays in force"]);
     assert_says(&told, &["\"level\":\"warn\"", "\"config_map\":\"addon-operator\""]);
     operator.stop();
+    assert_eq!(stage.objects(), before);
     assert_eq!(stage.sizes(), "good:large victim:large");
 
     // It is still gone when the next life begins.
     let operator = stage.start();
     operator.wait_for(&["ConfigMap is not found"]);
     operator.wait_for(&[CONVERGED]);
-    assert_eq!(stage.sizes(), "good:large victim:large");
+    assert_eq!(stage.objects(), before);
     stage.assert_installed(&["good", "victim"]);
     stage.configure(&json!({"victimEnabled": "true", "victim": "size: again"}));
     stage.wait_for_sizes("good:small victim:again");
+    let before = stage.objects();
     operator.stop();
 
     // And it may go while nobody looks.
@@ -84,9 +87,12 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     let operator = stage.start();
     operator.wait_for(&["ConfigMap is not found"]);
     operator.wait_for(&[CONVERGED]);
-    operator.stop();
-    assert_eq!(stage.sizes(), "good:small victim:again");
+    assert_eq!(stage.objects(), before);
     stage.assert_installed(&["good", "victim"]);
+    // A word of people is one, and takes away what it names.
+    stage.configure(&json!({"victimEnabled": "false"}));
+    stage.wait_for_sizes("good:small");
+    operator.stop();
 }
 
 #[test]
@@ -97,6 +103,7 @@ fn a_state_that_cannot_be_read() {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     operator.stop();
+    let before = stage.objects();
     stage.kubectl(
         r#"patch secret addon-operator-state --type=merge --patch={"stringData":{"last-good":"{\"victim\":7","intent.victim":"[","version":"many"}}"#,
     );
@@ -104,7 +111,9 @@ fn a_state_that_cannot_be_read() {
     let operator = stage.start();
     let told = operator.wait_for(&["cannot read our own state"]);
     assert_says(&told, &["\"level\":\"warn\"", "addon-operator-state", "last-good"]);
+    operator.wait_for(&["Configuration is lost"]);
     operator.wait_for(&[CONVERGED]);
+    assert_eq!(stage.objects(), before, "with nothing to go by, nothing is touched");
     stage.assert_installed(&["good", "victim"]);
     // What is in force is kept anew.
     stage.configure(&json!({"good": "size: large", "victimEnabled": "true", "victim": "size: new"}));

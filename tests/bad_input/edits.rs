@@ -178,3 +178,56 @@ fn the_registration_is_kept_and_our_own_writes_pass() {
     assert_says(&stage.edit(&json!({"victimEnabled": "perhaps"})), &["patched"]);
     operator.stop();
 }
+
+#[test]
+fn an_edit_that_leaves_out_many_flags_is_refused_until_it_counts_them() {
+    let mut stage = Stage::build("omissions");
+    stage.write("modules/values.yaml", "goodEnabled: true\n");
+    stage.add_module("030-first");
+    stage.add_module("040-second");
+    let all = |flag: &Value| json!({"victimEnabled": flag, "firstEnabled": flag, "secondEnabled": flag});
+    stage.configure(&all(&json!("true")));
+    stage.serve_webhooks();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+    let before = stage.objects();
+    let confirmed = |data: &Value, confirmation: &str| {
+        let annotations = json!({"addon-operator/confirm-removals": confirmation});
+        let patch = json!({"metadata": {"annotations": annotations}, "data": data}).to_string();
+        let patch = [
+            "patch",
+            "configmap",
+            "addon-operator",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ];
+        stage.say(&patch)
+    };
+    let none = all(&Value::Null);
+    let refused = stage.edit(&none);
+    let names = "their releases would be removed: 'first', 'second', 'victim'.";
+    let remedy = "'addon-operator/confirm-removals: \"3\"'";
+    assert_says(&refused, &[REFUSED, names, "'firstEnabled: \"false\"'", remedy]);
+    assert_says(&confirmed(&none, "2"), &[REFUSED, remedy]);
+    assert_eq!(stage.objects(), before);
+
+    let done = "configmap/addon-operator patched";
+    let warning = "Warning: nothing switches on module 'second' any more";
+    assert_says(&confirmed(&none, "3"), &[done, warning]);
+    stage.wait_for_sizes("good:small");
+    // That was for this edit. What stands there confirms no other one.
+    assert_says(&stage.edit(&all(&json!("true"))), &[done]);
+    stage.wait_for_sizes("first:small good:small second:small victim:small");
+    operator.wait_for_answer("/readyz", 200, &[]);
+    let refused = stage.edit(&none);
+    assert_says(
+        &refused,
+        &[REFUSED, names, "'addon-operator/confirm-removals: \"3, again\"'"],
+    );
+    // A word is an answer.
+    assert_says(&stage.edit(&all(&json!("false"))), &[done]);
+    stage.wait_for_sizes("good:small");
+    operator.stop();
+}

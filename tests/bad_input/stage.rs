@@ -164,6 +164,19 @@ impl Stage {
         objects.lines().map(pair).collect::<Vec<_>>().join(" ")
     }
 
+    /// All that the modules have in the cluster: kind, name, uid, when it began to be deleted, and what it shows.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let columns = "N:.metadata.name,U:.metadata.uid,D:.metadata.deletionTimestamp,S:.data.size";
+        let listed = self.kubectl(&format!(
+            "get configmaps,persistentvolumeclaims -l app.kubernetes.io/managed-by=Helm \
+             -o=custom-columns=K:.kind,{columns} --no-headers"
+        ));
+        let rows = listed
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        rows.collect()
+    }
+
     /// Waits until the objects show that, as in `good:small victim:large`.
     pub(crate) fn wait_for_sizes(&self, expected: &str) {
         let look = || {

@@ -1,6 +1,9 @@
-//! The ConfigMap is made once. After that no helm command touches what people wrote.
+//! The ConfigMap is made once, at the installation. After that no helm command touches what people wrote, nor makes another
+//! one.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+use addon_core::operator::provenance::Provenance;
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::part::Part;
@@ -28,6 +31,10 @@ fn what_people_write_stays() {
         let notes = called(part, &namespace, &["install", "ao", chart, &image]);
         assert!(notes.contains("edit configmap addon-operator"), "{notes}");
         let first = data(&namespace);
+        assert!(
+            is_as_made(&namespace),
+            "what nobody has edited says nothing by what it leaves out"
+        );
         let global = first["global"].as_str().unwrap();
         assert!(global.ends_with("\n{}\n"), "a section that says nothing: {global}");
 
@@ -37,6 +44,7 @@ fn what_people_write_stays() {
             .kubectl(["patch", "configmap", "addon-operator", "--type=merge", &edit])
             .unwrap();
         let written = data(&namespace);
+        assert!(!is_as_made(&namespace), "somebody has spoken");
         for command in [
             &["upgrade", "ao", chart, &image, "--set=replicas=1"][..],
             &["upgrade", "ao", chart, &image, "--set=configMap.create=false"],
@@ -49,6 +57,43 @@ fn what_people_write_stays() {
         ] {
             called(part, &namespace, command);
             assert_eq!(data(&namespace), written, "{part}: {command:?}");
+        }
+    }
+}
+
+/// The operator would say that nobody has edited it since it was made.
+fn is_as_made(namespace: &Namespace<'_>) -> bool {
+    let found = namespace.kubectl(["get", "configmap", "addon-operator", "--output=json"]);
+    let found: ConfigMap = serde_json::from_str(&found.unwrap()).unwrap();
+    let provenance = Provenance::read(None, found.metadata.annotations.as_ref());
+    provenance.is_as_made(&found.data.unwrap_or_default())
+}
+
+#[test]
+fn one_that_was_deleted_is_for_people_to_make() {
+    for part in HELMS {
+        let namespace = testbed::shared::plane().namespace("unmade").unwrap();
+        let chart = chart();
+        let (chart, image) = (chart.to_str().unwrap(), image_said());
+        // Sections that are hard to write down are digested as they are read.
+        let awkward = r#"--set-json=configMap.sections={"one":"a: 'ä<b>&\\n'\n\n","twoEnabled":"true","global":""}"#;
+        called(part, &namespace, &["install", "ao", chart, &image, awkward]);
+        assert!(is_as_made(&namespace), "{part}: {}", data(&namespace));
+        let there = || {
+            namespace
+                .kubectl(["get", "configmap", "addon-operator", "--ignore-not-found"])
+                .unwrap()
+        };
+        namespace.kubectl(["delete", "configmap", "addon-operator"]).unwrap();
+        for command in [
+            &["upgrade", "ao", chart, &image][..],
+            &["upgrade", "ao", chart, &image, "--set=configMap.name=mistyped"],
+            &["rollback", "ao", "1"],
+        ] {
+            called(part, &namespace, command);
+            assert_eq!(there(), "", "{part}: {command:?}");
+            let mistyped = namespace.kubectl(["get", "configmap", "mistyped", "--ignore-not-found"]);
+            assert_eq!(mistyped.unwrap(), "", "{part}: {command:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use addon_core::failure::Class;
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{SyncAction, Synced};
-use addon_core::release::{Intent, IntentKind};
+use addon_core::release::{ConfigTrace, Intent, IntentKind};
 use addon_core::values::section::Maintenance;
 use addon_operator::jobs;
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
         values: document(&values),
         vetting: None,
         maintenance: Maintenance::Managed,
+        config: ConfigTrace::Nothing,
     };
     let mut sync = JoinSet::new();
     sync.spawn(jobs::run(job, Arc::clone(&world.tools), CancellationToken::new()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::operator::provenance::Made;
 use addon_core::release::{Intent, IntentKind};
 
 use super::world::World;
@@ -19,12 +20,18 @@ fn intent(revision_before: u32) -> Intent {
 async fn what_was_saved_is_loaded() {
     let world = World::new("state").await;
     let cluster = &world.tools.cluster;
-    assert!(cluster.load_state().await.unwrap().last_good.is_empty());
+    assert!(cluster.load_state().await.unwrap().last_good.is_none());
     let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
-    cluster.save_last_good(&last_good).await.unwrap();
-    assert_eq!(cluster.load_state().await.unwrap().last_good, last_good);
-    cluster.save_last_good(&BTreeMap::new()).await.unwrap();
-    assert!(cluster.load_state().await.unwrap().last_good.is_empty());
+    let made = Made {
+        uid: "uid".to_owned(),
+        edited: true,
+        unsaid: ["one".to_owned()].into(),
+    };
+    cluster.save_last_good(&last_good, Some(&made)).await.unwrap();
+    let state = cluster.load_state().await.unwrap();
+    assert_eq!((state.last_good, state.made), (Some(last_good), Some(made)));
+    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
+    assert_eq!(cluster.load_state().await.unwrap().last_good, Some(BTreeMap::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,9 +61,9 @@ async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
     let world = World::new("newer").await;
     let cluster = &world.tools.cluster;
     world.kubectl("create secret generic addon-operator-state --from-literal=version=2 --from-literal=last-good={oh --from-literal=unheard-of=x");
-    assert!(cluster.load_state().await.unwrap().last_good.is_empty());
+    assert!(cluster.load_state().await.unwrap().last_good.is_none());
     cluster.record_intent("one", &intent(1)).await.unwrap();
-    cluster.save_last_good(&BTreeMap::new()).await.unwrap();
+    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
     let data = world.kubectl("get secret addon-operator-state -o=jsonpath={.data.version}:{.data.unheard-of}");
     assert_eq!(data, "Mg==:eA==");
 }

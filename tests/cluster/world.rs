@@ -11,6 +11,7 @@ use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Done, Synced};
+use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
 use addon_operator::jobs::{self, Tools};
@@ -117,6 +118,7 @@ impl World {
                 values: document(&values),
                 vetting: None,
                 maintenance: self.maintenance,
+                config: ConfigTrace::Nothing,
             })
             .await?;
         let Done::ReleaseSynced(synced) = done else {

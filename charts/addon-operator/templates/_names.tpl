@@ -57,3 +57,12 @@ addon-operator-hooks.{{ .Release.Namespace }}
 {{- define "addon-operator.editsConfiguration" -}}
 addon-operator-config.{{ .Release.Namespace }}
 {{- end }}
+
+{{- /* The digest of the sections that a ConfigMap is made with; the operator works it out as well. */}}
+{{- define "addon-operator.madeWith" -}}
+{{- $lines := "" -}}
+{{- range $key, $text := .Values.configMap.sections -}}
+{{- $lines = printf "%s%s=%s\n" $lines $key (toString $text | sha256sum) -}}
+{{- end -}}
+{{- sha256sum $lines -}}
+{{- end }}

@@ -8,6 +8,7 @@ pub mod edit;
 pub mod effect;
 pub mod event;
 pub mod policy;
+pub mod provenance;
 pub mod query;
 
 mod alone;
@@ -143,6 +144,7 @@ impl Operator {
             Event::JobFinished(id, result) => self.job_finished(id, result),
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
+            Event::LossConfirmed => self.loss_confirmed(),
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
             Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),

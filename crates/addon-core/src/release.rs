@@ -8,7 +8,9 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 
 /// The state that helm wrote into the newest revision of a release.
@@ -96,6 +98,47 @@ impl ApplyMethod {
     /// Reads helm 4's word; helm 3 writes none.
     pub fn parse(word: &str) -> Self {
         if word == "ssa" { Self::Server } else { Self::Client }
+    }
+}
+
+/// What the ConfigMap said of a module when its release was made: kept on the release, it tells of a ConfigMap that is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigTrace {
+    /// Nothing: neither values, global or its own, nor a flag.
+    Nothing,
+    /// Something with this digest.
+    Said(Digest),
+}
+
+impl ConfigTrace {
+    /// How `Nothing` is written.
+    const NOTHING: &str = "none";
+
+    /// Of what the ConfigMap says; `null` where it is silent.
+    pub fn of(said: &Value) -> Self {
+        let silent = said.as_object().is_some_and(|said| said.values().all(Value::is_null));
+        if silent {
+            Self::Nothing
+        } else {
+            Self::Said(Digest::of(said))
+        }
+    }
+
+    /// Reads what was written; `None` for what this version does not know.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == Self::NOTHING {
+            return Some(Self::Nothing);
+        }
+        Digest::try_from(text.to_owned()).ok().map(Self::Said)
+    }
+}
+
+impl fmt::Display for ConfigTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str(Self::NOTHING),
+            Self::Said(digest) => digest.fmt(f),
+        }
     }
 }
 

@@ -37,6 +37,13 @@ pub enum Action {
         /// What it holds.
         data: BTreeMap<String, String>,
     },
+    /// The chart that installs us makes a `ConfigMap`, if there is none.
+    MakeConfigMap {
+        /// What it holds.
+        data: BTreeMap<String, String>,
+    },
+    /// The process is killed, and before the next one starts somebody deletes our state Secret.
+    DeleteState,
     /// Work of this name fails from now on this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,

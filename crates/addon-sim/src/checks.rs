@@ -10,6 +10,7 @@ mod end;
 mod holds;
 mod jobs;
 mod limit;
+mod lost;
 mod monitors;
 mod needs;
 mod order;
@@ -126,7 +127,7 @@ impl Checks {
 
     /// Is what the `ConfigMap` says old news, or what we wrote ourselves?
     pub fn own_echo(&mut self, life: &Life, read: &ConfigRead) {
-        let ConfigRead::Present { version, data } = read else {
+        let ConfigRead::Present { version, data, .. } = read else {
             return;
         };
         let data = &life.told.with_own(*version, data);
@@ -145,6 +146,7 @@ impl Checks {
     pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
         self.removal.event(step);
+        step.effects.iter().try_for_each(|effect| lost::check(step, effect))?;
         if !self.edits.event(step) {
             self.reviews.event(step);
         }

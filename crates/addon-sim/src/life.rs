@@ -9,6 +9,7 @@ use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Drift, Event};
 use addon_core::operator::policy::{Edits, Leadership, Mode, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
+use addon_core::release::ConfigTrace;
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -60,6 +61,8 @@ pub struct Life {
     pub watches_releases: bool,
     /// Releases as it found them at its start, and whether they were ours.
     pub listed: BTreeMap<String, bool>,
+    /// What those of ours were marked with.
+    pub traces: BTreeMap<String, ConfigTrace>,
     /// It may act: nobody else does.
     pub leads: bool,
     /// Another one leads, and it is to end at once.
@@ -153,6 +156,7 @@ impl Life {
             lookout: BTreeMap::new(),
             watches_releases: false,
             listed: BTreeMap::new(),
+            traces: BTreeMap::new(),
             leads: !setup.elected,
             deposed: false,
             stopping: None,

@@ -210,7 +210,6 @@ impl<'a> Run<'a> {
         self.repaired.clear();
         self.world.config.news.clear();
         self.world.disturbed = false;
-        self.world.config.made_by_us = false;
         let with_twin = self.case.seed.is_multiple_of(4);
         self.life = Life::new(
             self.case.seed,
@@ -251,6 +250,10 @@ impl<'a> Run<'a> {
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),
             Action::Kill => self.restart(),
+            Action::DeleteState => {
+                self.restart();
+                self.world.secret = None;
+            }
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             Action::Depose if self.world.setup.elected => self.plan(0, Due::Deposed),
             _ => {}

@@ -41,6 +41,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         }
         Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
         Event::WebhooksTouched => "webhooks touched".to_owned(),
+        Event::LossConfirmed => "a person confirms that the configuration is lost".to_owned(),
         Event::ReleaseSeen(sight) => format!("release {} seen: {:?}", sight.release, sight.drift),
         Event::PurgeConfirmed(names) => format!("removals are confirmed: {names:?}"),
         Event::LedByAnother => "another one leads".to_owned(),
@@ -54,7 +55,14 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
 fn config(read: &ConfigRead) -> String {
     match read {
         ConfigRead::Missing => "there is none".to_owned(),
-        ConfigRead::Present { version, data } => format!("version {version}, {data:?}"),
+        ConfigRead::Present {
+            version,
+            data,
+            provenance,
+        } => {
+            let made = if provenance.is_as_made(data) { ", as made" } else { "" };
+            format!("version {version}, {data:?}{made}")
+        }
     }
 }
 
@@ -138,7 +146,7 @@ fn job_text(job: &Job) -> String {
                 if *create { ", to be created" } else { "" }
             )
         }
-        Job::SaveState { last_good } => format!("{name} {last_good:?}"),
+        Job::SaveState { last_good, .. } => format!("{name} {last_good:?}"),
         Job::StartMonitors { monitors, .. } => {
             let monitors = monitors
                 .iter()

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::name::HookId;
 use addon_core::operator::effect::{HookLabels, JobId};
-use addon_core::operator::event::ConfigRead;
+use addon_core::operator::event::{ConfigRead, SavedState};
+use addon_core::operator::provenance::Provenance;
 
-use crate::flat;
+use crate::flat::{self, Flat};
 use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
@@ -28,6 +29,13 @@ pub struct Told {
     pub raw: Option<BTreeMap<String, String>>,
     /// A `ConfigMap` exists that a user made, so that what it leaves out was left out on purpose.
     pub silence_speaks: bool,
+    /// The `ConfigMap` if a program made it: which one, whether people have edited it, and the keys that were in force before
+    /// and that it has never spoken of.
+    made: Option<(String, bool, BTreeSet<String>)>,
+    /// What was good in the life before is not known.
+    state_lost: bool,
+    /// People have said something in this life that counts.
+    people_spoke: bool,
     version: u64,
     /// What is older tells of a `ConfigMap` that was gone before we made one.
     floor: u64,
@@ -40,10 +48,10 @@ pub struct Told {
     /// What reads said last of flags, whether they count or not: all that who stands by can go by.
     overheard: BTreeMap<String, bool>,
     /// Reads that came before the state Secret was read.
-    early: Vec<(ConfigRead, bool)>,
+    early: Vec<ConfigRead>,
     state_known: bool,
     /// Reads that do not count yet.
-    unheard: Vec<(ConfigRead, bool)>,
+    unheard: Vec<ConfigRead>,
     /// Work has begun: from then on a read takes the place of one that does not count yet.
     begun: bool,
     /// What global hooks said of flags.
@@ -63,9 +71,12 @@ impl Told {
     }
 
     /// The state Secret was read.
-    pub fn state(&mut self, last_good: &BTreeMap<String, String>) {
+    pub fn state(&mut self, state: &SavedState) {
         self.state_known = true;
-        self.config.clone_from(last_good);
+        self.state_lost = state.last_good.is_none();
+        self.config = state.last_good.clone().unwrap_or_default();
+        let made = state.made.clone();
+        self.made = made.map(|made| (made.uid, made.edited, made.unsaid));
         self.version = 0;
         self.unheard = std::mem::take(&mut self.early);
     }
@@ -77,15 +88,15 @@ impl Told {
 
     /// The save found something else than it was made of. If it found nothing, and there was something meanwhile, nobody
     /// can tell what came first.
-    pub fn save_missed(&mut self, id: JobId, read: &ConfigRead, made_by_us: bool) {
+    pub fn save_missed(&mut self, id: JobId, read: &ConfigRead) {
         let seen = self.saves.remove(&id).unwrap_or_default();
         if !seen || *read != ConfigRead::Missing {
-            self.read(read, made_by_us);
+            self.read(read);
         }
     }
 
     /// The `ConfigMap` was read.
-    pub fn read(&mut self, read: &ConfigRead, made_by_us: bool) {
+    pub fn read(&mut self, read: &ConfigRead) {
         if let ConfigRead::Present { data, .. } = read {
             self.saves.values_mut().for_each(|seen| *seen = true);
             let known = std::mem::take(&mut self.overheard);
@@ -95,13 +106,13 @@ impl Told {
                 .extend(flags.filter_map(|(key, text)| Some((key.clone(), flag(key, text)?))));
         }
         if !self.state_known {
-            self.early.push((read.clone(), made_by_us));
+            self.early.push(read.clone());
             // Who stands by for long forgets the oldest.
             let most = self.early.len().saturating_sub(READS_KEPT);
             self.early.drain(..most);
         }
         if self.begun {
-            let newer = |(known, _): &(ConfigRead, bool)| match (known, read) {
+            let newer = |known: &ConfigRead| match (known, read) {
                 (ConfigRead::Present { version: known, .. }, ConfigRead::Present { version, .. }) => version <= known,
                 _ => false,
             };
@@ -110,7 +121,7 @@ impl Told {
             }
             self.unheard.clear();
         }
-        self.unheard.push((read.clone(), made_by_us));
+        self.unheard.push(read.clone());
     }
 
     /// A step is over. What was read counts, unless it says that sections are still being looked at.
@@ -121,13 +132,18 @@ impl Told {
         if after.status.waiting.iter().any(is_vetting) {
             return;
         }
-        for (read, by_us) in std::mem::take(&mut self.unheard) {
-            self.hear(&read, by_us);
+        for read in std::mem::take(&mut self.unheard) {
+            self.hear(&read);
         }
     }
 
-    fn hear(&mut self, read: &ConfigRead, made_by_us: bool) {
-        let ConfigRead::Present { version, data } = read else {
+    fn hear(&mut self, read: &ConfigRead) {
+        let ConfigRead::Present {
+            version,
+            data,
+            provenance,
+        } = read
+        else {
             self.silence_speaks = false;
             self.raw = None;
             if self.version == 0 {
@@ -139,11 +155,18 @@ impl Told {
             return;
         }
         self.version = *version;
-        self.silence_speaks = !made_by_us;
+        let unsaid = self.hear_origin(data, provenance);
+        let is_made = self.made.as_ref().is_some_and(|(_, edited, _)| !edited);
+        self.silence_speaks = !is_made;
+        self.people_spoke |= !is_made;
         let data = self.with_own(*version, data);
         self.raw = Some(data.clone());
         self.broken.clear();
-        self.config.retain(|key, _| data.contains_key(key));
+        self.config
+            .retain(|key, _| data.contains_key(key) || unsaid.contains(key));
+        let kept = self.config.iter().filter(|(key, _)| unsaid.contains(*key));
+        let kept: Vec<_> = kept.map(|(key, text)| (key.clone(), text.clone())).collect();
+        let data = data.into_iter().chain(kept).collect::<BTreeMap<_, _>>();
         for (key, text) in &data {
             if self.is_sound(key, text) {
                 self.config.insert(key.clone(), text.clone());
@@ -155,6 +178,25 @@ impl Told {
                 self.config.remove(key);
             }
         }
+    }
+
+    /// What a program made takes nothing back: neither by what it leaves out, nor by sections that hold nothing. Returns the
+    /// keys of which it has never spoken.
+    fn hear_origin(&mut self, data: &BTreeMap<String, String>, provenance: &Provenance) -> BTreeSet<String> {
+        let (uid, is_as_made) = (&provenance.uid, provenance.is_as_made(data));
+        if provenance.made_with.is_none() {
+            self.made = None;
+            return BTreeSet::new();
+        }
+        let is_flag = |key: &str| key.ends_with("Enabled") || key.ends_with("Maintenance");
+        let says = |key: &str, text: &str| is_flag(key) || flat::read(text, key == "global") != Some(Flat::new());
+        let (edited, mut unsaid) = match self.made.take().filter(|(known, ..)| known == uid) {
+            Some((_, edited, unsaid)) => (edited, unsaid),
+            None => (false, self.config.keys().cloned().collect()),
+        };
+        unsaid.retain(|key| data.get(key).is_none_or(|text| !says(key, text)));
+        self.made = Some((uid.clone(), edited || !is_as_made, unsaid.clone()));
+        unsaid
     }
 
     /// What was good in an earlier life, before the ConfigMap was gone, may break a schema by now.
@@ -170,6 +212,32 @@ impl Told {
     fn is_sound(&self, key: &str, text: &str) -> bool {
         let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
         schema::is_sound(modules, key, text)
+    }
+
+    /// What the `ConfigMap` said is known neither from itself nor from the life before.
+    pub fn is_lost(&self) -> bool {
+        self.state_known && self.state_lost && !self.people_spoke
+    }
+
+    /// A person has said that it is gone for good.
+    pub fn loss_confirmed(&mut self) {
+        self.people_spoke = true;
+    }
+
+    /// Values are in force for the module, its own or global ones.
+    pub fn has_values_for(&self, module: &str) -> bool {
+        let filled = |key: &str| {
+            let text = self.config.get(key);
+            text.is_some_and(|text| flat::read(text, key == "global") != Some(Flat::new()))
+        };
+        filled("global") || filled(&key_of(module))
+    }
+
+    /// Something is in force that concerns the module: values, its flag, or in whose hands it is.
+    pub fn says_anything_of(&self, module: &str) -> bool {
+        let key = key_of(module);
+        let there = |suffix: &str| self.config.contains_key(&format!("{key}{suffix}"));
+        self.has_values_for(module) || there("Enabled") || there("Maintenance")
     }
 
     /// People have the module's objects in their own hands.

@@ -126,6 +126,7 @@ impl World {
             Action::Edit { key, text } => self.config.edit(key, text.clone()),
             Action::DeleteConfigMap => self.config.delete(),
             Action::ApplyConfigMap { data } => self.config.apply(data.clone()),
+            Action::MakeConfigMap { data } => self.config.make(data),
             Action::ReplaceConfigMap { data } => {
                 self.config.delete();
                 self.config.apply(data.clone());
@@ -175,6 +176,7 @@ impl World {
             | Action::Confirm(_)
             | Action::Reread(_)
             | Action::Kill
+            | Action::DeleteState
             | Action::Depose
             | Action::Shutdown => {}
         }

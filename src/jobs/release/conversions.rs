@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
-use addon_core::release::{self, Step};
+use addon_core::release::{self, ConfigTrace, Step};
 use addon_core::values::section::Maintenance;
 use addon_core::yaml;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,9 @@ async fn of_module(
     let Some(chart) = files.chart else { return Ok(()) };
     let values = values.to_value();
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, source, Maintenance::Managed, cancel).await?;
+    // It is only rendered: no release is marked.
+    let unmarked = (Maintenance::Managed, ConfigTrace::Nothing);
+    let mut sync = Sync::begin(tools, module, source, unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are those of the release: what is absent of it comes back with its own run.

@@ -146,6 +146,9 @@ fn what_keeps_things_from_changing_is_told() {
             key: "one".to_owned(),
             message: "line 1: not a map".to_owned(),
         },
+        Notice::ConfigLost {
+            releases: vec!["a".to_owned()],
+        },
         Notice::PurgeHeld {
             releases: vec!["a".to_owned(), "b".to_owned()],
             reason: HeldFor::Confirmation { goes: 3, of: 4 },
@@ -169,6 +172,7 @@ fn what_keeps_things_from_changing_is_told() {
         "EnabledScriptFailed",
         "ModuleDeleteFailed",
         "ConfigInvalid",
+        "ConfigurationLost",
         "PurgeHeld",
         "PurgeConfirmed",
         "ReleasePurgeFailed",
@@ -176,7 +180,7 @@ fn what_keeps_things_from_changing_is_told() {
     ];
     assert_eq!(reasons, expected);
     assert_eq!(
-        told[4].1,
+        told[5].1,
         "releases that nobody names any more are kept, 3 of our 4 releases would go within ten minutes, and nobody said so: a, b"
     );
 }

@@ -48,6 +48,8 @@ pub(super) enum Route<'a> {
         format: Format,
     },
     ConfigList(Format),
+    /// The releases whose configuration is lost.
+    ConfigLost(Format),
     /// The hooks that stand alone.
     HookList(Format),
     HookSnapshots {
@@ -69,6 +71,8 @@ pub(super) enum Route<'a> {
 pub(super) const PATTERNS: [&str; 23] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
+    "GET /config/lost.{format:(json|yaml|text)}",
+    "POST /config/lost",
     "POST /config/set",
     "GET /discovery",
     "GET /global/list.{format:(json|yaml)}",
@@ -127,6 +131,7 @@ impl<'a> Route<'a> {
             ["module", "list"] => Self::ModuleList(format),
             ["module", "purge"] => Self::ModulePurge(format),
             ["config", "list"] => Self::ConfigList(format),
+            ["config", "lost"] => Self::ConfigLost(format),
             ["hook", "list"] => Self::HookList(format),
             // What follows has no text form.
             _ if format == Format::Text => return None,
@@ -177,6 +182,7 @@ mod tests {
             ("/module/resource-monitor.yaml", Route::ModuleMonitors(Format::Yaml)),
             ("/graph", Route::Graph),
             ("/config/list.json", Route::ConfigList(Format::Json)),
+            ("/config/lost.text", Route::ConfigLost(Format::Text)),
             ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
             ("/global/snapshots.json", Route::GlobalSnapshots(Format::Json)),
             ("/hook/list.text", Route::HookList(Format::Text)),

@@ -51,8 +51,6 @@ struct Saving {
     ran: Ran,
     proposal: Proposal,
     text: String,
-    /// The ConfigMap comes into being with it.
-    creates: bool,
     /// The version of the ConfigMap that it was made of.
     known: u64,
     /// The section was read while it was being saved.
@@ -76,10 +74,10 @@ impl Commits {
         }
     }
 
-    /// This text is on its way into this key, perhaps of a ConfigMap that has yet to be created.
-    pub(super) fn is_saving(&self, key: &str, text: &str, creating: bool) -> bool {
+    /// This text is on its way into this key.
+    pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
         let mut saving = self.saving.iter();
-        saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text && (saving.creates || !creating))
+        saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
     }
 
     /// What is on its way into the ConfigMap, by key.
@@ -249,13 +247,9 @@ impl Operator {
             self.patch_not_saved(owner, &ran.lane, obstacle);
             return;
         }
-        let creates = self.config.is_missing();
-        if creates {
-            self.config.is_creating(&key, &text);
-        }
         let job = Job::SaveConfig {
             base: self.config.raw(&key).cloned(),
-            create: creates,
+            create: self.config.is_missing(),
             key,
             text: text.clone(),
         };
@@ -263,7 +257,6 @@ impl Operator {
             ran,
             proposal,
             text,
-            creates,
             known: self.config.version(),
             held: false,
             seen: false,

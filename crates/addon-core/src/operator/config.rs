@@ -1,9 +1,12 @@
 //! What the ConfigMap says, what of it is in force, and what an edit sets off.
 //!
 //! A broken key leaves its owner on the last good one. A ConfigMap that is gone changes nothing: only a ConfigMap that
-//! says otherwise does. What we wrote ourselves sets off nothing.
+//! says otherwise does. What we wrote ourselves sets off nothing, and what a program made says nothing by what it leaves
+//! out.
 
+pub(super) mod lost;
 pub(super) mod news;
+pub(super) mod omissions;
 pub(super) mod reading;
 mod sift;
 
@@ -14,11 +17,13 @@ use serde_json::Value;
 use super::Operator;
 use super::effect::Notice;
 use super::event::SavedState;
+use super::provenance::{Made, means_the_same};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
 use crate::queue::State;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
+use lost::Losses;
 use news::{News, filled, flag, is_filled, maintenance, values};
 use reading::Readings;
 
@@ -36,12 +41,20 @@ pub(super) struct Config {
     floor: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
     written: BTreeMap<String, (u64, String)>,
-    /// What we wrote last of each key in this life: found again, it is nobody else's word.
-    ours: BTreeMap<String, String>,
     /// It exists.
     present: bool,
-    /// It came into being by our own write, and no user has said anything in it since.
-    made_by_us: bool,
+    /// It came into being by our own write that has not been read yet.
+    created: bool,
+    /// What is known of it if a program made it, a hook of ours or the chart.
+    made: Option<Made>,
+    /// What it confirmed when it was last read.
+    confirms: Option<String>,
+    /// The ConfigMap was read in this life, or found missing.
+    seen: bool,
+    /// Modules whose removal by omission somebody has confirmed, until it has happened.
+    confirmed: BTreeSet<ModuleName>,
+    /// What releases tell of a ConfigMap that nobody has any more.
+    pub(super) losses: Losses,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
@@ -52,30 +65,53 @@ pub(super) struct Config {
     document: ConfigDocument,
     /// Keys that cannot be used.
     pub(super) problems: BTreeMap<String, String>,
-    /// What the state Secret holds, and what is on its way there.
-    kept: BTreeMap<String, String>,
-    keeping: BTreeMap<String, String>,
+    /// What the state Secret holds, if it holds any, and what is on its way there.
+    kept: Option<Kept>,
+    keeping: Option<Kept>,
+}
+
+/// What is remembered from life to life.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Kept {
+    good: BTreeMap<String, String>,
+    made: Option<Made>,
 }
 
 impl Config {
     /// Starts from what was in force in the life before.
-    pub(super) fn restore(&mut self, state: SavedState) {
-        self.good.clone_from(&state.last_good);
-        self.kept = state.last_good;
+    pub(super) fn restore(&mut self, SavedState { last_good, made }: SavedState) {
+        self.made.clone_from(&made);
+        self.kept = last_good.map(|good| Kept { good, made });
+        self.good = self.kept.as_ref().map(|kept| kept.good.clone()).unwrap_or_default();
     }
 
-    /// What is in force differs from what the state Secret holds.
+    fn to_keep(&self) -> Kept {
+        Kept {
+            good: self.good.clone(),
+            made: self.made.clone(),
+        }
+    }
+
+    /// What is in force differs from what the state Secret holds. That nothing is in force is worth a Secret only to who
+    /// would take its absence for a loss.
     pub(super) fn unsaved(&self) -> bool {
-        self.good != self.kept
+        if !self.losses.are_over() {
+            // Whoever comes after us must find what we found.
+            return false;
+        }
+        match &self.kept {
+            Some(kept) => kept.good != self.good || kept.made != self.made,
+            None => !self.good.is_empty() || self.made.is_some() || self.losses.are_settled(),
+        }
     }
 
-    pub(super) fn begin_save(&mut self) -> BTreeMap<String, String> {
-        self.keeping.clone_from(&self.good);
-        self.keeping.clone()
+    pub(super) fn begin_save(&mut self) -> (BTreeMap<String, String>, Option<Made>) {
+        let Kept { good, made } = self.keeping.insert(self.to_keep()).clone();
+        (good, made)
     }
 
     pub(super) fn saved(&mut self) {
-        self.kept = std::mem::take(&mut self.keeping);
+        self.kept = self.keeping.take();
     }
 
     /// Its version when it was last read or written.
@@ -107,9 +143,14 @@ impl Config {
         maintenance(self.document.sections.get(module))
     }
 
-    /// It exists, and what it says about the module's flag is sound: nothing.
+    /// People have said in it what they want, be it nothing.
+    pub(super) fn is_peoples_word(&self) -> bool {
+        self.present && !self.created && self.made.as_ref().is_none_or(|made| made.edited)
+    }
+
+    /// It is the word of people, and what it says about the module's flag is sound: nothing.
     pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
-        self.present && !self.made_by_us && !self.problems.contains_key(&module.enabled_key())
+        self.is_peoples_word() && !self.problems.contains_key(&module.enabled_key())
     }
 
     /// Why this text must not be written into a section now.
@@ -118,6 +159,13 @@ impl Config {
             let report =
                 format!("config values cannot be saved over the broken section '{key}' of the ConfigMap: {problem}");
             return Some(Failure::new(Class::Invalid, report).hint(format!("mend the key '{key}' of the ConfigMap")));
+        }
+        if !self.present && !self.losses.releases().is_empty() {
+            let report = "config values cannot be saved: the ConfigMap is lost, and a new one with this section alone \
+                          would stand in its place";
+            return Some(
+                Failure::new(Class::Refused, report).hint("create the ConfigMap again, or `config lost --confirm`"),
+            );
         }
         if !self.present && !self.good.is_empty() {
             let report = "config values cannot be saved: the ConfigMap was deleted, and a new one with this section \
@@ -143,15 +191,8 @@ impl Config {
         self.good.get(key).is_some_and(|good| means_the_same(key, good, text))
     }
 
-    /// This text is about to be written into a ConfigMap that is made with it. Whether that comes back as done or not, it
-    /// is no word of people.
-    pub(super) fn is_creating(&mut self, key: &str, text: &str) {
-        self.ours.insert(key.to_owned(), text.to_owned());
-    }
-
     /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
-        self.ours.insert(key.to_owned(), text.clone());
         if version <= self.version && version != 0 {
             return;
         }
@@ -160,7 +201,7 @@ impl Config {
             self.floor = version;
         }
         // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
-        self.made_by_us |= created && !self.present;
+        self.created |= created && !self.present;
         self.present |= created;
         if self.present {
             self.raw.insert(key.to_owned(), text.clone());
@@ -344,10 +385,4 @@ impl Operator {
             self.tell(Notice::ConfigUnknown { keys });
         }
     }
-}
-
-/// Two texts of one key differ at most in remarks and spelling.
-fn means_the_same(key: &str, one: &str, other: &str) -> bool {
-    let parse = |text: &str| ConfigDocument::parse(&BTreeMap::from([(key.to_owned(), text.to_owned())]));
-    one == other || parse(one) == parse(other)
 }

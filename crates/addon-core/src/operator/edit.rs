@@ -13,6 +13,10 @@ use crate::object::json::Json;
 use crate::review::response::AdmissionResponse;
 use crate::values::Store;
 
+use super::config::omissions::omitted;
+use super::provenance::{CONFIRM_REMOVALS, Made, Provenance};
+use super::removal::brake;
+
 /// How many warnings are worth reading.
 const MOST_WARNINGS: usize = 10;
 /// What an API server passes on of a warning in any case.
@@ -36,6 +40,12 @@ pub struct Edit {
     pub(super) modules: BTreeSet<ModuleName>,
     /// Texts that have been found good, and those that we are writing ourselves.
     pub(super) known: Data,
+    /// The modules that are removed if the ConfigMap does not say that they are to run.
+    pub(super) omissible: BTreeSet<ModuleName>,
+    /// How many releases are ours.
+    pub(super) ours: usize,
+    /// The ConfigMap, if a program made it, and the keys that are in force.
+    pub(super) origin: (Option<Made>, BTreeSet<String>),
 }
 
 impl Edit {
@@ -65,25 +75,79 @@ impl Edit {
             };
         }
         match data_of(after) {
-            Some(data) => self.verdict(&data, &data_of(before).unwrap_or_default()),
+            Some(data) => {
+                let origins = [after, before].map(provenance_of);
+                let before = data_of(before).unwrap_or_default();
+                self.verdict(&data, &before, self.omissions(&data, &origins))
+            }
             None => allowed,
         }
     }
 
-    fn verdict(&self, data: &Data, before: &Data) -> AdmissionResponse {
+    /// What is to be said of the modules that the edit removes by what it leaves out, each in a warning. Many are refused
+    /// unless somebody has counted them.
+    fn omissions(&self, data: &Data, [after, before]: &[Provenance; 2]) -> Result<Vec<String>, String> {
+        let (known, in_force) = &self.origin;
+        let omitted = match after.made(data, known.as_ref(), in_force.iter()) {
+            Some(made) if !made.edited => Vec::new(),
+            made => {
+                let unsaid = made.map(|made| made.unsaid).unwrap_or_default();
+                let mut omitted = omitted(&self.omissible, data);
+                omitted.retain(|name| !unsaid.contains(&name.enabled_key()));
+                omitted
+            }
+        };
+        let confirmed = after.confirmation_since(before.confirms.as_deref());
+        if brake::too_many(omitted.len(), self.ours) && confirmed != Some(omitted.len()) {
+            return Err(refusal(&omitted, before.confirms.as_deref()));
+        }
+        let removed = |name| format!("nothing switches on module '{name}' any more, so that its release is removed");
+        Ok(omitted.iter().map(removed).collect())
+    }
+
+    fn verdict(&self, data: &Data, before: &Data, omissions: Result<Vec<String>, String>) -> AdmissionResponse {
         let judgement = self.values.judge(data, Some(&self.modules), &self.known);
         let is_new = |key: &String| before.get(key) != data.get(key);
         let (refused, old): (Vec<_>, Vec<_>) = judgement.problems.into_iter().partition(|problem| is_new(&problem.key));
-        let message: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        let (removed, too_many) = match omissions {
+            Ok(removed) => (removed, None),
+            Err(refusal) => (Vec::new(), Some(refusal)),
+        };
+        let message: Vec<String> = refused.iter().map(ToString::to_string).chain(too_many).collect();
         let old = old.iter().map(|problem| format!("still wrong: {problem}"));
         let idle = judgement.idle.iter().map(ToString::to_string);
         AdmissionResponse {
             allowed: message.is_empty(),
             message: message.join("\n"),
-            warnings: warnings(old.chain(idle).collect()),
+            warnings: warnings(removed.into_iter().chain(old).chain(idle).collect()),
             patch: String::new(),
         }
     }
+}
+
+/// Who would be removed, and what to write instead.
+fn refusal(omitted: &[ModuleName], before: Option<&str>) -> String {
+    let names: Vec<String> = omitted.iter().map(|name| format!("'{name}'")).collect();
+    let number = omitted.len();
+    let flag = omitted.first().map(ModuleName::enabled_key).unwrap_or_default();
+    // What stands there has counted already, and the same text once more is no news.
+    let confirmation = match before {
+        Some(before) if before == number.to_string() => format!("{number}, again"),
+        Some(_) | None => number.to_string(),
+    };
+    format!(
+        "with this edit nothing switches on these {number} modules any more, and their releases would be removed: {}. To \
+         remove a module say so, as in '{flag}: \"false\"'; to keep it write '{flag}: \"true\"'. To remove all {number}, \
+         write this annotation in the same edit: '{CONFIRM_REMOVALS}: \"{confirmation}\"'",
+        names.join(", ")
+    )
+}
+
+/// Where a ConfigMap says that it comes from.
+fn provenance_of(object: &Value) -> Provenance {
+    let metadata = &object["metadata"];
+    let annotations = serde_json::from_value(metadata["annotations"].clone()).ok();
+    Provenance::read(metadata["uid"].as_str(), annotations.as_ref())
 }
 
 /// The data of a ConfigMap; `None` if it is none that we understand.
@@ -120,6 +184,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::operator::provenance::{MADE_WITH, digest};
     use crate::values::schema::{Files, Schemas};
 
     fn edit(operation: &str, before: &Value, after: &Value) -> Edit {
@@ -140,6 +205,9 @@ mod tests {
             values,
             modules: BTreeSet::from([one]),
             known: Data::new(),
+            omissible: BTreeSet::new(),
+            ours: 0,
+            origin: (None, BTreeSet::new()),
         }
     }
 
@@ -215,5 +283,93 @@ mod tests {
             ..edit("UPDATE", &json!({}), &json!({}))
         };
         assert!(empty.judge().allowed);
+    }
+
+    /// An edit of a ConfigMap that switches on four of six releases, with these annotations before and after it.
+    fn omitting(data: &Value, [before, after]: [Value; 2]) -> Edit {
+        let object = |data: &Value, annotations: &Value| json!({"metadata": {"name": "config", "uid": "u", "annotations": annotations}, "data": data});
+        let all = json!({"aEnabled": "true", "bEnabled": "true", "cEnabled": "true", "dEnabled": "true"});
+        let request =
+            json!({"operation": "UPDATE", "object": object(data, &after), "oldObject": object(&all, &before)});
+        Edit {
+            review: Json::from(&json!({ "request": request })),
+            omissible: ["a", "b", "c", "d"].map(|name| ModuleName::parse(name).unwrap()).into(),
+            ours: 6,
+            ..edit("UPDATE", &all, data)
+        }
+    }
+
+    #[test]
+    fn an_edit_that_removes_many_by_what_it_leaves_out_is_refused_unless_it_counts_them() {
+        let none = json!(null);
+        let said = omitting(&json!({"aEnabled": "true"}), [none.clone(), none.clone()]).judge();
+        assert_eq!(
+            (said.allowed, said.message.as_str()),
+            (
+                false,
+                "with this edit nothing switches on these 3 modules any more, and their releases would be removed: 'b', \
+                 'c', 'd'. To remove a module say so, as in 'bEnabled: \"false\"'; to keep it write 'bEnabled: \"true\"'. To \
+                 remove all 3, write this annotation in the same edit: 'addon-operator/confirm-removals: \"3\"'"
+            )
+        );
+        let confirms = |text: &str| json!({CONFIRM_REMOVALS: text});
+        let made = |data: &Value| json!({MADE_WITH: digest(&data_of(&json!({ "data": data })).unwrap())});
+        let (one, two) = (
+            json!({"aEnabled": "true"}),
+            json!({"aEnabled": "true", "bEnabled": "true"}),
+        );
+        let rows = [
+            // A word is an answer, and so are few omissions.
+            (
+                json!({"aEnabled": "false", "bEnabled": "false", "cEnabled": "false", "dEnabled": "false"}),
+                none.clone(),
+                none.clone(),
+                true,
+            ),
+            (two.clone(), none.clone(), none.clone(), true),
+            (json!({}), none.clone(), none.clone(), false),
+            (none.clone(), none.clone(), none.clone(), false),
+            // Who has counted them knows.
+            (one.clone(), none.clone(), confirms("3"), true),
+            (one.clone(), none.clone(), confirms("4"), false),
+            (json!({}), none.clone(), confirms("4"), true),
+            // But once: what stood there before was for another edit.
+            (one.clone(), confirms("3"), confirms("3"), false),
+            (one.clone(), confirms("3"), confirms("3, again"), true),
+            // What a program made takes nothing back.
+            (one.clone(), none.clone(), made(&one), true),
+            (one.clone(), none.clone(), made(&two), false),
+        ];
+        for (data, before, after, allowed) in rows {
+            let said = omitting(&data, [before.clone(), after.clone()]).judge();
+            assert_eq!(said.allowed, allowed, "{data} {before} {after}: {said:?}");
+        }
+        let known = |edited, unsaid: &[&str]| Edit {
+            origin: (
+                Some(Made {
+                    uid: "u".to_owned(),
+                    edited,
+                    unsaid: unsaid.iter().map(|key| (*key).to_owned()).collect(),
+                }),
+                BTreeSet::new(),
+            ),
+            ..omitting(&one, [none.clone(), made(&one)])
+        };
+        assert!(known(false, &[]).judge().allowed);
+        assert!(
+            !known(true, &[]).judge().allowed,
+            "people have spoken in it since it was made"
+        );
+        assert!(
+            known(true, &["bEnabled"]).judge().allowed,
+            "nobody has ever said anything of one of them"
+        );
+        let again = omitting(&one, [confirms("3"), confirms("3")]).judge();
+        assert!(again.message.contains("confirm-removals: \"3, again\""), "{again:?}");
+        let warned = omitting(&two, [none.clone(), none]).judge();
+        assert_eq!(
+            warned.warnings[0],
+            "nothing switches on module 'c' any more, so that its release is removed"
+        );
     }
 }

@@ -13,10 +13,12 @@ pub use self::notice::{HeldFor, Notice};
 
 use super::edit::Edit;
 use super::event::ReviewId;
+use super::provenance::Made;
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
+use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
 use crate::values::HookDocument;
@@ -57,10 +59,12 @@ pub enum Effect {
 pub enum Job {
     /// Read our state Secret.
     LoadState,
-    /// Make the last good entries in the state Secret these.
+    /// Make what the state Secret holds of the ConfigMap this.
     SaveState {
         /// ConfigMap key to text.
         last_good: BTreeMap<String, String>,
+        /// The ConfigMap, if a program made it.
+        made: Option<Made>,
     },
     /// List the releases of the namespace from their Secrets.
     ListReleases,
@@ -109,6 +113,8 @@ pub enum Job {
         vetting: Option<Box<Vetting>>,
         /// Whether people have its objects in their own hands: then it is marked so once, and left alone.
         maintenance: Maintenance,
+        /// What the ConfigMap says of the module; the release is marked with it.
+        config: ConfigTrace,
     },
     /// Uninstall a release that is ours; one that is absent is a success.
     DeleteRelease {

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::effect::JobId;
+use super::provenance::{Made, Provenance};
 use crate::failure::Failure;
 use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
 use crate::module::Inventory;
 use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
-use crate::release::Status;
+use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
 use crate::review::response::{AdmissionResponse, HookResponse};
 use crate::values::vetted::Vetted;
@@ -34,6 +35,8 @@ pub enum Event {
     ReleaseSeen(ReleaseSight),
     /// A person wants these releases removed, as far as their removal is held at this moment.
     PurgeConfirmed(BTreeSet<String>),
+    /// A person says that the configuration is lost for good: what is left of it counts from now on.
+    LossConfirmed,
     /// Another one leads, so that there is time to find out what leading will take.
     LedByAnother,
     /// We lead from now on.
@@ -112,13 +115,15 @@ pub enum ConfigRead {
         version: u64,
         /// The keys and their texts.
         data: BTreeMap<String, String>,
+        /// Where it comes from.
+        provenance: Provenance,
     },
 }
 
 /// What a job that succeeded has to say, one variant a kind of job.
 #[derive(Debug, Clone)]
 pub enum Done {
-    /// The state Secret as it was, empty if there is none.
+    /// The state Secret as it was.
     StateLoaded(SavedState),
     /// The state Secret is as asked.
     StateSaved,
@@ -164,8 +169,10 @@ pub enum Done {
 /// Our own state, kept in one Secret. Losing it loses no release.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SavedState {
-    /// The last good `data` entries of the ConfigMap, by key.
-    pub last_good: BTreeMap<String, String>,
+    /// The last good `data` entries of the ConfigMap, by key; `None` if they were never saved, or cannot be read.
+    pub last_good: Option<BTreeMap<String, String>>,
+    /// The ConfigMap, if a program made it.
+    pub made: Option<Made>,
 }
 
 /// A release as its newest revision describes it.
@@ -175,6 +182,8 @@ pub struct ReleaseSummary {
     pub name: String,
     /// It carries our labels, or those of the original operator.
     pub ours: bool,
+    /// What the ConfigMap said of its module when it was made, if it is marked with that.
+    pub config: Option<ConfigTrace>,
 }
 
 /// What a child process used.

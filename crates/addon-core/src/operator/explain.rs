@@ -118,6 +118,7 @@ impl Operator {
             waiting,
             config_problems: self.config.problems.clone(),
             held: self.held_removals(),
+            config_lost: self.config.losses.releases().to_vec(),
         }
     }
 

@@ -93,6 +93,8 @@ pub struct Status {
     pub waiting: Vec<String>,
     /// ConfigMap keys that cannot be used, with the reason.
     pub config_problems: BTreeMap<String, String>,
+    /// Releases that were made with a configuration that is lost; empty if none is.
+    pub config_lost: Vec<String>,
     /// Removals that wait for their sources or for a person; empty if none does.
     pub held: Vec<HeldRemoval>,
 }

@@ -1,7 +1,7 @@
 //! What may be removed, and how. A release goes only on a positive sign: its module was switched off by somebody, or
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
-mod brake;
+pub(super) mod brake;
 mod certainty;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,15 @@ use super::task::{Lane, Task};
 use crate::failure::Failure;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner};
+use crate::release::ConfigTrace;
 
 /// The releases of the namespace.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     /// Name, and whether it is ours. `None` until they were listed.
     releases: Option<BTreeMap<String, bool>>,
+    /// What the ConfigMap said when releases of ours were made, as far as they are marked with it.
+    traces: BTreeMap<String, ConfigTrace>,
     /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
     suspected: BTreeSet<String>,
     /// What keeps too much from going at once.
@@ -29,12 +32,20 @@ pub(super) struct Removal {
 
 impl Removal {
     pub(super) fn listed(&mut self, releases: Vec<ReleaseSummary>) {
+        let ours = releases.iter().filter(|release| release.ours);
+        let traces = ours.filter_map(|release| Some((release.name.clone(), release.config?)));
+        self.traces = traces.collect();
         self.releases = Some(
             releases
                 .into_iter()
                 .map(|release| (release.name, release.ours))
                 .collect(),
         );
+    }
+
+    /// What the ConfigMap said when releases of ours were made that were there at the start.
+    pub(super) fn traces(&self) -> BTreeMap<String, ConfigTrace> {
+        self.traces.clone()
     }
 
     pub(super) fn is_listed(&self) -> bool {
@@ -66,7 +77,7 @@ impl Removal {
         }
     }
 
-    fn ours(&self) -> impl DoubleEndedIterator<Item = &str> {
+    pub(super) fn ours(&self) -> impl DoubleEndedIterator<Item = &str> {
         let all = self.releases.iter().flatten();
         all.filter(|(_, ours)| **ours).map(|(name, _)| name.as_str())
     }
@@ -118,6 +129,7 @@ impl Operator {
             unit.last_failure = None;
         }
         self.drifts.forget(name);
+        self.config.forget_confirmation(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 
@@ -157,6 +169,10 @@ impl Operator {
 
     /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
     pub(super) fn purge(&mut self) {
+        // What is held for a lost configuration goes on when people have spoken.
+        if !self.config.losses.releases().is_empty() {
+            return;
+        }
         self.brake();
         let goes = |release: &String| !self.removal.brake.holds(release) && !self.is_purged(release);
         let orphans: Vec<String> = self.orphans().filter(goes).collect();

@@ -175,6 +175,7 @@ impl Operator {
                 values,
                 vetting,
                 maintenance: self.config.maintenance(name),
+                config: self.config_trace(name),
             },
         );
         true

@@ -173,6 +173,7 @@ impl Operator {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
         if self.startup.begun {
+            self.look_for_losses();
             self.keep_state();
             return;
         }
@@ -190,6 +191,7 @@ impl Operator {
         }
         self.startup.begun = true;
         self.begin();
+        self.look_for_losses();
         self.keep_state();
     }
 
@@ -237,9 +239,10 @@ impl Operator {
         };
         let job = match chore {
             Chore::LoadState => Job::LoadState,
-            Chore::SaveState => Job::SaveState {
-                last_good: self.config.begin_save(),
-            },
+            Chore::SaveState => {
+                let (last_good, made) = self.config.begin_save();
+                Job::SaveState { last_good, made }
+            }
             Chore::ListReleases => Job::ListReleases,
             Chore::WatchReleases => Job::WatchReleases {
                 expected: self.released(),

@@ -10,6 +10,7 @@ mod deadlines;
 mod drift;
 mod edits;
 mod explain;
+mod lost;
 mod maintenance;
 mod monitors;
 mod needs;
@@ -34,6 +35,7 @@ use super::event::{
     Asked, ConfigRead, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, SyncAction, Synced,
 };
 use super::policy::{Leadership, Mode};
+use super::provenance::{Made, Provenance, digest};
 use super::query::Secrets;
 use super::*;
 use crate::failure::Class;
@@ -43,6 +45,7 @@ use crate::hook::output::HookOutput;
 use crate::module::{Inventory, Module};
 use crate::name::{HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
+use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
@@ -72,7 +75,11 @@ struct World {
     open: BTreeSet<String>,
     pending: Vec<(JobId, Job)>,
     patches: BTreeMap<String, (Patch, Patch)>,
-    last_good: BTreeMap<String, String>,
+    last_good: Option<BTreeMap<String, String>>,
+    made: Option<Made>,
+    provenance: Provenance,
+    /// What the releases were marked with.
+    traces: BTreeMap<ModuleName, ConfigTrace>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
@@ -127,7 +134,10 @@ impl World {
             open: BTreeSet::new(),
             pending: Vec::new(),
             patches: BTreeMap::new(),
-            last_good: BTreeMap::new(),
+            last_good: None,
+            made: None,
+            provenance: Provenance::default(),
+            traces: BTreeMap::new(),
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -217,6 +227,7 @@ impl World {
         let read = ConfigRead::Present {
             version: self.version,
             data: self.data.clone(),
+            provenance: self.provenance.clone(),
         };
         self.handle(Event::ConfigChanged(read));
     }
@@ -269,9 +280,11 @@ impl World {
             Job::JudgeEdit(edit) => Done::EditJudged(edit.judge()),
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
+                made: self.made.clone(),
             }),
-            Job::SaveState { last_good } => {
-                self.last_good.clone_from(last_good);
+            Job::SaveState { last_good, made } => {
+                self.last_good = Some(last_good.clone());
+                self.made.clone_from(made);
                 Done::StateSaved
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
@@ -303,14 +316,24 @@ impl World {
             Job::SyncRelease {
                 vetting: Some(vetting), ..
             } if vetting.for_helm().is_err() => return Err(Failure::new(Class::Invalid, "unfit for helm")),
-            Job::SyncRelease { .. } => Done::ReleaseSynced(Synced {
-                action: SyncAction::Upgraded,
-                revision: 1,
-            }),
-            Job::DeleteRelease { .. } => Done::ReleaseDeleted,
+            Job::SyncRelease { module, config, .. } => {
+                self.traces.insert(module.clone(), *config);
+                Done::ReleaseSynced(Synced {
+                    action: SyncAction::Upgraded,
+                    revision: 1,
+                })
+            }
+            Job::DeleteRelease { release } => {
+                self.traces.remove(release.as_str());
+                Done::ReleaseDeleted
+            }
             Job::SaveConfig { key, text, create, .. } => {
+                let as_made = *create || self.provenance.is_as_made(&self.data);
                 self.data.insert(key.clone(), text.clone());
                 self.version += 1;
+                if as_made {
+                    self.provenance.made_with = Some(digest(&self.data));
+                }
                 Done::ConfigSaved(Saved::Written {
                     version: self.version,
                     created: *create,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
+use super::config::lost::LOST;
 use super::converge::Phase;
 use super::effect::Notice;
 use super::modules::{Hold, Turn, Unit};
@@ -50,7 +51,9 @@ impl Operator {
             unit.enabled = wanted.contains(&name);
             unit.conversions_ensured = false;
             unit.turn = if unit.enabled { Turn::Waiting } else { Turn::Out };
-            if !unit.enabled {
+            if unit.enabled {
+                self.config.forget_confirmation(&name);
+            } else {
                 self.cool(&name);
                 self.silence(&name);
             }
@@ -69,6 +72,9 @@ impl Operator {
                 is_own_fault: !matches!(blocked, Blocked::Needs(_)),
             };
             self.block(&name, failure, hold);
+        }
+        for name in self.config.losses.modules() {
+            self.hold_for_loss(&name);
         }
         for (name, failure) in self.broken() {
             let hold = Hold {
@@ -125,6 +131,19 @@ impl Operator {
             .iter()
             .map(|(name, unit)| (name.clone(), node(unit)))
             .collect()
+    }
+
+    /// What the release of an enabled module was made with is lost.
+    fn hold_for_loss(&mut self, name: &ModuleName) {
+        let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
+            return;
+        };
+        let reason = LOST.to_owned();
+        unit.turn = Turn::Held(Hold {
+            reason,
+            need: None,
+            is_own_fault: true,
+        });
     }
 
     fn broken(&self) -> Vec<(ModuleName, Failure)> {
@@ -301,7 +320,8 @@ impl Operator {
 
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
     pub(super) fn release_held(&mut self) {
-        let held = |unit: &&Unit| unit.enabled && matches!(unit.turn, Turn::Held(_));
+        let is_lost = |unit: &Unit| self.config.losses.hold(unit.found.name.as_str());
+        let held = |unit: &&Unit| unit.enabled && matches!(unit.turn, Turn::Held(_)) && !is_lost(unit);
         let names: Vec<_> = self
             .modules
             .values()

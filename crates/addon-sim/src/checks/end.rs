@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::release::Status;
+use addon_core::release::{ConfigTrace, Status};
 use serde_json::{Value, json};
 
 use super::{Violation, ensure};
@@ -159,6 +159,14 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         })?;
         let whole = found.is_some_and(|release| release.missing.is_empty() && release.objects == spec.objects());
         ensure(whole, "L1", || format!("the release of {name} is not whole: {found:?}"))?;
+        // A flag that says what files say is no reason for a run, and its loss is none.
+        let said = life.told.has_values_for(name);
+        let marked = found.and_then(|release| release.config);
+        ensure(
+            marked.is_some() && !(said && marked == Some(ConfigTrace::Nothing)),
+            "R9",
+            || format!("the release of {name} is marked with {marked:?}, but the `ConfigMap` has values for it"),
+        )?;
         ensure(found.is_some_and(|release| !release.unmanaged), "N2", || {
             format!("{name} was given back, but its release is {found:?}")
         })?;
@@ -226,7 +234,11 @@ fn problems(life: &Life, seen: &Seen) -> Result<(), Violation> {
 
 /// What was last good is kept for the next life.
 fn state(world: &World, life: &Life) -> Result<(), Violation> {
-    let kept: BTreeMap<String, String> = world.secret.clone().map(|state| state.last_good).unwrap_or_default();
+    let kept: BTreeMap<String, String> = world
+        .secret
+        .clone()
+        .and_then(|state| state.last_good)
+        .unwrap_or_default();
     for (key, text) in &life.told.config {
         let same = |kept: &String| {
             flat::read(kept, true) == flat::read(text, true) && flat::read_flag(kept) == flat::read_flag(text)

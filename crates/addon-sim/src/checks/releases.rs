@@ -175,6 +175,7 @@ fn sync(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
         values,
         vetting,
         maintenance,
+        config: _,
     } = job
     else {
         return Ok(());

@@ -1,5 +1,7 @@
 //! Histories: what happens while the operator runs, by weights.
 
+use std::collections::BTreeMap;
+
 use super::{KEYS, KINDS, STRAYS, config, number, values};
 use crate::action::{Action, Misreading, Timed};
 use crate::dice::Dice;
@@ -34,9 +36,19 @@ fn action(dice: &mut Dice, setup: &Setup, favourite: &ModuleSpec) -> Action {
     } else {
         dice.pick(&setup.modules).clone()
     };
-    match dice.between(0, 130) {
+    match dice.between(0, 135) {
         0..=33 => edit(dice, &module),
         34..=36 => Action::DeleteConfigMap,
+        130..=132 => Action::DeleteState,
+        133..=134 => {
+            let names: Vec<&str> = setup.modules.iter().map(|module| module.name.as_str()).collect();
+            let data = if dice.chance(50) {
+                BTreeMap::from([("global".to_owned(), "{}\n".to_owned())])
+            } else {
+                config(dice, &names)
+            };
+            Action::MakeConfigMap { data }
+        }
         37..=41 => {
             let names: Vec<&str> = setup.modules.iter().map(|module| module.name.as_str()).collect();
             Action::ApplyConfigMap {

@@ -88,7 +88,7 @@ impl Run<'_> {
     fn config_read(&mut self, read: ConfigRead) -> Result<(), Violation> {
         self.last_read = Some(read.clone());
         self.checks.own_echo(&self.life, &read);
-        self.life.told.read(&read, self.world.config.made_by_us);
+        self.life.told.read(&read);
         self.tell(&Event::ConfigChanged(read), None)
     }
 
@@ -238,6 +238,9 @@ impl Run<'_> {
             self.begin_lookout();
         }
         if let Done::ReleasesListed(list) = done {
+            let ours = list.iter().filter(|release| release.ours);
+            let traces = ours.filter_map(|release| Some((release.name.clone(), release.config?)));
+            self.life.traces = traces.collect();
             self.life.listed = list
                 .iter()
                 .map(|release| (release.name.clone(), release.ours))
@@ -245,7 +248,7 @@ impl Run<'_> {
         }
         let told = &mut self.life.told;
         match (job, done) {
-            (Job::LoadState, Done::StateLoaded(state)) => told.state(&state.last_good),
+            (Job::LoadState, Done::StateLoaded(state)) => told.state(state),
             (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
                 told.script_answered(module.as_str(), id, answer.enabled);
             }
@@ -253,7 +256,7 @@ impl Run<'_> {
                 told.wrote(key, text, *version, *created);
             }
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
-                told.save_missed(id, read, self.world.config.made_by_us);
+                told.save_missed(id, read);
             }
             (Job::RunHook(run), Done::HookRan { .. })
                 if !misdeed && run.hook.owner.module().is_none() && asked_of(run).is_none() =>

@@ -85,10 +85,21 @@ impl Run<'_> {
         !complete || *known != disk.collect()
     }
 
+    /// What is held because its configuration is lost is given up by a person.
+    fn confirm_loss(&mut self, most: u64) -> Result<(), Violation> {
+        if self.seen.status.config_lost.is_empty() {
+            return Ok(());
+        }
+        self.life.told.loss_confirmed();
+        self.tell(&Event::LossConfirmed, None)?;
+        self.be_quiet(most)
+    }
+
     /// Runs until nothing is left to do, through a round of all schedules, and again.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let most = self.steps + MOST_STEPS;
         self.be_quiet(most)?;
+        self.confirm_loss(most)?;
         let round = self.clock + ROUND;
         while self.next_at().is_some_and(|next| next <= round) {
             self.step()?;

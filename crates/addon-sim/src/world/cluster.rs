@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::operator::event::ConfigRead;
+use addon_core::operator::provenance::{Provenance, digest};
 
 /// The `ConfigMap`, and what its watch has still to tell.
 #[derive(Debug, Clone)]
@@ -10,8 +11,10 @@ pub struct ConfigMap {
     version: u64,
     /// What it holds; nothing if it does not exist.
     pub data: Option<BTreeMap<String, String>>,
-    /// It came into being in this life by a write of ours, so that what it leaves out was said by nobody.
-    pub made_by_us: bool,
+    /// How many there have been of this name.
+    number: u64,
+    /// What a program made it with.
+    made_with: Option<String>,
     /// Every state since the watch began, oldest first.
     pub news: Vec<ConfigRead>,
 }
@@ -21,7 +24,8 @@ impl ConfigMap {
         Self {
             version: 100,
             data,
-            made_by_us: false,
+            number: 0,
+            made_with: None,
             news: Vec::new(),
         }
     }
@@ -33,6 +37,11 @@ impl ConfigMap {
             Some(data) => ConfigRead::Present {
                 version: self.version,
                 data: data.clone(),
+                provenance: Provenance {
+                    uid: self.number.to_string(),
+                    made_with: self.made_with.clone(),
+                    confirms: None,
+                },
             },
         }
     }
@@ -56,12 +65,13 @@ impl ConfigMap {
             Some(text) => data.insert(key.to_owned(), text),
             None => data.remove(key),
         };
-        self.made_by_us = false;
         self.changed();
     }
 
     pub(super) fn delete(&mut self) {
         if self.data.take().is_some() {
+            self.number += 1;
+            self.made_with = None;
             self.changed();
         }
     }
@@ -69,9 +79,23 @@ impl ConfigMap {
     pub(super) fn apply(&mut self, data: BTreeMap<String, String>) {
         if self.data.as_ref() != Some(&data) {
             self.data = Some(data);
-            self.made_by_us = false;
             self.changed();
         }
+    }
+
+    /// The chart that installs us makes one, unless there is one.
+    pub(super) fn make(&mut self, data: &BTreeMap<String, String>) {
+        if self.data.is_none() {
+            self.made_with = Some(digest(data));
+            self.data = Some(data.clone());
+            self.changed();
+        }
+    }
+
+    fn is_as_made(&self) -> bool {
+        self.data
+            .as_ref()
+            .is_none_or(|data| self.made_with == Some(digest(data)))
     }
 
     /// Writes one key if it still holds the base, into a `ConfigMap` that may have to be made; says at which version.
@@ -79,10 +103,12 @@ impl ConfigMap {
         if self.text(key) != base || self.data.is_none() && !create {
             return None;
         }
-        self.made_by_us |= self.data.is_none();
-        self.data
-            .get_or_insert_default()
-            .insert(key.to_owned(), text.to_owned());
+        let as_made = self.is_as_made();
+        let data = self.data.get_or_insert_default();
+        data.insert(key.to_owned(), text.to_owned());
+        if as_made {
+            self.made_with = Some(digest(data));
+        }
         self.changed();
         Some(self.version)
     }

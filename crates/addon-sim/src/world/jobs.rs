@@ -7,6 +7,7 @@ use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
 use addon_core::operator::event::{ConfigRead, Done, Saved, SavedState, Usage};
+use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
 use serde_json::Value;
@@ -92,7 +93,7 @@ impl World {
     pub fn finish(&mut self, job: &Job) -> Result<Done, Failure> {
         match job {
             Job::LoadState => self.load_state(),
-            Job::SaveState { last_good } => self.save_state(last_good),
+            Job::SaveState { last_good, made } => self.save_state(last_good, made.as_ref()),
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
@@ -126,9 +127,13 @@ impl World {
                 values,
                 vetting,
                 maintenance,
-            } => vet_for_helm(vetting.as_deref())
-                .and_then(|()| self.sync(module.as_str(), &document(values), *maintenance))
-                .map(Done::ReleaseSynced),
+                config,
+            } => {
+                vet_for_helm(vetting.as_deref())?;
+                let synced = self.sync(module.as_str(), &document(values), *maintenance)?;
+                self.mark_config(module.as_str(), *config, synced.action);
+                Ok(Done::ReleaseSynced(synced))
+            }
             Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
                 key,
@@ -144,12 +149,17 @@ impl World {
         Ok(Done::StateLoaded(self.secret.clone().unwrap_or_default()))
     }
 
-    fn save_state(&mut self, last_good: &BTreeMap<String, String>) -> Result<Done, Failure> {
+    fn save_state(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) -> Result<Done, Failure> {
         self.fault("save-state", Class::Refused)?;
-        self.secret = Some(SavedState {
-            last_good: last_good.clone(),
-        });
+        self.keep(last_good, made);
         Ok(Done::StateSaved)
+    }
+
+    fn keep(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) {
+        self.secret = Some(SavedState {
+            last_good: Some(last_good.clone()),
+            made: made.cloned(),
+        });
     }
 
     fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {
@@ -199,8 +209,9 @@ impl World {
                 values,
                 vetting,
                 maintenance,
+                config,
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
-                self.cut_off_sync(module.as_str(), &document(values), *maintenance);
+                self.cut_off_sync(module.as_str(), &document(values), (*maintenance, *config));
             }
             Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig {
@@ -212,11 +223,7 @@ impl World {
                 self.config.write(key, text, base.as_ref(), *create);
             }
             Job::PublishWebhooks(routes) if dice.chance(50) => self.webhooks.publish(routes),
-            Job::SaveState { last_good } if dice.chance(50) => {
-                self.secret = Some(SavedState {
-                    last_good: last_good.clone(),
-                });
-            }
+            Job::SaveState { last_good, made } if dice.chance(50) => self.keep(last_good, made.as_ref()),
             _ => {}
         }
     }

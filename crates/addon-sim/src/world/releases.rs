@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{Done, ReleaseSummary, SyncAction, Synced};
-use addon_core::release::{self, Facts, Intent, IntentKind, Newest, Objects, Status, Step};
+use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, Newest, Objects, Status, Step};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
@@ -41,6 +41,8 @@ pub struct Release {
     pub objects: BTreeSet<String>,
     /// What of that is not there.
     pub missing: BTreeSet<String>,
+    /// What the `ConfigMap` said of its module when it was made, if it is marked with that.
+    pub config: Option<ConfigTrace>,
     /// When it was last written to, in seconds.
     written: u64,
 }
@@ -60,6 +62,7 @@ impl Release {
             unmanaged: false,
             objects: BTreeSet::new(),
             missing: BTreeSet::new(),
+            config: None,
             written: 0,
         }
     }
@@ -123,6 +126,7 @@ impl World {
         let summary = |(name, release): (&String, &Release)| ReleaseSummary {
             name: name.clone(),
             ours: release.ours,
+            config: release.config,
         };
         Ok(self.releases.iter().map(summary).collect())
     }
@@ -247,6 +251,14 @@ impl World {
         }
     }
 
+    /// What was brought to where it should be is marked with what the `ConfigMap` says; what is in people's hands is left alone.
+    pub(super) fn mark_config(&mut self, module: &str, config: ConfigTrace, action: SyncAction) {
+        let release = self.releases.get_mut(module);
+        if let Some(release) = release.filter(|release| !release.unmanaged || action == SyncAction::Upgraded) {
+            release.config = Some(config);
+        }
+    }
+
     /// A release that is in people's hands and is to stay there is written to.
     fn note_write(&mut self, facts: &Facts) {
         if facts.unmanaged && facts.newest.as_ref().is_some_and(|newest| newest.unmanaged) {
@@ -299,7 +311,12 @@ impl World {
     }
 
     /// A helm is cut off in the midst of its work, if it had come to any.
-    pub(super) fn cut_off_sync(&mut self, module: &str, values: &Value, maintenance: Maintenance) {
+    pub(super) fn cut_off_sync(
+        &mut self,
+        module: &str,
+        values: &Value,
+        (maintenance, config): (Maintenance, ConfigTrace),
+    ) {
         let Some(spec) = self.module(module).filter(|spec| spec.chart).cloned() else {
             return;
         };
@@ -328,6 +345,8 @@ impl World {
         };
         release.begin(status, now);
         release.unmanaged = facts.unmanaged;
+        // It is a label, which helm writes with the revision.
+        release.config = Some(config);
         self.ledger.taken.remove(module);
     }
 

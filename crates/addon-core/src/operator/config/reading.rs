@@ -4,7 +4,7 @@
 //! A reading counts as a whole. One that comes while another waits takes its place, for it says what is true now. Must
 //! never let an older reading take the place of a newer one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::sift::Sifted;
 use crate::failure::Failure;
@@ -109,33 +109,40 @@ impl Operator {
                     self.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
+                self.config.is_gone();
                 self.config.raw.clear();
                 if let Some(sifted) = kept {
                     self.put_sifted_in_force(sifted);
                 }
             }
-            ConfigRead::Present { version, mut data } => {
+            ConfigRead::Present {
+                version,
+                mut data,
+                provenance,
+            } => {
                 if self.config.is_stale(version) {
                     return Ok(());
                 }
-                let says_nothing = data.is_empty();
+                let read = data.clone();
                 let later = self
                     .config
                     .written
                     .iter()
                     .filter(|(_, (written, _))| *written > version);
                 data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
-                let sifted = self.sift(&data)?;
-                // After an absence the last one may be told again: who spoke in it is known.
-                let is_known = version != 0 && version == self.config.version;
+                let made = self.config.made(&provenance, &read);
+                let data_in_force = self.config.with_unsaid(&data, made.as_ref());
+                let sifted = self.sift(&data_in_force)?;
                 self.config.version = version;
                 self.config.written.retain(|_, (written, _)| *written > version);
-                if !is_known && (self.config.raw != data || !self.config.present) {
-                    self.config.made_by_us = !says_nothing && self.is_made_by_us(&data);
-                }
+                self.note_confirmation(&provenance, &data_in_force);
+                self.config.comes_from(provenance, made);
                 self.config.present = true;
                 self.config.raw = data;
                 self.put_sifted_in_force(sifted);
+                if self.config.is_peoples_word() {
+                    self.loss_answered();
+                }
             }
         }
         Ok(())
@@ -144,18 +151,6 @@ impl Operator {
     fn put_sifted_in_force(&mut self, sifted: Sifted) {
         let good = self.note(sifted);
         self.put_in_force(good);
-    }
-
-    /// Nobody but us has said what this reading says, and the ConfigMap is there because we wrote it, which never makes an
-    /// empty one.
-    fn is_made_by_us(&self, data: &BTreeMap<String, String>) -> bool {
-        let is_new = !self.config.present;
-        let ours = |(key, text): (&String, &String)| {
-            let known = [&self.config.raw, &self.config.ours].map(|texts| texts.get(key));
-            known.contains(&Some(text)) || self.commits.is_saving(key, text, is_new)
-        };
-        let nothing_taken = self.config.raw.keys().all(|key| data.contains_key(key));
-        (is_new || self.config.made_by_us) && data.iter().all(ours) && nothing_taken
     }
 
     /// Finds out what the first reading lacks, unless something is being found out already: that ends first.

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::means_the_same;
 use crate::failure::{Class, Failure};
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
+use crate::operator::provenance::means_the_same;
 use crate::values::Rejected;
 use crate::values::section::ConfigDocument;
 use crate::values::vetted::Unvetted;
@@ -69,7 +69,7 @@ impl Operator {
     ) -> Result<Vec<(String, String)>, Unvetted> {
         let is_known = |key: &str| {
             let is_known =
-                |text: &String| self.config.vetted.get(key) == Some(text) || self.commits.is_saving(key, text, false);
+                |text: &String| self.config.vetted.get(key) == Some(text) || self.commits.is_saving(key, text);
             data.get(key).is_some_and(is_known)
         };
         let unfit = self.values.unfit(document, is_known, &self.config.readings.vetted)?;

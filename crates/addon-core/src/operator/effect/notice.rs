@@ -256,6 +256,13 @@ pub enum Notice {
     },
     /// The ConfigMap does not exist; what was last good stays in force.
     ConfigMissing,
+    /// These releases were made with a configuration that nobody has any more: their modules are held.
+    ConfigLost {
+        /// Their names.
+        releases: Vec<String>,
+    },
+    /// People have said what they want in its place: the modules go on.
+    ConfigLossAnswered,
     /// A section for a module that does not exist was kept and ignored.
     ConfigUnknown {
         /// The keys.

@@ -16,10 +16,15 @@ use crate::module::lifecycle::Lifecycle;
 use crate::name::ModuleName;
 use crate::time::Tick;
 
-/// So many go in any case.
+/// So many, and fewer, go in any case.
 const FEW: usize = 2;
 /// Of those that go within this time no more than a few, or less than a third of all, go unasked.
 const WINDOW: Duration = Duration::from_mins(10);
+
+/// More than a few removals, and at least a third of all.
+pub(in super::super) fn too_many(removals: usize, of: usize) -> bool {
+    removals > FEW && removals * 3 >= of
+}
 
 /// What it let pass, what it holds, and what it need not hold. A module goes by the name of its release.
 #[derive(Debug, Default)]
@@ -57,6 +62,12 @@ impl Brake {
         }
     }
 
+    /// Neither holds nor counts these, whether they were held or not.
+    fn confirm_at_once(&mut self, names: BTreeSet<String>) {
+        self.held.retain(|name, _| !names.contains(name));
+        self.confirmed.extend(names);
+    }
+
     /// Lets go those of these that are held at this moment, and returns them.
     fn confirm(&mut self, names: &BTreeSet<String>) -> Vec<String> {
         let held = names.iter().filter(|name| self.held.remove(*name).is_some());
@@ -75,6 +86,9 @@ impl Operator {
         }
         let unspoken = self.unspoken();
         self.removal.brake.forget(&unspoken, self.now.tick);
+        let by_edit = unspoken.iter().filter(|name| self.is_confirmed_by_edit(name)).cloned();
+        let by_edit: BTreeSet<String> = by_edit.collect();
+        self.removal.brake.confirm_at_once(by_edit);
         let brake = &self.removal.brake;
         let unasked = unspoken.iter().filter(|name| !brake.confirmed.contains(*name));
         let is_new = |name: &&String| !brake.holds(name) && self.is_next(name);
@@ -89,7 +103,7 @@ impl Operator {
             let stays = there.iter().filter(|name| !brake.confirmed.contains(*name));
             let of: BTreeSet<&String> = stays.chain(brake.passed.keys()).collect();
             let (goes, of) = (goes.len(), of.len());
-            if goes <= FEW || goes * 3 < of {
+            if !too_many(goes, of) {
                 return;
             }
             HeldFor::Confirmation { goes, of }
@@ -127,6 +141,12 @@ impl Operator {
         let ignored = self.policy.ignore_release.as_deref();
         let is_orphan = move |name: &&str| !self.modules.contains_key(*name) && Some(*name) != ignored;
         self.removal.ours().filter(is_orphan).map(str::to_owned)
+    }
+
+    /// Who left it out of the ConfigMap has confirmed in the same edit that it is to go.
+    fn is_confirmed_by_edit(&self, name: &str) -> bool {
+        let unit = self.modules.get(name);
+        unit.is_some_and(|unit| self.config.is_removal_confirmed(&unit.found.name))
     }
 
     /// It would be removed now: who has yet to speak has nothing to say about it.
@@ -196,5 +216,24 @@ impl Operator {
             reason: reason.to_string(),
         };
         held.map(report).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_many;
+
+    #[test]
+    fn more_than_two_and_at_least_a_third() {
+        for (removals, of, expected) in [
+            (2, 2, false),
+            (2, 6, false),
+            (3, 3, true),
+            (3, 9, true),
+            (3, 10, false),
+            (25, 50, true),
+        ] {
+            assert_eq!(too_many(removals, of), expected, "{removals} of {of}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Must never take silence for a sign while somebody has yet to speak.
 
 use super::super::Operator;
+use super::super::config::lost::LOST;
 use super::super::modules::Unit;
 use super::super::monitors::has_first_run;
 use crate::hook::config::HookConfig;
@@ -23,6 +24,9 @@ impl Operator {
         let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
             return false;
         };
+        if self.config.losses.hold(name.as_str()) {
+            return false;
+        }
         // A verdict from before its script failed is no verdict on what was said since.
         if self.assessment.undecided().contains(name) {
             return false;
@@ -51,6 +55,9 @@ impl Operator {
         let unit = self.modules.get(name).filter(|unit| unit.found.broken.is_none())?;
         let is_there = self.is_there(unit);
         let verdict = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled)?;
+        if self.config.losses.hold(name.as_str()) {
+            return Some(LOST.to_owned());
+        }
         let unheard = || {
             let id = self.global_hooks_to_speak().next()?;
             Some(format!(

@@ -59,6 +59,9 @@ impl Operator {
             values: self.values.clone(),
             modules: self.modules.keys().cloned().collect(),
             known: self.known_texts(),
+            omissible: self.omissible(),
+            ours: self.removal.ours().count(),
+            origin: self.config.origin(),
         };
         self.reviews.edits.judging = Some(id);
         self.start_job(Job::JudgeEdit(Box::new(edit)), Purpose::Review(id));

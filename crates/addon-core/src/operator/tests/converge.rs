@@ -200,6 +200,7 @@ fn foreign_releases_stay_and_those_without_a_module_are_purged_after_the_first_c
     let release = |name: &str, ours| ReleaseSummary {
         name: name.to_owned(),
         ours,
+        config: None,
     };
     world.releases = vec![release("gone", true), release("theirs", false), release("one", true)];
     let mut world = world.start();

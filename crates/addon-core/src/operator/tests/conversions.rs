@@ -40,6 +40,7 @@ fn those_of_all_modules_come_after_crds_and_before_any_module_at_every_converge(
     world.releases.push(ReleaseSummary {
         name: "off".to_owned(),
         ours: true,
+        config: None,
     });
     world.inventory.modules.push(module(40, "off"));
     world.data.insert("offEnabled".to_owned(), "false".to_owned());

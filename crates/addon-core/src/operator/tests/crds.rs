@@ -32,6 +32,7 @@ fn crds_of_all_modules_come_before_any_module_and_once_in_its_life() {
     let gone = ReleaseSummary {
         name: "off".to_owned(),
         ours: true,
+        config: None,
     };
     let mut world = World::new(vec![
         module(10, "off"),

@@ -156,6 +156,7 @@ fn a_removal_that_is_withheld_says_what_for() {
         .map(|name| ReleaseSummary {
             name: name.to_owned(),
             ours: true,
+            config: None,
         })
         .into();
     let world = world.start();
@@ -168,6 +169,7 @@ fn a_removal_that_is_withheld_says_what_for() {
     world.releases.push(ReleaseSummary {
         name: "two".to_owned(),
         ours: true,
+        config: None,
     });
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));

@@ -212,6 +212,7 @@ fn modules_that_need_each_other_are_removed_all_the_same() {
         world.releases.push(ReleaseSummary {
             name: name.to_owned(),
             ours: true,
+            config: None,
         });
     }
     let mut world = world.start();

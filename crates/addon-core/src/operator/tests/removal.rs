@@ -67,6 +67,7 @@ fn in_strict_order_a_removal_that_becomes_certain_does_not_wait_for_those_that_m
     world.releases.push(ReleaseSummary {
         name: "old".to_owned(),
         ours: true,
+        config: None,
     });
     // They render one object, so the new one fails until the old one is gone.
     world.failing.insert("new sync".to_owned(), 9);

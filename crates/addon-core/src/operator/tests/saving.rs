@@ -40,6 +40,7 @@ fn beside_silent(mut modules: Vec<Module>) -> World {
     world.releases.push(ReleaseSummary {
         name: "silent".to_owned(),
         ours: true,
+        config: None,
     });
     world
 }
@@ -74,7 +75,11 @@ fn a_reading_from_before_our_write_that_comes_after_it_takes_nothing_back() {
     let version = world.version;
     world.close("save one");
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    world.handle(Event::ConfigChanged(ConfigRead::Present { version, data: old }));
+    world.handle(Event::ConfigChanged(ConfigRead::Present {
+        version,
+        data: old,
+        provenance: Provenance::default(),
+    }));
     assert_eq!(world.take_log(), ["save one", "one sync"]);
     assert_eq!(values(&world, "one"), json!({"wish": 1}));
 }
@@ -115,6 +120,7 @@ fn an_edit_that_was_read_during_the_save_is_what_the_next_try_is_put_on() {
     let read = ConfigRead::Present {
         version: world.version,
         data: world.data.clone(),
+        provenance: Provenance::default(),
     };
     world.open.clear();
     world.handle(Event::JobFinished(id, Ok(Done::ConfigSaved(Saved::Conflict(read)))));
@@ -160,6 +166,7 @@ fn what_is_older_than_the_config_map_that_we_made_says_nothing() {
     let gone = ConfigRead::Present {
         version: world.version,
         data: BTreeMap::from([("other".to_owned(), "a: 1".to_owned())]),
+        provenance: Provenance::default(),
     };
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
@@ -181,6 +188,7 @@ fn an_empty_config_map_is_never_ours_although_we_have_written_into_it_since() {
     let empty = ConfigRead::Present {
         version: world.version + 1,
         data: BTreeMap::new(),
+        provenance: Provenance::default(),
     };
     world.version += 1;
     world.sleep();
@@ -288,6 +296,8 @@ fn a_config_map_that_we_made_is_no_word_of_people_either_when_nobody_heard_that_
     };
     let lost = Failure::new(Class::Unavailable, "the connection was lost");
     world.handle(Event::JobFinished(id, Err(lost)));
+    let made = BTreeMap::from([("one".to_owned(), text.clone())]);
+    world.provenance.made_with = Some(digest(&made));
     world.edit(&[("one", Some(&text))]);
     assert!(!world.take_log().contains(&"silent delete".to_owned()));
     world.edit(&[("two", Some("size: 1"))]);

@@ -59,7 +59,8 @@ fn a_section_that_breaks_its_schema_leaves_its_module_on_the_last_good_one() {
     let message = "apply module 'one' section of ConfigMap failed: 1 error occurred:\n\t* one.size in body should be less than or equal to 9";
     assert_eq!(rejections(&world), [("one", message)]);
     assert_eq!(
-        world.last_good["one"], "size: 5",
+        world.last_good.as_ref().unwrap()["one"],
+        "size: 5",
         "what is kept for the next life is good"
     );
     world.edit(&[("three", Some("a: 1"))]);
@@ -80,7 +81,10 @@ fn a_section_that_breaks_its_schema_at_start_counts_as_absent() {
 #[test]
 fn what_was_good_in_an_earlier_life_is_held_against_the_schema_of_this_one() {
     let mut world = world();
-    world.last_good.insert("one".to_owned(), "size: 70".to_owned());
+    world
+        .last_good
+        .get_or_insert_default()
+        .insert("one".to_owned(), "size: 70".to_owned());
     world.data.insert("one".to_owned(), "size: 50".to_owned());
     let world = world.start();
     assert_eq!(values(&world, "one"), json!({"size": 1, "secret": "s"}));
@@ -89,8 +93,14 @@ fn what_was_good_in_an_earlier_life_is_held_against_the_schema_of_this_one() {
 #[test]
 fn without_a_config_map_what_was_good_in_an_earlier_life_is_held_against_the_schema_too() {
     let mut world = world();
-    world.last_good.insert("one".to_owned(), "size: 70".to_owned());
-    world.last_good.insert("two".to_owned(), "a: 1".to_owned());
+    world
+        .last_good
+        .get_or_insert_default()
+        .insert("one".to_owned(), "size: 70".to_owned());
+    world
+        .last_good
+        .get_or_insert_default()
+        .insert("two".to_owned(), "a: 1".to_owned());
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     assert_eq!(values(&world, "one"), json!({"size": 1, "secret": "s"}));

@@ -225,6 +225,7 @@ fn a_no_that_was_said_before_another_answered_removes_nothing() {
     world.releases.push(ReleaseSummary {
         name: "other".to_owned(),
         ours: true,
+        config: None,
     });
     let other = "other enabled?";
     world.open.extend([ASKED, other].map(str::to_owned));

@@ -131,7 +131,11 @@ fn an_older_reading_does_not_take_the_place_of_a_newer_one() {
     let mut world = open(World::new(modules()));
     let (version, data) = (world.version, world.data.clone());
     world.edit(&[("one", Some(&size(5)))]);
-    world.handle(Event::ConfigChanged(ConfigRead::Present { version, data }));
+    world.handle(Event::ConfigChanged(ConfigRead::Present {
+        version,
+        data,
+        provenance: Provenance::default(),
+    }));
     end_check(&mut world);
     assert_eq!(values(&world, "one"), json!({"size": 5}));
 }
@@ -152,7 +156,10 @@ fn a_check_that_nobody_can_make_leaves_the_section_out() {
 #[test]
 fn nothing_begins_before_what_was_good_in_an_earlier_life_is_known_to_be_so_in_this_one() {
     let mut world = World::new(modules());
-    world.last_good.insert("one".to_owned(), size(7));
+    world
+        .last_good
+        .get_or_insert_default()
+        .insert("one".to_owned(), size(7));
     world.data.insert("one".to_owned(), size(50));
     world.open.insert("vet one".to_owned());
     let mut world = world.start();
@@ -338,6 +345,7 @@ fn a_conflict_with_a_section_that_has_to_be_checked_first_is_no_failure() {
     let read = ConfigRead::Present {
         version: world.version,
         data: world.data.clone(),
+        provenance: Provenance::default(),
     };
     world.handle(Event::JobFinished(id, Ok(Done::ConfigSaved(Saved::Conflict(read)))));
     world.open.clear();

@@ -1,0 +1,21 @@
+//! R8: with the `ConfigMap` and the state Secret both lost nothing is upgraded or removed that was made with them.
+
+use addon_core::operator::effect::{Effect, Job};
+use addon_core::release::ConfigTrace;
+
+use super::{Step, Violation, ensure};
+
+pub(super) fn check(step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    let name = match effect {
+        Effect::StartJob(_, Job::SyncRelease { module, .. }) => module.as_str(),
+        Effect::StartJob(_, Job::DeleteRelease { release }) => release.as_str(),
+        _ => return Ok(()),
+    };
+    let told = &step.life.told;
+    // What a program put in its place may be what it was.
+    let is_lost = told.is_lost() && !told.says_anything_of(name);
+    let trace = step.life.traces.get(name);
+    ensure(!(is_lost && matches!(trace, Some(ConfigTrace::Said(_)))), "R8", || {
+        format!("{name} was released with a configuration that is lost, and it is touched")
+    })
+}

@@ -1,0 +1,62 @@
+//! The releases whose configuration is lost, and the word of a person that it is gone for good.
+
+use std::fmt::Write as _;
+
+use addon_core::operator::event::Event;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::reply::{Reply, shown, text};
+use super::route::Format;
+use super::{Debug, Standing, Unanswered};
+
+impl Debug {
+    pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
+        let lost = super::super::status(&self.doors).await?.config_lost;
+        Ok(shown(format, &json!({ "lost": lost }), || told(&lost)))
+    }
+}
+
+fn told(lost: &[String]) -> String {
+    if lost.is_empty() {
+        return "no configuration is lost\n".to_owned();
+    }
+    let mut told =
+        "these releases were made with a configuration that is lost; confirmed, their modules go on with what is \
+                    left of it:\n"
+            .to_owned();
+    for release in lost {
+        let _ = writeln!(told, "{release}");
+    }
+    told
+}
+
+/// From now on modules go on with what is left of their configuration.
+pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
+    let standing = debug.standing.borrow().clone();
+    if let Standing::Standby(leader) = standing {
+        return leader.instead_of_us();
+    }
+    match confirmed(&debug).await {
+        Ok(reply) => reply.into_response(),
+        Err(unanswered) => unanswered.into_response(),
+    }
+}
+
+async fn confirmed(debug: &Debug) -> Result<Reply, Unanswered> {
+    let lost = super::super::status(&debug.doors).await?.config_lost;
+    if lost.is_empty() {
+        return Ok(text(
+            StatusCode::BAD_REQUEST,
+            "no configuration is lost, so there is nothing to be confirmed\n",
+        ));
+    }
+    debug.doors.post(Event::LossConfirmed)?;
+    let names = lost.join(", ");
+    Ok(text(
+        StatusCode::OK,
+        format!("confirmed: the modules of these releases go on: {names}\n"),
+    ))
+}
