@@ -15,6 +15,7 @@ pub mod tmp;
 pub mod traced;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,6 +204,24 @@ fn not_ended(error: &ProcessError) -> Failure {
             format!("it did not end within {deadline:?} and was ended"),
         ),
         ProcessError::Cancelled { .. } => Failure::new(Class::Cancelled, "it was cancelled"),
+    }
+}
+
+/// A run that cannot have its files.
+fn no_files(what: &str, error: &io::Error) -> Failure {
+    let failure = Failure::new(Class::Unavailable, format!("{what}: {error}"));
+    let cause = error
+        .get_ref()
+        .and_then(|error| error.source())
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    match (error.kind(), cause.unwrap_or(error).raw_os_error()) {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => failure.hint(
+            "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
+        ),
+        (_, Some(libc::EMFILE | libc::ENFILE)) => {
+            failure.hint("the operator has no file descriptors left: raise its limit of open files")
+        }
+        (_, _) => failure,
     }
 }
 

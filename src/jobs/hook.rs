@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
-use super::{Tools, aside, not_ended, tail, unless};
+use super::{Tools, aside, no_files, not_ended, tail, unless};
 use crate::cluster::monitor::Reading;
 use crate::disk::is_executable;
 use crate::process::{self, Output, ProcessError, Spawn};
@@ -72,7 +72,7 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
         aside(move || prepare(&tools, &run)).await
     };
     let (files, read) =
-        prepared.map_err(|error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}")))?;
+        prepared.map_err(|error| no_files("no files", &error))?;
     if tools.hooks_dir.is_some() {
         // A hook that stands alone finds its neighbours beside it.
         spawn.cwd = spawn.program.parent().map(Into::into);
