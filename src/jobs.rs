@@ -191,12 +191,22 @@ fn not_ended(error: &ProcessError) -> Failure {
     match error {
         ProcessError::Start { program, hint, source } => {
             let report = format!("cmd start: {}: {source}", program.display());
-            let failure = Failure::new(Class::HookFailed, report);
+            let class = if error.is_shortage() {
+                Class::Unavailable
+            } else {
+                Class::HookFailed
+            };
+            let failure = Failure::new(class, report);
             match hint {
                 Some(hint) => failure.hint(hint),
                 None if !program.exists() => failure.hint("its file was there at the start: put it back"),
                 None => failure,
             }
+        }
+        ProcessError::Stuck { program, waited } => {
+            let report = format!("cmd start: {}: nothing happened within {waited:?}", program.display());
+            let failure = Failure::new(Class::Unavailable, report);
+            error.hint().into_iter().fold(failure, Failure::hint)
         }
         ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
         ProcessError::TimedOut { deadline, .. } => Failure::new(
