@@ -329,6 +329,11 @@ impl Operator<'_> {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.bound.id()
+    }
+
     /// Asks it to stop, which it has to do well.
     pub(crate) fn stop(mut self) {
         process::signal(self.bound.id(), libc::SIGTERM);
