@@ -10,6 +10,7 @@ mod bad_input {
     mod disk;
     mod edits;
     mod events;
+    mod exhaustion;
     mod garbage;
     mod helm;
     mod hooks;
