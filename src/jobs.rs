@@ -15,6 +15,7 @@ pub mod tmp;
 pub mod traced;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,12 +198,22 @@ fn not_ended(error: &ProcessError) -> Failure {
     match error {
         ProcessError::Start { program, hint, source } => {
             let report = format!("cmd start: {}: {source}", program.display());
-            let failure = Failure::new(Class::HookFailed, report);
+            let class = if error.is_shortage() {
+                Class::Unavailable
+            } else {
+                Class::HookFailed
+            };
+            let failure = Failure::new(class, report);
             match hint {
                 Some(hint) => failure.hint(hint),
                 None if !program.exists() => failure.hint("its file was there at the start: put it back"),
                 None => failure,
             }
+        }
+        ProcessError::Stuck { program, waited } => {
+            let report = format!("cmd start: {}: nothing happened within {waited:?}", program.display());
+            let failure = Failure::new(Class::Unavailable, report);
+            error.hint().into_iter().fold(failure, Failure::hint)
         }
         ProcessError::Wait { source, .. } => Failure::new(Class::Defect, format!("cmd wait: {source}")),
         ProcessError::TimedOut { deadline, .. } => Failure::new(
@@ -210,6 +221,24 @@ fn not_ended(error: &ProcessError) -> Failure {
             format!("it did not end within {deadline:?} and was ended"),
         ),
         ProcessError::Cancelled { .. } => Failure::new(Class::Cancelled, "it was cancelled"),
+    }
+}
+
+/// A run that cannot have its files.
+fn no_files(what: &str, error: &io::Error) -> Failure {
+    let failure = Failure::new(Class::Unavailable, format!("{what}: {error}"));
+    let cause = error
+        .get_ref()
+        .and_then(|error| error.source())
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    match (error.kind(), cause.unwrap_or(error).raw_os_error()) {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => failure.hint(
+            "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
+        ),
+        (_, Some(libc::EMFILE | libc::ENFILE)) => {
+            failure.hint("the operator has no file descriptors left: raise its limit of open files")
+        }
+        (_, _) => failure,
     }
 }
 

@@ -1,16 +1,24 @@
 //! The only place where processes are started: hooks, enabled scripts and helm.
 //!
-//! Every child leads a process group of its own, gets exactly the environment it is given, has a deadline, and is
-//! accounted for with what it used. Whatever becomes of the caller, nothing of a run stays behind: at the deadline, at
-//! a cancellation and when the future is dropped the whole group is ended. A child dies with us, too.
+//! Every child leads a process group of its own, gets exactly the environment it is given and a mark, has a deadline, and
+//! is accounted for with what it used. Whatever becomes of the caller, nothing of a run stays behind: at its end, at the
+//! deadline, at a cancellation and when the future is dropped, all that it has started is ended. A child dies with us, too.
 //! Never knows what a hook or a chart is, and never retries a program that has run.
 #![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 
+mod descendants;
+mod forkers;
+mod mark;
+mod nursery;
+mod ourselves;
 mod output;
 mod reaper;
 mod spawner;
+mod starting;
 mod sys;
+mod table;
 mod traced;
+mod undertaker;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,15 +29,19 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+pub use ourselves::{end_runs_of_the_dead, prepare_this_process};
 pub use output::{Captured, LineSink, Output};
 pub use spawner::Spawner;
 
+use descendants::Descendants;
+use mark::Mark;
 use output::Reader;
-use spawner::{Child, Pipes};
-use sys::Signal;
+use spawner::Child;
+use sys::{Pid, Signal};
 
 /// Between TERM and KILL, unless the caller says otherwise.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -37,9 +49,10 @@ pub const GRACE: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(2);
 /// After KILL the pipes close by themselves, unless a descendant has left the group; that one is not waited for.
 const LAST_DRAIN: Duration = Duration::from_millis(500);
-/// A file that was written a moment ago may still be open in a child that has just been forked (ETXTBSY).
-const BUSY_RETRIES: u32 = 20;
-const BUSY_PAUSE: Duration = Duration::from_millis(25);
+/// How long a program that has to end is not asked to, because its descendants are looked for.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// How long it is waited for what a program has left and what will not end.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// One program to run, complete: what is not here, the child does not get.
 #[derive(Debug)]
@@ -76,12 +89,13 @@ impl Spawn {
         }
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, mark: &Mark) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
             .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, value)));
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .env(mark::VARIABLE, mark.as_str());
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
@@ -163,6 +177,8 @@ pub enum ProcessError {
         hint: Option<String>,
         source: io::Error,
     },
+    #[error("cannot start {}: nothing happened within {waited:?}", program.display())]
+    Stuck { program: PathBuf, waited: Duration },
     #[error("cannot wait for {}", program.display())]
     Wait { program: PathBuf, source: io::Error },
     #[error("{} did not end within {deadline:?} and was ended ({})", program.display(), finished.exit)]
@@ -184,10 +200,19 @@ impl ProcessError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Start { hint, .. } => hint.as_deref(),
+            Self::Stuck { .. } => Some(STUCK_HINT),
             Self::Wait { .. } | Self::TimedOut { .. } | Self::Cancelled { .. } => None,
         }
     }
+
+    /// Whether nothing is wrong with the program: there was not enough of something to start it.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, Self::Start { source, .. } if starting::exhausted(source).is_some())
+    }
 }
+
+const STUCK_HINT: &str =
+    "does the file system answer on which the program and its interpreter are? see `mount`, and the volumes of the pod";
 
 /// Why a program was ended by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +231,9 @@ impl Spawner {
             });
         }
         let started = Instant::now();
-        let (child, pipes) = self.start(&mut spawn).await?;
+        let mark = self.marks().next();
+        let (child, pipes) = self.start(&mut spawn, &mark, cancel).await?;
+        let mut left = Leftovers::of(self.descendants(mark));
         let (mut stdout, mut stderr) = (
             Reader::new(pipes.stdout, spawn.stdout),
             Reader::of_words(pipes.stderr, spawn.stderr),
@@ -221,9 +248,9 @@ impl Spawner {
                 grace: spawn.grace,
                 cancel,
             };
-            limits.supervise(&child, pumping).await
+            limits.supervise(&child, &mut left, pumping).await
         };
-        let cause = cause.map_err(|source| ProcessError::Wait {
+        let (cause, patience) = cause.map_err(|source| ProcessError::Wait {
             program: spawn.program.clone(),
             source,
         })?;
@@ -242,6 +269,7 @@ impl Spawner {
                 wall: started.elapsed(),
             },
         };
+        left.end(patience).await;
         match cause {
             None => Ok(finished),
             Some(Cause::Deadline) => Err(ProcessError::TimedOut {
@@ -255,58 +283,6 @@ impl Spawner {
             }),
         }
     }
-
-    // By unique reference, though nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
-    async fn start(&self, spawn: &mut Spawn) -> Result<(Child, Pipes), ProcessError> {
-        let mut busy = 0;
-        loop {
-            match self.spawn(spawn.command()).await {
-                Ok(started) => return Ok(started),
-                Err(source) if source.kind() == io::ErrorKind::ExecutableFileBusy && busy < BUSY_RETRIES => {
-                    busy += 1;
-                    sleep(BUSY_PAUSE).await;
-                }
-                Err(source) => {
-                    let hint = start_hint(spawn, &source);
-                    return Err(ProcessError::Start {
-                        program: spawn.program.clone(),
-                        hint,
-                        source,
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// The kernel's "no such file" may mean the program, its interpreter or the working directory.
-fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
-    match error.kind() {
-        io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
-            Some("the working directory does not exist".to_owned())
-        }
-        io::ErrorKind::NotFound if spawn.program.exists() => Some(match interpreter_of(&spawn.program) {
-            Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
-            None => "bad interpreter? the program needs a loader that is not here".to_owned(),
-        }),
-        io::ErrorKind::PermissionDenied if spawn.program.is_dir() => Some("it is a directory".to_owned()),
-        io::ErrorKind::PermissionDenied => {
-            Some("is the file executable, is its volume mounted without `noexec`? try chmod +x".to_owned())
-        }
-        _ => None,
-    }
-}
-
-/// What stands behind `#!` in the first line.
-fn interpreter_of(program: &Path) -> Option<String> {
-    let head = fs_err::read(program).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    Some(
-        String::from_utf8_lossy(line)
-            .trim_matches([' ', '\t'])
-            .escape_debug()
-            .to_string(),
-    )
 }
 
 /// How long a run may take and who may end it.
@@ -317,15 +293,17 @@ struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Watches the child until it has ended and its output is read, or may be given up.
+    /// Watches the child until it has ended and its output is read, or may be given up. Says how long whatever it has
+    /// started may still go on.
     ///
     /// The ended child stays in the process table meanwhile, so that the number of its group cannot become that of
     /// strangers before the last signal is sent.
     async fn supervise(
         &self,
         child: &Child,
+        left: &mut Leftovers,
         mut pumping: Pin<&mut impl Future<Output = ()>>,
-    ) -> io::Result<Option<Cause>> {
+    ) -> io::Result<(Option<Cause>, Duration)> {
         let mut drained = false;
         let cause = tokio::select! {
             ended = pump_until(child.ended(), pumping.as_mut(), &mut drained) => { ended?; None }
@@ -335,6 +313,7 @@ impl Limits<'_> {
         let mut patience = LINGER;
         if cause.is_some() {
             let asked = Instant::now();
+            left.ask_to_end(child.pid()).await;
             child.signal_group(Signal::Terminate);
             let obeyed = timeout(self.grace, pump_until(child.ended(), pumping.as_mut(), &mut drained)).await;
             if let Ok(ended) = obeyed {
@@ -345,16 +324,58 @@ impl Limits<'_> {
             }
             patience = self.grace.saturating_sub(asked.elapsed());
         }
+        let waiting = Instant::now();
         if !drained {
             drained = timeout(patience, pumping.as_mut()).await.is_ok();
         }
+        let patience = patience.saturating_sub(waiting.elapsed());
         if cause.is_some() || !drained {
             child.signal_group(Signal::Kill);
         }
-        if !drained && timeout(LAST_DRAIN, pumping).await.is_err() {
-            tracing::warn!("a descendant of the program has left its process group and keeps its output open");
+        if !drained {
+            // Whoever holds the output has left the group.
+            left.end(Duration::ZERO).await;
+            if timeout(LAST_DRAIN, pumping).await.is_err() {
+                tracing::warn!("a descendant of the program cannot be ended and keeps its output open");
+            }
         }
-        Ok(cause)
+        Ok((cause, if cause.is_some() { Duration::ZERO } else { patience }))
+    }
+}
+
+/// What a run has started beside its program.
+struct Leftovers(Descendants);
+
+impl Leftovers {
+    fn of(descendants: Descendants) -> Self {
+        Self(descendants)
+    }
+
+    /// Takes note of all of them before anything happens to their parents, and asks those to end that have left the group.
+    async fn ask_to_end(&mut self, leader: Pid) {
+        let mut descendants = self.0.clone();
+        let looking = spawn_blocking(move || {
+            let asked = descendants.ask_beyond(leader);
+            (descendants, asked)
+        });
+        match timeout(FIRST_LOOK, looking).await {
+            Ok(Ok((seen, asked))) => {
+                self.0 = seen;
+                if let Err(error) = asked {
+                    tracing::warn!(%error, "Not all that a program has started can be asked to end");
+                }
+            }
+            // The process table does not answer, or we are ending.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+
+    /// Ends them, after they had that long.
+    async fn end(&self, patience: Duration) {
+        let descendants = self.0.clone();
+        let ending = spawn_blocking(move || undertaker::tell(descendants.end(patience)));
+        // What takes longer goes on without us.
+        drop(timeout(patience + LAST_LOOK, ending).await);
     }
 }
 

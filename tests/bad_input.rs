@@ -11,6 +11,7 @@ mod bad_input {
     mod disk;
     mod edits;
     mod events;
+    mod exhaustion;
     mod garbage;
     mod helm;
     mod hooks;

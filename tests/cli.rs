@@ -279,6 +279,75 @@ fn a_second_signal_leaves_no_process_behind() {
     });
 }
 
+/// Makes a global hook that is busy with that when it is asked for its configuration, and waits for what it says.
+fn ask_hook(place: &Place, script: &str, start: impl FnOnce(&Place) -> Running) -> (Running, String) {
+    let (hook, said) = (place.path("global-hooks/hook.sh"), place.path("said"));
+    let script = format!("#!/bin/bash\n({script}) > {said}.new && mv {said}.new {said}\nsleep 1000\n");
+    fs_err::write(&hook, script).unwrap();
+    fs_err::set_permissions(&hook, Permissions::from_mode(0o755)).unwrap();
+    let running = start(place);
+    let said = wait_for("a word of the hook", || fs_err::read_to_string(&said).ok());
+    (running, said.trim().to_owned())
+}
+
+fn lives(pid: &str) -> bool {
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// In a session of its own and without a parent, as services start themselves.
+const ESCAPE: &str = "setsid bash -c 'sleep 1000 >/dev/null 2>&1 & echo $!'";
+
+#[test]
+fn what_has_left_the_group_of_its_hook_ends_with_the_operator() {
+    let place = Place::new();
+    let (mut running, pid) = ask_hook(&place, ESCAPE, Running::start);
+    assert!(lives(&pid));
+    running.signal("TERM");
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    assert!(!lives(&pid), "it outlives the operator");
+}
+
+#[test]
+fn what_a_killed_operator_has_left_ends_when_the_next_one_starts() {
+    let place = Place::new();
+    let (mut killed, pid) = ask_hook(&place, ESCAPE, Running::start);
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    assert!(lives(&pid), "somebody else has ended it");
+    fs_err::remove_file(place.path("global-hooks/hook.sh")).unwrap();
+    let _next = Running::start(&place);
+    wait_for("its end", || (!lives(&pid)).then_some(()));
+}
+
+#[test]
+fn hooks_get_no_credentials_of_ours_leave_no_core_and_die_before_us() {
+    let place = Place::new();
+    let look = "env; cat /proc/self/limits; until grep -x 1000 /proc/$$/oom_score_adj; do :; done";
+    let (running, said) = ask_hook(&place, look, |place| {
+        let mut command = place.command(&["start"]);
+        command
+            .env("TRACING_OTLP_AUTH_TOKEN", "opensesame")
+            .env("OTHER", "seen");
+        Running(command.stdout(Stdio::null()).spawn().unwrap())
+    });
+    assert!(said.contains("OTHER=seen") && !said.contains("opensesame"), "{said}");
+    let limits = fs_err::read_to_string(format!("/proc/{}/limits", running.0.id())).unwrap();
+    for limits in [&said, &limits] {
+        let core = limits
+            .lines()
+            .find(|line| line.starts_with("Max core file size"))
+            .unwrap();
+        let words: Vec<&str> = core.split_whitespace().collect();
+        assert_eq!(words[4..6], ["0", "0"], "{core}");
+    }
+    let adjusted = fs_err::read_to_string(format!("/proc/{}/oom_score_adj", running.0.id())).unwrap();
+    assert!(
+        said.ends_with("\n1000") && adjusted.trim() != "1000",
+        "{said} {adjusted}"
+    );
+}
+
 #[test]
 fn the_completion_of_bash_knows_our_commands() {
     let script = program(&["completion", "bash"], &[]).output().unwrap();

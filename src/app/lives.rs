@@ -10,7 +10,7 @@ use super::parts::Parts;
 use super::signals::Signals;
 use super::start::{self, StartError};
 use super::{FAILED, Log, leading, operate};
-use crate::process::Spawner;
+use crate::process::{self, Spawner};
 use crate::settings::{Environment, Settings};
 
 /// How long it is waited for what a life has left behind.
@@ -36,6 +36,10 @@ struct Ended {
 /// One life after another, until one ends with the whole process.
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
+    if let Err(error) = process::prepare_this_process() {
+        warn!(%error, "Not all can be kept from others that programs leave and that is in memory");
+    }
+    process::end_runs_of_the_dead();
     loop {
         if let End::Code(code) = live_once(settings, environment, log, &signals)? {
             return Ok(code);
@@ -46,10 +50,11 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
     let runtime = start::runtime()?;
     let spawner = Spawner::new().map_err(StartError::Spawner)?.hiding(log.secrets.clone());
-    let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
-    // What still runs has had its time, or a second signal took it away. With their tasks all children go down, and what
-    // these have started.
+    let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
+    // What still runs has had its time, or a second signal took it away. With their tasks all children go down.
     runtime.shutdown_timeout(BURIAL);
+    // And with these what they have started, wherever it has gone.
+    spawner.end_all_runs(BURIAL);
     if ended.was_cut {
         // Said late: nobody may be reading the log, and then a word would wait for ever.
         warn!("Not everything had ended in time, it was ended before another one leads");

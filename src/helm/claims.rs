@@ -6,14 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::TryLockError;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use addon_core::failure::{Class, Failure};
-use fs_err::OpenOptions;
+use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use fs_err::{File, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// A change takes milliseconds; who holds the lock for longer is stopped, or waits for a disk.
+const LOCK_WITHIN: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// An object, told apart from all others of the cluster whatever version of its kind a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -169,24 +176,64 @@ impl Claims {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> io::Result<T> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&self.path)?;
-        file.file().lock()?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        // A helm that was killed may have taken its post-renderer along in the middle of a write. What is lost is only
-        // that something is refused, until the releases concerned are made again or listed at the next start.
+        // Closing the file ends the lock.
+        let _turn = self.turn()?;
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        // What cannot be read was not written by us. What is lost is only that something is refused, until the releases
+        // concerned are made again or listed at the next start.
         let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
         let outcome = change(&mut ledger);
         let changed = serde_json::to_string(&ledger)?;
         if changed != text {
-            file.set_len(0)?;
-            file.rewind()?;
-            file.write_all(changed.as_bytes())?;
+            self.replace(&changed)?;
         }
-        // Closing the file ends the lock.
         Ok(outcome)
+    }
+
+    /// Waits until nobody else changes the file. A helm that was killed takes its post-renderer along, one that is stopped
+    /// does not let go.
+    fn turn(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.beside("lock"))?;
+        let until = Instant::now() + LOCK_WITHIN;
+        loop {
+            match file.file().try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let text = format!("{} is held by another for {LOCK_WITHIN:?}", self.path.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Whoever reads finds the old text or the new one, also if we are killed or the disk is full.
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let aside = self.beside("new");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options
+            .open(&aside)
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        let replaced = written.and_then(|()| fs::rename(&aside, &self.path));
+        if replaced.is_err() {
+            // It only takes room where there is none; the next one writes over it.
+            drop(fs::remove_file(&aside));
+        }
+        replaced
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".");
+        name.push(suffix);
+        name.into()
     }
 }
 
@@ -250,7 +297,42 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_left_in_the_middle_of_a_write_stops_nobody() {
+    fn a_disk_that_is_full_takes_nothing_of_what_was_there() {
+        let (dir, claims) = claims();
+        let disk = dir.path().join("disk");
+        fs_err::create_dir(&disk).unwrap();
+        // As root only.
+        let size = Some(c"size=64k");
+        if rustix::mount::mount("disk", &disk, "tmpfs", rustix::mount::MountFlags::NODEV, size).is_err() {
+            return;
+        }
+        let unmounted = Unmounted(disk.clone());
+        let claims = Claims::at(disk.join(claims.path().file_name().unwrap()));
+        assert_eq!(claims.claim("a", &objects(&["x"])).unwrap(), Ok(()));
+        let mut filler = File::create(disk.join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+        drop(filler);
+        let error = claims.claim("b", &objects(&["y"])).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+        fs_err::remove_file(disk.join("filler")).unwrap();
+        assert!(
+            claims.claim("b", &objects(&["x"])).unwrap().is_err(),
+            "x is no longer that of a"
+        );
+        assert_eq!(claims.claim("b", &objects(&["y"])).unwrap(), Ok(()));
+        drop(unmounted);
+    }
+
+    struct Unmounted(PathBuf);
+
+    impl Drop for Unmounted {
+        fn drop(&mut self) {
+            rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_stops_nobody() {
         let (_dir, claims) = claims();
         fs_err::write(claims.path(), "{\"owners\": {\"x").unwrap();
         assert_eq!(claims.claim("a", &objects(&["x"])).unwrap(), Ok(()));

@@ -36,6 +36,10 @@ impl From<HelmError> for Failure {
     fn from(error: HelmError) -> Self {
         let report = Chain(&error).to_string();
         match error {
+            HelmError::Process(error) if error.is_shortage() || matches!(error, ProcessError::Stuck { .. }) => error
+                .hint()
+                .into_iter()
+                .fold(Self::new(Class::Unavailable, report), Self::hint),
             HelmError::Process(ProcessError::Start { hint, .. }) => {
                 let failure = Self::new(Class::Invalid, report);
                 let failure = hint.into_iter().fold(failure, Self::hint);
@@ -43,7 +47,7 @@ impl From<HelmError> for Failure {
             }
             HelmError::Process(ProcessError::TimedOut { .. }) => Self::new(Class::TimedOut, report),
             HelmError::Process(ProcessError::Cancelled { .. }) => Self::new(Class::Cancelled, report),
-            HelmError::Process(ProcessError::Wait { .. }) | HelmError::Output { .. } => {
+            HelmError::Process(ProcessError::Wait { .. } | ProcessError::Stuck { .. }) | HelmError::Output { .. } => {
                 Self::new(Class::Defect, report)
             }
             HelmError::Unsuitable { .. } => Self::new(Class::Invalid, report).hint(suitable()),

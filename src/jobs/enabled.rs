@@ -14,10 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
+use super::tmp::left::LeftError;
 use super::tmp::{TmpDir, TmpFile};
-use super::{Tools, aside, not_ended, tail, unless};
+use super::{Tools, aside, no_files, not_ended, tail, unless};
 use crate::process::{Output, ProcessError, Spawn};
 use crate::secrets::Secrets;
+
+const NO_FILES: &str = "it has no files";
 
 pub(super) async fn run(
     tools: &Arc<Tools>,
@@ -51,20 +54,15 @@ async fn ask(
         let (tools, module) = (Arc::clone(tools), module.clone());
         aside(move || prepare(&tools.tmp, &module, &documents)).await
     };
-    let Files {
-        values,
-        config_values,
-        result,
-        reason,
-    } = prepared.map_err(|error| no_files(&error))?;
+    let files = prepared.map_err(|error| no_files(NO_FILES, &error))?;
     let owner = Owner::Module(module.clone());
     let acting = unless(cancel, tools.acting(&owner, tools.script_deadline)).await?;
     let mut env = acting.environment();
     for (name, file) in [
-        ("VALUES_PATH", &values),
-        ("CONFIG_VALUES_PATH", &config_values),
-        ("MODULE_ENABLED_RESULT", &result),
-        ("MODULE_ENABLED_REASON", &reason),
+        ("VALUES_PATH", &files.values),
+        ("CONFIG_VALUES_PATH", &files.config_values),
+        ("MODULE_ENABLED_RESULT", &files.result),
+        ("MODULE_ENABLED_REASON", &files.reason),
     ] {
         env.push((name.into(), file.path().into()));
     }
@@ -89,9 +87,8 @@ async fn ask(
         };
         return Err(Failure::new(Class::HookFailed, report));
     }
-    let read = |file: &TmpFile| file.read().map_err(|error| no_files(&error));
-    let enabled = verdict(&read(&result)?, secrets)?;
-    let reason = if enabled { String::new() } else { read(&reason)? };
+    let hidden = secrets.clone();
+    let (enabled, reason) = aside(move || files.answer(&hidden)).await?;
     Ok(ScriptAnswer {
         enabled,
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -118,6 +115,27 @@ struct Files {
     reason: TmpFile,
 }
 
+impl Files {
+    /// What the script said, and why it said no.
+    fn answer(&self, secrets: &Secrets) -> Result<(bool, String), Failure> {
+        let enabled = verdict(&read(&self.result, "MODULE_ENABLED_RESULT")?, secrets)?;
+        let reason = if enabled {
+            String::new()
+        } else {
+            read(&self.reason, "MODULE_ENABLED_REASON")?
+        };
+        Ok((enabled, reason))
+    }
+}
+
+fn read(file: &TmpFile, variable: &str) -> Result<String, Failure> {
+    file.read().map_err(|error| match (error.hint(), &error) {
+        (Some(hint), _) => Failure::new(Class::HookFailed, format!("got no {variable}: {error}")).hint(hint),
+        (None, LeftError::Io(error)) => no_files(NO_FILES, error),
+        (None, _) => Failure::new(Class::HookFailed, format!("got no {variable}: {error}")),
+    })
+}
+
 fn prepare(
     tmp: &TmpDir,
     module: &ModuleName,
@@ -141,8 +159,4 @@ fn verdict(answer: &str, secrets: &Secrets) -> Result<bool, Failure> {
             Err(Failure::new(Class::HookFailed, report).hint("the file must hold `true` or `false`"))
         }
     }
-}
-
-fn no_files(error: &io::Error) -> Failure {
-    Failure::new(Class::Unavailable, format!("it has no files: {error}"))
 }

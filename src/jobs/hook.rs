@@ -25,11 +25,12 @@ use addon_core::operator::event::{Done, Usage};
 use addon_core::review::response::HookResponse;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
-use super::{Tools, aside, not_ended, tail, unless};
+use super::{Tools, aside, no_files, not_ended, tail, unless};
 use crate::cluster::monitor::Reading;
 use crate::disk::is_executable;
 use crate::process::{self, Output, ProcessError, Spawn};
@@ -64,15 +65,14 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
-    let mut spawn = command((&acting, &catalogue), &run.hook.owner, &program, run.deadline)?;
+    let mut spawn = command((&acting, &catalogue), &run.hook.owner, &program, run.deadline, cancel).await?;
     let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay, tools.spawner.secrets());
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
         let tools = Arc::clone(tools);
         aside(move || prepare(&tools, &run)).await
     };
-    let (files, read) =
-        prepared.map_err(|error: io::Error| Failure::new(Class::Unavailable, format!("no files: {error}")))?;
+    let (files, read) = prepared.map_err(|error| no_files("no files", &error))?;
     if tools.hooks_dir.is_some() {
         // A hook that stands alone finds its neighbours beside it.
         spawn.cwd = spawn.program.parent().map(Into::into);
@@ -233,14 +233,15 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
 }
 
 /// The hook's program in the operator's environment, called as it wants to be, without files.
-fn command(
+async fn command(
     (acting, catalogue): (&Acting<'_>, &Catalogue),
     owner: &Owner,
     program: &Program,
     deadline: Duration,
+    cancel: &CancellationToken,
 ) -> Result<Spawn, Failure> {
     let module = catalogue.dir(owner)?;
-    let mut spawn = spawn_of(&program.path, module, acting.environment(), deadline);
+    let mut spawn = find_spawn(&program.path, module, acting.environment(), deadline, cancel).await?;
     if let Some(call) = program.call {
         spawn.args.extend(call.arguments().into_iter().map(Into::into));
         let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
@@ -273,6 +274,28 @@ pub fn spawn_of(
     }
     spawn
 }
+
+/// The same by a job, which no file system may hold up that does not answer.
+pub(super) async fn find_spawn(
+    path: &Path,
+    module: Option<&Path>,
+    environment: Vec<(OsString, OsString)>,
+    deadline: Duration,
+    cancel: &CancellationToken,
+) -> Result<Spawn, Failure> {
+    let late = format!("cmd start: {}: its directory does not answer", path.display());
+    let (path, module) = (path.to_owned(), module.map(Path::to_owned));
+    let found = timeout(
+        FOUND_WITHIN,
+        aside(move || spawn_of(&path, module.as_deref(), environment, deadline)),
+    );
+    unless(cancel, async {
+        found.await.map_err(|_| Failure::new(Class::Unavailable, late))
+    })
+    .await
+}
+
+const FOUND_WITHIN: Duration = Duration::from_mins(1);
 
 const PYTHON: &str = "bin/python3";
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use addon_core::hook::config::{ConfigVersion, Stage};
 use addon_core::hook::output::HookOutput;
@@ -21,6 +20,7 @@ use crate::settings::TmpFiles;
 use tools::Place;
 
 mod batch;
+mod left;
 
 /// Shared with the tests that have a cluster.
 #[path = "../../tests/cluster/tools.rs"]
@@ -274,44 +274,6 @@ async fn a_cancelled_job_ends_as_cancelled() {
         let failure = run(job, Arc::clone(&world.tools), cancel.clone()).await.unwrap_err();
         assert_eq!(failure.class, Class::Cancelled);
     }
-}
-
-#[tokio::test]
-async fn files_that_take_their_time_hold_up_nobody() {
-    // Without a writer at its other end a pipe cannot even be opened, and the writer comes from this very thread.
-    let script = r#"rm "$METRICS_PATH"; mkfifo "$METRICS_PATH"; echo "$METRICS_PATH" >"$0.pipe.new"
-        mv "$0.pipe.new" "$0.pipe""#;
-    let world = world(&[("hooks/a.sh", script)]).await;
-    let told = world.dir.path().join("modules/one/hooks/a.sh.pipe");
-    let rescued = Arc::new(AtomicBool::new(false));
-    let (here, over) = std::sync::mpsc::channel::<()>();
-    let rescue = {
-        let (told, rescued) = (told.clone(), Arc::clone(&rescued));
-        std::thread::spawn(move || {
-            if over.recv_timeout(Duration::from_secs(30)).is_err() {
-                rescued.store(true, Ordering::Relaxed);
-                let pipe = fs::read_to_string(told).unwrap();
-                fs::write(pipe.trim(), "").unwrap();
-            }
-        })
-    };
-    let writer = async {
-        while !told.exists() {
-            tokio::task::yield_now().await;
-        }
-        let pipe = fs::read_to_string(&told).unwrap();
-        let written = aside(move || fs::write(pipe.trim(), r#"{"name": "size", "set": 7}"#)).await;
-        let _ = here.send(());
-        written.unwrap();
-    };
-    let (ran, ()) = tokio::join!(world.hook(Duration::from_mins(1)), writer);
-    rescue.join().unwrap();
-    assert!(!rescued.load(Ordering::Relaxed), "the one thread waited for a file");
-    ran.unwrap();
-    assert!(
-        world.tools.meters.render_hooks().contains("size{"),
-        "what was written is read"
-    );
 }
 
 #[test]

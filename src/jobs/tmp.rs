@@ -2,6 +2,8 @@
 //! a run sweeps away what killed runs left. Only files of hooks that stand alone stay where a killed run left them: they
 //! lie where their authors have always found them, and nothing tells whose they are.
 
+pub mod left;
+
 use std::fs::Permissions;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
@@ -13,6 +15,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use tempfile::TempPath;
 
 use crate::settings::TmpFiles;
+use left::LeftError;
 
 const RUN: &str = "run-";
 
@@ -37,12 +40,8 @@ impl TmpFile {
     }
 
     /// What somebody wrote into it.
-    pub fn read(&self) -> io::Result<String> {
-        String::from_utf8(fs::read(&self.1)?).map_err(|error| {
-            let good = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
-            let line = 1 + good.filter(|byte| **byte == b'\n').count();
-            io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not in UTF-8"))
-        })
+    pub fn read(&self) -> Result<String, LeftError> {
+        left::read(&self.1)
     }
 }
 

@@ -1,59 +1,37 @@
-//! Waits for orphans, which is the duty of the first process of a container.
-//! Never touches a child that a run waits for: its end and its resource usage belong to that run. It is called on the
-//! thread that forks, so no child can be between its birth and the list.
+//! Waits for orphans that have come to us: they do to the first process of a container, and to whoever has asked for it.
+//! Never touches a child that anybody waits for: its end and its resource usage belong to its run. Some children are of
+//! libraries, who tell nobody and wait at once; so only what stays ended from one round to the next is an orphan.
 
+use std::collections::BTreeSet;
+
+use super::nursery::{Known, Nursery};
 use super::sys::{self, Pid};
+use super::table;
 
-/// Waits for every ended child of ours that is not `known`.
-pub(super) fn reap_orphans(known: impl Fn(Pid) -> bool) {
-    for pid in zombies_of(std::process::id()) {
-        if !known(pid) {
-            match sys::reap(pid) {
-                Ok(_) => tracing::debug!(pid = pid.number(), "an orphan was waited for"),
-                Err(error) => tracing::debug!(pid = pid.number(), %error, "an orphan could not be waited for"),
+/// Those that had ended at the last round.
+#[derive(Debug, Default)]
+pub(super) struct Reaper(BTreeSet<(Pid, u64)>);
+
+impl Reaper {
+    /// Waits for every ended child that was there in the last round already, and that nobody knows.
+    pub(super) fn round(&mut self, nursery: &Nursery) {
+        let before = std::mem::take(&mut self.0);
+        // Without a process table, or descriptors to read it, there are none to see.
+        let rows = table::rows().unwrap_or_default();
+        let us = std::process::id();
+        for row in rows.iter().filter(|row| row.ended && row.parent == us) {
+            if nursery.know(row.pid) != Known::Nobodys {
+                continue;
             }
-        }
-    }
-}
-
-/// The ended children of a process, as the process table shows them. Without a process table there are none to see.
-fn zombies_of(parent: u32) -> Vec<Pid> {
-    let Ok(table) = fs_err::read_dir("/proc") else {
-        return Vec::new();
-    };
-    table
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|number| {
-            fs_err::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| is_zombie_of(&stat, parent))
-        })
-        .filter_map(Pid::new)
-        .collect()
-}
-
-/// Reads `number (name) state parent …`; the name may contain anything, also blanks and brackets.
-fn is_zombie_of(stat: &str, parent: u32) -> bool {
-    let Some((_, rest)) = stat.rsplit_once(')') else {
-        return false;
-    };
-    let mut fields = rest.split_ascii_whitespace();
-    fields.next() == Some("Z") && fields.next().and_then(|field| field.parse().ok()) == Some(parent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_process_table_is_read_past_strange_names() {
-        let rows = [
-            ("17 (sleep) Z 1 17 17 0", 1, true),
-            ("17 (sleep) S 1 17 17 0", 1, false),
-            ("17 (sleep) Z 2 17 17 0", 1, false),
-            ("17 (a) Z 9) Z 1 17 17 0", 1, true),
-            ("", 1, false),
-        ];
-        for (stat, parent, expected) in rows {
-            assert_eq!(is_zombie_of(stat, parent), expected, "{stat}");
+            let life = (row.pid, row.started);
+            if before.contains(&life) {
+                match sys::reap(row.pid) {
+                    Ok(_) => tracing::debug!(pid = row.pid.number(), "an orphan was waited for"),
+                    Err(error) => tracing::debug!(pid = row.pid.number(), %error, "an orphan could not be waited for"),
+                }
+            } else {
+                self.0.insert(life);
+            }
         }
     }
 }

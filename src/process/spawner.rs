@@ -1,62 +1,72 @@
-//! The thread that forks. It is one and permanent, because the kernel sends the parent-death signal when the *thread*
-//! that forked ends, and because who alone forks also knows without a race which children are ours.
-//! Never waits for a program: it forks, and buries what nobody waits for any more.
+//! Starts programs, and sees to it that every one of them is waited for by somebody.
+//! Never waits for a program to end, nor for a file system that does not answer.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 
-use super::reaper;
+use super::descendants::{Descendants, Where, Whose};
+use super::forkers::{Forkers, Progress, Request};
+use super::mark::{Mark, Marks};
+use super::nursery::Nursery;
 use super::sys::{self, Ended, Pid, Signal};
+use super::undertaker::{self, Orphans};
 use crate::secrets::Secrets;
 
-/// How often the thread looks after abandoned children, and as the first process of a container after orphans.
-const ROUND: Duration = Duration::from_secs(1);
+/// How long a request waits for a thread before another one is started for it.
+const RELIEF: Duration = Duration::from_secs(1);
 
-/// Starts programs. Clones share one thread; it ends with the last of them.
+/// Starts programs. Clones share threads; these end with the last of them.
 #[derive(Debug, Clone)]
 pub struct Spawner {
-    requests: mpsc::Sender<Request>,
+    home: Home,
+    forkers: Arc<Forkers>,
+    marks: Marks,
+    place: Where,
     secrets: Secrets,
 }
 
-enum Request {
-    Start {
-        command: Box<Command>,
-        home: mpsc::Sender<Self>,
-        reply: oneshot::Sender<io::Result<Newborn>>,
-    },
-    /// Waited for by its run.
-    Reaped(Pid),
-    /// Killed, and nobody will wait for it.
-    Abandoned(Pid),
+/// Why a program was not started.
+#[derive(Debug)]
+pub(super) enum Unborn {
+    Refused(io::Error),
+    /// Not refused, and not started, either.
+    Stuck,
+    Cancelled,
 }
 
 impl Spawner {
-    /// Starts the thread. As the first process of a container (process 1) it also waits for orphans.
+    /// Starts the threads. Where orphans become our children, as they do in the first process of a container (process 1),
+    /// we also wait for them.
     pub fn new() -> io::Result<Self> {
-        let orphans = if std::process::id() == 1 {
-            Orphans::Ours
-        } else {
-            Orphans::Others
-        };
-        Self::with(orphans)
+        Self::with(Orphans::of_this_process())
     }
 
     pub(super) fn with(orphans: Orphans) -> io::Result<Self> {
-        let (requests, inbox) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("spawner".to_owned())
-            .spawn(move || Nursery::new(orphans).tend(&inbox))?;
+        let nursery = Arc::new(Nursery::default());
+        let place = match orphans {
+            Orphans::Others => Where::Everywhere,
+            Orphans::Ours => Where::Below,
+        };
+        let (forkers, requests) = Forkers::start(Arc::clone(&nursery))?;
+        let rounds = undertaker::start(Arc::clone(&nursery), orphans, place)?;
         Ok(Self {
-            requests,
+            home: Home {
+                requests,
+                rounds,
+                nursery,
+            },
+            forkers: Arc::new(forkers),
+            marks: Marks::new(),
+            place,
             secrets: Secrets::default(),
         })
     }
@@ -72,102 +82,86 @@ impl Spawner {
         &self.secrets
     }
 
-    /// Forks on the thread; returns when the program has been executed, or could not be.
-    pub(super) async fn spawn(&self, command: Command) -> io::Result<(Child, Pipes)> {
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Start {
+    pub(super) fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    pub(super) fn descendants(&self, mark: Mark) -> Descendants {
+        Descendants::of(Whose::Run(mark), self.place)
+    }
+
+    pub(super) fn place(&self) -> Where {
+        self.place
+    }
+
+    pub(super) fn nursery(&self) -> &Nursery {
+        &self.home.nursery
+    }
+
+    /// Returns when the program has been executed, could not be, or is not by then.
+    pub(super) async fn spawn(
+        &self,
+        command: Command,
+        mark: Mark,
+        until: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<(Child, Pipes), Unborn> {
+        let (reply, mut answer) = oneshot::channel();
+        let progress = Arc::<Progress>::default();
+        let request = Request {
             command: Box::new(command),
-            home: self.requests.clone(),
+            mark,
+            home: self.home.clone(),
+            progress: Arc::clone(&progress),
             reply,
         };
-        self.requests.send(request).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())??.settle()
-    }
-}
-
-fn gone() -> io::Error {
-    io::Error::other("the thread that starts processes has ended")
-}
-
-/// Who waits for orphans: only the first process of a container inherits them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Orphans {
-    Ours,
-    Others,
-}
-
-/// What the thread knows: every child that was started and is not waited for yet.
-struct Nursery {
-    orphans: Orphans,
-    ours: BTreeSet<Pid>,
-    abandoned: BTreeSet<Pid>,
-}
-
-impl Nursery {
-    fn new(orphans: Orphans) -> Self {
-        Self {
-            orphans,
-            ours: BTreeSet::new(),
-            abandoned: BTreeSet::new(),
-        }
-    }
-
-    fn tend(mut self, inbox: &mpsc::Receiver<Request>) {
-        loop {
-            let request = if self.orphans == Orphans::Others && self.abandoned.is_empty() {
-                inbox.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
-            } else {
-                inbox.recv_timeout(ROUND)
-            };
-            match request {
-                Ok(Request::Start { command, home, reply }) => {
-                    // A caller that has gone meanwhile drops the child, which abandons it.
-                    drop(reply.send(self.start(*command, home)));
+        let gone = || Unborn::Refused(io::Error::other("the threads that start programs have ended"));
+        self.home.requests.send(request).map_err(|_| gone())?;
+        let why = loop {
+            tokio::select! {
+                newborn = &mut answer => {
+                    let newborn = newborn.map_err(|_| gone())?;
+                    return newborn.and_then(Newborn::settle).map_err(Unborn::Refused);
                 }
-                Ok(Request::Reaped(pid)) => {
-                    self.ours.remove(&pid);
+                () = sleep_until(until) => break Unborn::Stuck,
+                () = cancel.cancelled() => break Unborn::Cancelled,
+                () = sleep(RELIEF), if !progress.is_begun() => {
+                    if let Err(error) = self.forkers.relieve() {
+                        tracing::warn!(%error, "One more thread that starts programs cannot be started");
+                    }
                 }
-                Ok(Request::Abandoned(pid)) => {
-                    self.ours.remove(&pid);
-                    self.abandoned.insert(pid);
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
-            self.abandoned.retain(|pid| matches!(sys::reap(*pid), Ok(None)));
-            if self.orphans == Orphans::Ours && sys::any_zombie() {
-                reaper::reap_orphans(|pid| self.ours.contains(&pid) || self.abandoned.contains(&pid));
-            }
-        }
-    }
-
-    fn start(&mut self, mut command: Command, home: mpsc::Sender<Request>) -> io::Result<Newborn> {
-        let mut started = command.spawn()?;
-        let pid = Pid::new(started.id()).ok_or_else(|| io::Error::other("the kernel gave an impossible number"))?;
-        self.ours.insert(pid);
-        // From here on the guard ends the group if anything fails.
-        let grave = Grave {
-            pid,
-            waited: false,
-            home,
         };
-        Ok(Newborn {
-            pidfd: sys::open_pidfd(pid)?,
-            stdin: started.stdin.take(),
-            stdout: started.stdout.take(),
-            stderr: started.stderr.take(),
-            grave,
-        })
+        drop(answer);
+        self.give_up(&progress);
+        Err(why)
+    }
+
+    /// What hangs between fork and exec goes on only if the kernel lets it: the kill is all that can be done.
+    fn give_up(&self, progress: &Progress) {
+        if let Some(birth) = progress.birth()
+            && let Err(error) = self.home.nursery.give_up(birth)
+        {
+            tracing::warn!(%error, "A program that does not get started cannot be killed");
+        }
     }
 }
 
-/// A program as it comes from the thread, which knows no event loop.
-struct Newborn {
-    pidfd: OwnedFd,
-    stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    grave: Grave,
+/// Where children come from and where the dead go. Whoever holds it keeps the threads alive.
+#[derive(Debug, Clone)]
+pub(super) struct Home {
+    requests: mpsc::Sender<Request>,
+    rounds: mpsc::Sender<()>,
+    nursery: Arc<Nursery>,
+}
+
+/// A program as it comes from its thread, which knows no event loop.
+pub(super) struct Newborn {
+    pub(super) pidfd: OwnedFd,
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+    pub(super) grave: Grave,
 }
 
 impl Newborn {
@@ -205,7 +199,7 @@ pub(super) struct Pipes {
     pub(super) stderr: pipe::Receiver,
 }
 
-/// A program that was started and is not waited for yet. Dropped before that, it is killed with its group.
+/// A program that was started and is not waited for yet. Dropped before that, it is killed with all that it started.
 pub(super) struct Child {
     pidfd: AsyncFd<OwnedFd>,
     grave: Grave,
@@ -217,34 +211,47 @@ impl Child {
         self.pidfd.readable().await.map(drop)
     }
 
+    pub(super) fn pid(&self) -> Pid {
+        self.grave.pid
+    }
+
     pub(super) fn signal_group(&self, signal: Signal) {
         sys::signal_group(self.grave.pid, signal);
     }
 
     /// Takes the ended program out of the process table.
     pub(super) fn reap(mut self) -> io::Result<Ended> {
-        let ended = sys::reap(self.grave.pid)?.ok_or_else(|| io::Error::other("the program still runs"))?;
-        self.grave.waited = true;
+        let ended = self.grave.home.nursery.reap(self.grave.pid)?;
+        let ended = ended.ok_or_else(|| io::Error::other("the program still runs"))?;
+        self.grave.mark = None;
         Ok(ended)
     }
 }
 
 /// Sees to it that every child is waited for by somebody.
-struct Grave {
+pub(super) struct Grave {
     pid: Pid,
-    waited: bool,
-    home: mpsc::Sender<Request>,
+    /// Of a child that is not waited for yet.
+    mark: Option<Mark>,
+    home: Home,
+}
+
+impl Grave {
+    pub(super) fn new(pid: Pid, mark: Mark, home: Home) -> Self {
+        Self {
+            pid,
+            mark: Some(mark),
+            home,
+        }
+    }
 }
 
 impl Drop for Grave {
     fn drop(&mut self) {
-        let last = if self.waited {
-            Request::Reaped(self.pid)
-        } else {
-            sys::signal_group(self.pid, Signal::Kill);
-            Request::Abandoned(self.pid)
-        };
+        if let Some(mark) = self.mark.take() {
+            self.home.nursery.abandon(self.pid, mark);
+        }
         // Without the thread our own process is ending, and the kernel buries its dead.
-        drop(self.home.send(last));
+        let _ = self.home.rounds.send(());
     }
 }

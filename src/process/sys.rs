@@ -3,13 +3,16 @@
 //! Nothing here decides anything; every function is one call with its arguments checked by the types.
 #![expect(unsafe_code, reason = "libc is the only way to these calls; each block is one call")]
 
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, PidfdFlags, Resource, Rlimit, WaitId, WaitIdOptions, WaitIdStatus};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -32,12 +35,25 @@ impl Pid {
     pub(super) fn number(self) -> u32 {
         self.0.unsigned_abs()
     }
+
+    fn of_rustix(self) -> rustix::process::Pid {
+        rustix::process::Pid::from_raw(self.0).expect("a number of a process is positive")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     Terminate,
     Kill,
+}
+
+impl Signal {
+    fn of_rustix(self) -> rustix::process::Signal {
+        match self {
+            Self::Terminate => rustix::process::Signal::TERM,
+            Self::Kill => rustix::process::Signal::KILL,
+        }
+    }
 }
 
 /// What the kernel says of a child that has been waited for.
@@ -89,16 +105,51 @@ pub(super) fn signal_group(leader: Pid, signal: Signal) {
     unsafe { libc::kill(-leader.0, number) };
 }
 
+/// Makes the child tell its number, in the moment before it is executed: whoever forks hears of it only afterwards, which
+/// may be never.
+pub(super) fn tell_number(command: &mut Command, teller: PipeWriter) {
+    let tell = move || {
+        rustix::io::write(&teller, &std::process::id().to_ne_bytes())?;
+        Ok(())
+    };
+    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed: it
+    // makes two system calls; it neither allocates nor locks.
+    unsafe { command.pre_exec(tell) };
+}
+
+/// Makes reading from the pipe fail where it would have to wait.
+pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
+    Ok(rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?)
+}
+
+/// Where memory runs out the child is to be ended before us, so that somebody is left to say so.
+pub(super) fn die_first(child: Pid) {
+    if let Err(error) = fs_err::write(format!("/proc/{}/oom_score_adj", child.number()), "1000") {
+        // It has ended already, or there is nowhere to say it.
+        tracing::debug!(%error, "a program could not be made the first to be ended where memory runs out");
+    }
+}
+
 /// A descriptor that becomes readable when the child has ended.
 pub(super) fn open_pidfd(child: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes two numbers.
-    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, child.0, 0) };
-    let fd = i32::try_from(answer)
-        .ok()
-        .filter(|fd| *fd >= 0)
-        .ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(rustix::process::pidfd_open(child.of_rustix(), PidfdFlags::empty())?)
+}
+
+/// A hold of a process that may be anybody's; `None` if there is none of that number.
+pub(super) fn find(pid: Pid) -> io::Result<Option<OwnedFd>> {
+    match rustix::process::pidfd_open(pid.of_rustix(), PidfdFlags::empty()) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(Errno::SRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends the signal to that process. One that has ended is no error.
+pub(super) fn signal(handle: &OwnedFd, signal: Signal) -> io::Result<()> {
+    match rustix::process::pidfd_send_signal(handle, signal.of_rustix()) {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Joins the descriptor to the event loop.
@@ -131,25 +182,42 @@ pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
 
 /// Is there any ended child that nobody has waited for?
 pub(super) fn any_zombie() -> bool {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the pointer is valid for writing; WNOWAIT leaves the child as it is.
-    let answer = unsafe {
-        libc::waitid(
-            libc::P_ALL,
-            0,
-            info.as_mut_ptr(),
-            libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
-        )
-    };
-    // SAFETY: zeroed before the call, and every bit pattern of siginfo_t is a value; the pid is 0 if there was none.
-    answer == 0 && unsafe { info.assume_init().si_pid() } != 0
+    matches!(look_for_zombies(), Ok(Some(_)))
+}
+
+/// Is there any child, ended or not?
+pub(super) fn has_children() -> bool {
+    look_for_zombies().is_ok()
+}
+
+/// Leaves them as they are.
+fn look_for_zombies() -> rustix::io::Result<Option<WaitIdStatus>> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    rustix::process::waitid(WaitId::All, options)
 }
 
 /// Makes orphans below us our children, as they are those of process 1.
-#[cfg(test)]
-pub(super) fn adopt_orphans() {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+pub(super) fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Whether that was done.
+pub(super) fn adopts_orphans() -> bool {
+    matches!(rustix::process::child_subreaper(), Ok(Some(_)))
+}
+
+/// Neither we nor what we start leave a core behind.
+pub(super) fn write_no_core() -> io::Result<()> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    Ok(rustix::process::setrlimit(Resource::Core, none)?)
+}
+
+/// Nobody but root may read our memory or our environment. What we start is as open as before.
+pub(super) fn hide_memory() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Opens a descriptor without the close-on-exec flag, as a library may do.

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+/// What we say to others by these is no business of hooks.
+const OUR_CREDENTIALS: [&str; 1] = ["TRACING_OTLP_AUTH_TOKEN"];
+
 /// All variables by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<OsString, OsString>);
@@ -21,10 +24,13 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Everything, for the hooks: they run in the operator's environment with a few variables on top.
+    /// Everything but our own credentials, for the hooks: they run in the operator's environment with a few variables on
+    /// top.
     pub fn inherited(&self) -> Vec<(OsString, OsString)> {
+        let is_ours = |name: &OsString| OUR_CREDENTIALS.iter().any(|ours| name == ours);
         self.0
             .iter()
+            .filter(|(name, _)| !is_ours(name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     }
@@ -38,5 +44,22 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_inherit_everything_but_our_credentials() {
+        let pairs = [
+            ("PATH", "/bin"),
+            ("TRACING_OTLP_AUTH_TOKEN", "opensesame"),
+            ("TRACING_OTLP_ENDPOINT", "c:1"),
+        ];
+        let inherited = Environment::from_iter(pairs).inherited();
+        let names: Vec<&str> = inherited.iter().filter_map(|(name, _)| name.to_str()).collect();
+        assert_eq!(names, ["PATH", "TRACING_OTLP_ENDPOINT"]);
     }
 }

@@ -117,3 +117,48 @@ fn a_values_patch_outside_of_the_modules_section() {
     assert_eq!(stage.sizes(), "good:small late:small victim:small");
     stage.assert_installed(&["good", "late", "victim"]);
 }
+
+/// What a hook may do to a file of its own, and what is said of it.
+const VANDALS: [(&str, &str); 4] = [
+    ("truncate -s 800M $F", "holds 838860800 bytes"),
+    ("rm $F; mkfifo $F", "is a named pipe now"),
+    ("rm $F; ln -s /dev/zero $F", "is a link now"),
+    ("rm $F; mkdir $F", "is a directory now"),
+];
+
+#[test]
+fn hooks_that_leave_no_file_or_too_much_fail_by_name_and_hold_up_nobody() {
+    let stage = Stage::installed("left");
+    for (at, (vandal, _)) in VANDALS.iter().enumerate() {
+        let dir = format!("modules/02{}-vandal{at}", at + 1);
+        stage.add_module(&format!("02{}-vandal{at}", at + 1));
+        let config = "if [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi";
+        stage.write(
+            &format!("{dir}/hooks/hook.sh"),
+            &format!("#!/bin/sh\n{config}\nF=$METRICS_PATH\n{vandal}\n"),
+        );
+    }
+    stage.add_module("030-late");
+    stage.add_module("025-asked");
+    stage.write(
+        "modules/025-asked/enabled",
+        "#!/bin/sh\nrm $MODULE_ENABLED_RESULT; mkfifo $MODULE_ENABLED_RESULT\n",
+    );
+    let vandals = (0..VANDALS.len()).map(|at| format!("vandal{at}Enabled: true\n"));
+    let flags: String = ["good", "victim", "late", "asked"]
+        .map(|name| format!("{name}Enabled: true\n"))
+        .into_iter()
+        .chain(vandals)
+        .collect();
+    stage.write("modules/values.yaml", &flags);
+    let operator = stage.start();
+    for (at, (_, said)) in VANDALS.iter().enumerate() {
+        let told = operator.wait_for(&["ModuleRun failed", &format!("\"module\":\"vandal{at}\"")]);
+        assert_says(&told, &["hooks/hook.sh", "got bad metrics", "metrics-", said, "hint"]);
+    }
+    let told = operator.wait_for(&["failed to execute 'asked' module's enabled script"]);
+    assert_says(&told, &["MODULE_ENABLED_RESULT", "is a named pipe now"]);
+    stage.wait_for_sizes("good:small late:small victim:small");
+    operator.stop();
+    stage.assert_installed(&["good", "late", "victim"]);
+}

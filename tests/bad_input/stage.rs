@@ -358,6 +358,11 @@ impl Operator<'_> {
         command
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.bound.id()
+    }
+
     /// Asks it to stop, which it has to do well.
     pub(crate) fn stop(mut self) {
         process::signal(self.bound.id(), libc::SIGTERM);

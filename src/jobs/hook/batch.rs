@@ -112,7 +112,9 @@ async fn question(asker: &Asker<'_>, path: &Path, word: &str, cancel: &Cancellat
     let finished = match asker.spawner.run(spawn, cancel).await {
         Ok(finished) => finished,
         Err(error @ ProcessError::Cancelled { .. }) => return Err(not_ended(&error)),
-        Err(error @ ProcessError::TimedOut { .. }) => return Ok(Answer::Late(not_ended(&error).report)),
+        Err(error @ (ProcessError::TimedOut { .. } | ProcessError::Stuck { .. })) => {
+            return Ok(Answer::Late(not_ended(&error).report));
+        }
         Err(error) => return Ok(Answer::None(not_ended(&error).report)),
     };
     if !finished.exit.is_success() {

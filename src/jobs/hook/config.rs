@@ -14,7 +14,7 @@ use addon_core::name::{HookId, HookName, Owner};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{self, Verdict};
-use super::{STDERR_LIMIT, is_python, python_home, spawn_of};
+use super::{STDERR_LIMIT, find_spawn, is_python, python_home};
 use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
 use crate::jobs::{Tools, not_ended, tail, unless};
@@ -169,7 +169,8 @@ impl Asker<'_> {
 
     async fn ask_single(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<HookConfig, Failure> {
         let what = format!("{hook}: getting its configuration with --config");
-        let mut spawn = spawn_of(path, self.module, self.environment.to_vec(), self.deadline);
+        let found = find_spawn(path, self.module, self.environment.to_vec(), self.deadline, cancel).await;
+        let mut spawn = found.map_err(|failure| failure.within(format_args!("{what} failed")))?;
         spawn.args.push("--config".into());
         spawn.cwd = self.cwd.map(Path::to_owned);
         spawn.stdout = Output::captured(LIMIT);

@@ -210,6 +210,76 @@ impl Files {
 }
 
 fn read(file: &TmpFile, what: &str) -> Result<String, Failure> {
-    file.read()
-        .map_err(|error| Failure::new(Class::HookFailed, format!("got bad {what}: {error}")))
+    file.read().map_err(|error| {
+        let failure = Failure::new(Class::HookFailed, format!("got bad {what}: {error}"));
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use addon_core::name::HookName;
+
+    use super::*;
+    use crate::settings::TmpFiles;
+
+    fn files(dir: &Path, documents: Option<Documents>) -> (TmpDir, Files) {
+        let tmp = TmpDir::prepare(dir, TmpFiles::Removed).unwrap();
+        let hook = HookId {
+            owner: Owner::Global,
+            name: HookName::parse("a.sh").unwrap(),
+        };
+        let files = Files::create(&tmp, &hook, documents).unwrap();
+        (tmp, files)
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a hook's commands, without a run")]
+    fn of_each_file_that_a_hook_may_write_only_a_file_is_read() {
+        let asked = || Documents {
+            values: Vec::new(),
+            config_values: Vec::new(),
+            is_asked: true,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let names = |documents| -> Vec<OsString> {
+            let (_tmp, files) = files(dir.path(), documents);
+            files.environment().into_iter().map(|(name, _)| name).collect()
+        };
+        // These are for reading.
+        let given = ["BINDING_CONTEXT_PATH", "VALUES_PATH", "CONFIG_VALUES_PATH"];
+        let cases: [&dyn Fn() -> Option<Documents>; 2] = [&|| None, &|| Some(asked())];
+        for documents in cases {
+            for name in names(documents())
+                .into_iter()
+                .filter(|name| !given.iter().any(|given| name == given))
+            {
+                for vandal in [
+                    "truncate -s 800M \"$0\"",
+                    "rm \"$0\"; mkfifo \"$0\"",
+                    "rm \"$0\"; mkdir \"$0\"",
+                ] {
+                    let (_tmp, files) = files(dir.path(), documents());
+                    files.written().unwrap();
+                    let path = files
+                        .environment()
+                        .into_iter()
+                        .find(|(other, _)| *other == name)
+                        .unwrap()
+                        .1;
+                    let done = Command::new("sh").args(["-c", vandal]).arg(path).status().unwrap();
+                    assert!(done.success());
+                    let failure = files.written().map(drop).unwrap_err();
+                    assert!(failure.report.starts_with("got bad "), "{name:?}: {failure}");
+                    assert!(!failure.hints.is_empty(), "{name:?}: {failure}");
+                }
+            }
+        }
+    }
 }

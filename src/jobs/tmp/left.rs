@@ -1,0 +1,183 @@
+//! What a child left in the place of a file that was made for it: the file, or whatever the child put there instead.
+//! Must never wait for anybody at the other end of a pipe, follow a link, or hold more than is looked at in memory.
+
+use std::fmt;
+use std::fs::FileType;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use thiserror::Error;
+
+/// More than anybody has to say: a file is held in memory as it is, and once more as what it means.
+pub const LONGEST_FILE: u64 = 16 << 20;
+
+/// Why nothing is read from a file of a child.
+#[derive(Debug, Error)]
+pub enum LeftError {
+    #[error("cannot read {}, which is {what} now and no file", path.display())]
+    NoFile { path: PathBuf, what: Kind },
+    #[error("cannot read {}, which holds {size} bytes: at most {LONGEST_FILE} are read", path.display())]
+    TooLong { path: PathBuf, size: u64 },
+    #[error("line {line} is not in UTF-8")]
+    NotText { line: usize },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl LeftError {
+    /// What the author of the program can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoFile { .. } => Some("write into the file that the variable names, and leave it where it is"),
+            Self::TooLong { .. } => Some("write less at a time: what does not change from run to run need not be said"),
+            Self::NotText { .. } | Self::Io(_) => None,
+        }
+    }
+}
+
+/// What may lie where a file was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Directory,
+    Link,
+    Pipe,
+    Socket,
+    Device,
+}
+
+impl Kind {
+    fn of(found: FileType) -> Self {
+        if found.is_dir() {
+            Self::Directory
+        } else if found.is_symlink() {
+            Self::Link
+        } else if found.is_fifo() {
+            Self::Pipe
+        } else if found.is_socket() {
+            Self::Socket
+        } else {
+            Self::Device
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Directory => "a directory",
+            Self::Link => "a link",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        })
+    }
+}
+
+/// The text in the file at this place.
+pub(super) fn read(path: &Path) -> Result<String, LeftError> {
+    let mut options = fs::OpenOptions::new();
+    // A pipe is opened although nobody writes into it, and a link is not opened at all.
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| stands_for(path, error))?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        let what = Kind::of(found.file_type());
+        let path = path.to_owned();
+        return Err(LeftError::NoFile { path, what });
+    }
+    let too_long = |size| LeftError::TooLong {
+        path: path.to_owned(),
+        size,
+    };
+    if found.len() > LONGEST_FILE {
+        return Err(too_long(found.len()));
+    }
+    let mut bytes = Vec::new();
+    // Somebody may still write.
+    let read = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if read as u64 > LONGEST_FILE {
+        return Err(too_long(read as u64));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        LeftError::NotText {
+            line: 1 + good.filter(|byte| **byte == b'\n').count(),
+        }
+    })
+}
+
+/// A link and a socket are refused by the kernel already, with words of its own.
+fn stands_for(path: &Path, error: io::Error) -> LeftError {
+    match fs::symlink_metadata(path).map(|found| found.file_type()) {
+        Ok(found) if !found.is_file() => LeftError::NoFile {
+            path: path.to_owned(),
+            what: Kind::of(found),
+        },
+        _ => LeftError::Io(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_a_file_of_a_reasonable_size_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let sized = |name: &str, size: u64| {
+            fs::File::create(at(name)).unwrap().set_len(size).unwrap();
+            at(name)
+        };
+        assert_eq!(
+            read(&sized("longest", LONGEST_FILE)).unwrap().len() as u64,
+            LONGEST_FILE
+        );
+        let error = read(&sized("longer", LONGEST_FILE + 1)).unwrap_err();
+        let LeftError::TooLong { size, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(*size, LONGEST_FILE + 1);
+        assert!(
+            error.to_string().contains("longer, which holds 16777217 bytes"),
+            "{error}"
+        );
+
+        fs::create_dir(at("directory")).unwrap();
+        symlink("/dev/zero", at("link")).unwrap();
+        symlink(at("longest"), at("link to a file")).unwrap();
+        symlink(at("nowhere"), at("dangling link")).unwrap();
+        UnixListener::bind(at("socket")).unwrap();
+        for (name, expected) in [
+            ("directory", Kind::Directory),
+            ("link", Kind::Link),
+            ("link to a file", Kind::Link),
+            ("dangling link", Kind::Link),
+            ("socket", Kind::Socket),
+        ] {
+            let error = read(&at(name)).unwrap_err();
+            let LeftError::NoFile { what, .. } = &error else {
+                panic!("{name}: {error}")
+            };
+            assert_eq!(*what, expected, "{name}");
+            assert!(error.hint().is_some());
+        }
+        let error = read(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("/dev/zero, which is a device"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_by_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, b"one\ntwo\n\xff\n").unwrap();
+        assert_eq!(read(&path).unwrap_err().to_string(), "line 3 is not in UTF-8");
+        assert!(matches!(read(&dir.path().join("nowhere")), Err(LeftError::Io(_))));
+    }
+}

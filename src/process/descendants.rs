@@ -1,0 +1,192 @@
+//! Finds and ends what runs have left: whatever carries their mark, and whatever was started by something that did.
+//! A process may leave its group, its session and its parent; its environment it has to clear besides, before anybody
+//! looks, to be missed here. Blocks while it looks and waits: never call it on a worker of the event loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::mark::{Mark, Marks, Origin, VARIABLE};
+use super::sys::{self, Pid, Signal};
+use super::table::{self, Row};
+
+/// How long it is tried to end what will not end, such as a process that waits for a dead disk.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Whose descendants are meant.
+#[derive(Debug, Clone)]
+pub(super) enum Whose {
+    /// Those of one run.
+    Run(Mark),
+    /// Those of all runs of one life of this process.
+    Life(Marks),
+    /// Those of all runs whose operator is no more.
+    Dead(Origin),
+}
+
+impl Whose {
+    fn owns(&self, mark: &str) -> bool {
+        match self {
+            Self::Run(run) => run.as_str() == mark,
+            Self::Life(marks) => marks.include(mark),
+            Self::Dead(this) => Origin::of_mark(mark).is_some_and(|origin| origin.is_gone(this)),
+        }
+    }
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Below us: orphans become our children.
+    Below,
+    /// Everywhere.
+    Everywhere,
+}
+
+/// Descendants, as far as they are known.
+#[derive(Debug, Clone)]
+pub(super) struct Descendants {
+    whose: Whose,
+    place: Where,
+    /// By number and start: what was seen once is not lost when its parent ends.
+    seen: BTreeSet<(Pid, u64)>,
+}
+
+impl Descendants {
+    pub(super) fn of(whose: Whose, place: Where) -> Self {
+        Self {
+            whose,
+            place,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Takes note of those that there are, so that none is lost by what happens to the others. These are they.
+    pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
+        let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
+        let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+        for row in &rows {
+            children.entry(row.parent).or_default().push(*row);
+        }
+        let us = std::process::id();
+        let candidates = match self.place {
+            Where::Below => below(us, &children),
+            Where::Everywhere => rows,
+        };
+        let mut found = Vec::new();
+        for row in candidates {
+            let is_known = self.seen.contains(&(row.pid, row.started));
+            if row.pid.number() != us
+                && (is_known || table::variable(row.pid, VARIABLE)?.is_some_and(|mark| self.whose.owns(&mark)))
+            {
+                found.push(row);
+            }
+        }
+        let mut all: BTreeMap<Pid, Row> = found.iter().map(|row| (row.pid, *row)).collect();
+        for row in found {
+            all.extend(below(row.pid.number(), &children).into_iter().map(|row| (row.pid, row)));
+        }
+        self.seen.extend(all.values().map(|row| (row.pid, row.started)));
+        Ok(all.into_values().collect())
+    }
+
+    /// Asks all of them to end that are not of that group, which is asked as a whole.
+    pub(super) fn ask_beyond(&mut self, leader: Pid) -> io::Result<()> {
+        for row in self.look()?.iter().filter(|row| row.group != leader.number()) {
+            signal(row, Signal::Terminate)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all of them, after they had that long to end by themselves. Says how many there were to be ended, or how
+    /// many are left if they will not go.
+    pub(super) fn end(mut self, grace: Duration) -> Result<usize, Undead> {
+        let begun = Instant::now();
+        let mut ended = BTreeSet::new();
+        loop {
+            let left = self.look();
+            if left.as_ref().is_ok_and(Vec::is_empty) {
+                return Ok(ended.len());
+            }
+            let since = begun.elapsed();
+            if since >= grace + PATIENCE {
+                return Err(match left {
+                    Ok(left) => Undead::Left(left.len()),
+                    Err(error) => Undead::Unseen(error),
+                });
+            }
+            if since >= grace {
+                for row in left.iter().flatten() {
+                    // One that cannot be reached now is there at the next look, too.
+                    if signal(row, Signal::Kill).is_ok() {
+                        ended.insert((row.pid, row.started));
+                    }
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Why something may still be there.
+#[derive(Debug)]
+pub(super) enum Undead {
+    /// So many were killed, and did not end.
+    Left(usize),
+    /// The process table could not be read.
+    Unseen(io::Error),
+}
+
+/// All that descend from that process.
+fn below(parent: u32, children: &BTreeMap<u32, Vec<Row>>) -> Vec<Row> {
+    let mut found: Vec<Row> = Vec::new();
+    let mut parents = vec![parent];
+    let mut met = BTreeSet::from([parent]);
+    while let Some(parent) = parents.pop() {
+        for row in children.get(&parent).into_iter().flatten() {
+            if met.insert(row.pid.number()) {
+                found.push(*row);
+                parents.push(row.pid.number());
+            }
+        }
+    }
+    found
+}
+
+/// Sends the signal to that process and nobody else, whoever has its number by now.
+fn signal(row: &Row, signal: Signal) -> io::Result<()> {
+    let Some(handle) = sys::find(row.pid)? else {
+        return Ok(());
+    };
+    match table::row(row.pid)? {
+        Some(now) if now.started == row.started => sys::signal(&handle, signal),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_is_found_at_any_depth_and_once() {
+        let pid = |number| Pid::new(number).unwrap();
+        let row = |number, parent| Row {
+            pid: pid(number),
+            parent,
+            group: number,
+            started: 1,
+            ended: false,
+        };
+        let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+        // The last two cannot be, and would be walked for ever.
+        for row in [row(2, 1), row(3, 2), row(4, 2), row(9, 8), row(5, 4), row(4, 5)] {
+            children.entry(row.parent).or_default().push(row);
+        }
+        let mut found: Vec<u32> = below(2, &children).iter().map(|row| row.pid.number()).collect();
+        found.sort_unstable();
+        assert_eq!(found, [3, 4, 5]);
+    }
+}

@@ -1,0 +1,154 @@
+//! The threads that fork. They are permanent, because the kernel sends the parent-death signal when the *thread* that
+//! forked ends. Mostly there is one. A program on a file system that does not answer keeps its thread for as long as the
+//! kernel likes; another thread then takes its place, up to a limit.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use tokio::sync::oneshot;
+
+use super::mark::Mark;
+use super::nursery::{BirthId, Nursery};
+use super::spawner::{Grave, Home, Newborn};
+use super::sys::{self, Pid};
+
+/// More that hang at the same time are a machine without its disks.
+pub(super) const MOST: usize = 16;
+
+/// Something to be started.
+pub(super) struct Request {
+    pub(super) command: Box<Command>,
+    pub(super) mark: Mark,
+    pub(super) home: Home,
+    pub(super) progress: Arc<Progress>,
+    pub(super) reply: oneshot::Sender<io::Result<Newborn>>,
+}
+
+/// How far a request has got.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    is_begun: AtomicBool,
+    birth: Mutex<Option<BirthId>>,
+}
+
+impl Progress {
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun.load(Ordering::Acquire)
+    }
+
+    pub(super) fn birth(&self) -> Option<BirthId> {
+        *self.birth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, birth: BirthId) {
+        *self.birth.lock().unwrap_or_else(PoisonError::into_inner) = Some(birth);
+    }
+}
+
+/// The threads. They end with the last sender of requests.
+#[derive(Debug)]
+pub(super) struct Forkers {
+    inbox: Arc<Mutex<mpsc::Receiver<Request>>>,
+    threads: AtomicUsize,
+    nursery: Arc<Nursery>,
+}
+
+impl Forkers {
+    /// Starts the first thread.
+    pub(super) fn start(nursery: Arc<Nursery>) -> io::Result<(Self, mpsc::Sender<Request>)> {
+        let (requests, inbox) = mpsc::channel();
+        let forkers = Self {
+            inbox: Arc::new(Mutex::new(inbox)),
+            threads: AtomicUsize::new(0),
+            nursery,
+        };
+        forkers.another()?;
+        Ok((forkers, requests))
+    }
+
+    /// Starts one more thread because a request is not even looked at, unless there are too many.
+    pub(super) fn relieve(&self) -> io::Result<()> {
+        // While a thread is free, requests wait for the machine and not for a thread.
+        if self.nursery.births() < self.threads.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.another()
+    }
+
+    fn another(&self) -> io::Result<()> {
+        let claimed = self
+            .threads
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |threads| {
+                (threads < MOST).then_some(threads + 1)
+            });
+        let Ok(before) = claimed else { return Ok(()) };
+        let (inbox, nursery) = (Arc::clone(&self.inbox), Arc::clone(&self.nursery));
+        let started = std::thread::Builder::new()
+            .name(format!("forker-{before}"))
+            .spawn(move || serve(&inbox, &nursery));
+        if started.is_err() {
+            self.threads.fetch_sub(1, Ordering::AcqRel);
+        }
+        started.map(drop)
+    }
+}
+
+fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
+    loop {
+        // One of the threads waits for a request, the others for their turn to do so.
+        let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(request) = next else { return };
+        let Request {
+            command,
+            mark,
+            home,
+            progress,
+            reply,
+        } = request;
+        progress.is_begun.store(true, Ordering::Release);
+        if !reply.is_closed() {
+            // A caller that has gone meanwhile drops the child, which abandons it.
+            drop(reply.send(fork(nursery, *command, mark, home, &progress)));
+        }
+    }
+}
+
+fn fork(nursery: &Nursery, mut command: Command, mark: Mark, home: Home, progress: &Progress) -> io::Result<Newborn> {
+    let (word, teller) = pipe_for_a_word()?;
+    sys::tell_number(&mut command, teller);
+    let birth = nursery.expect(word);
+    progress.begin(birth);
+    let started = command.spawn();
+    // With the command goes our end of the pipe.
+    drop(command);
+    let numbered = started.and_then(|started| {
+        let pid = Pid::new(started.id()).ok_or_else(|| io::Error::other("the kernel gave an impossible number"))?;
+        Ok((started, pid))
+    });
+    let (mut started, pid) = match numbered {
+        Ok(numbered) => numbered,
+        Err(error) => {
+            nursery.stillborn(birth);
+            return Err(error);
+        }
+    };
+    nursery.born(birth, pid);
+    // From here on the guard ends the group if anything fails.
+    let grave = Grave::new(pid, mark, home);
+    sys::die_first(pid);
+    Ok(Newborn {
+        pidfd: sys::open_pidfd(pid)?,
+        stdin: started.stdin.take(),
+        stdout: started.stdout.take(),
+        stderr: started.stderr.take(),
+        grave,
+    })
+}
+
+fn pipe_for_a_word() -> io::Result<(PipeReader, PipeWriter)> {
+    let (word, teller) = io::pipe()?;
+    sys::never_wait(&word)?;
+    Ok((word, teller))
+}

@@ -1,0 +1,113 @@
+//! Gets a program to run, and says why it does not.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::mark::Mark;
+use super::spawner::{Child, Pipes, Spawner, Unborn};
+use super::{ProcessError, Spawn};
+
+/// A program is there at once, or its file system does not answer.
+const START_WITHIN: Duration = Duration::from_mins(1);
+/// A file that was written a moment ago may still be open in a child that has just been forked (ETXTBSY).
+const BUSY_RETRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(25);
+/// The kernel reads no more of a first line.
+const FIRST_LINE: u64 = 256;
+
+impl Spawner {
+    // By unique reference, though nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
+    pub(super) async fn start(
+        &self,
+        spawn: &mut Spawn,
+        mark: &Mark,
+        cancel: &CancellationToken,
+    ) -> Result<(Child, Pipes), ProcessError> {
+        let within = START_WITHIN.min(spawn.deadline);
+        let until = Instant::now() + within;
+        let mut busy = 0;
+        loop {
+            let why = match self.spawn(spawn.command(mark), mark.clone(), until, cancel).await {
+                Ok(started) => return Ok(started),
+                Err(why) => why,
+            };
+            let program = spawn.program.clone();
+            return Err(match why {
+                Unborn::Refused(source)
+                    if source.kind() == io::ErrorKind::ExecutableFileBusy && busy < BUSY_RETRIES =>
+                {
+                    busy += 1;
+                    sleep(BUSY_PAUSE).await;
+                    continue;
+                }
+                Unborn::Refused(source) => ProcessError::Start {
+                    program,
+                    hint: start_hint(spawn, &source),
+                    source,
+                },
+                Unborn::Stuck => ProcessError::Stuck {
+                    program,
+                    waited: within,
+                },
+                Unborn::Cancelled => ProcessError::Cancelled {
+                    program,
+                    finished: None,
+                },
+            });
+        }
+    }
+}
+
+/// The kernel's "no such file" may mean the program, its interpreter or the working directory.
+fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
+    if let Some(hint) = exhausted(error) {
+        return Some(hint.to_owned());
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
+            Some("the working directory does not exist".to_owned())
+        }
+        io::ErrorKind::NotFound if spawn.program.exists() => Some(match interpreter_of(&spawn.program) {
+            Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
+            None => "bad interpreter? the program needs a loader that is not here".to_owned(),
+        }),
+        io::ErrorKind::PermissionDenied if spawn.program.is_dir() => Some("it is a directory".to_owned()),
+        io::ErrorKind::PermissionDenied => {
+            Some("is the file executable, is its volume mounted without `noexec`? try chmod +x".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// What the operator or its machine has run out of.
+pub(super) fn exhausted(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE => Some("the operator has no file descriptors left: raise its limit of open files"),
+        libc::ENFILE => Some("the machine has no file descriptors left"),
+        libc::EAGAIN => {
+            Some("no more processes may be started: see the limit of processes of the pod, its node and its user")
+        }
+        libc::ENOMEM => {
+            Some("there is no memory for another process: raise the memory limit, or run fewer hooks at a time")
+        }
+        _ => None,
+    }
+}
+
+/// What stands behind `#!` in the first line.
+fn interpreter_of(program: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    let file = fs_err::File::open(program).ok()?;
+    file.take(FIRST_LINE).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(
+        String::from_utf8_lossy(line)
+            .trim_matches([' ', '\t'])
+            .escape_debug()
+            .to_string(),
+    )
+}

@@ -1,0 +1,119 @@
+//! The process table, as the kernel shows it in `/proc`.
+//! Never decides anything about a process, and never takes one that cannot be looked at for one that has ended.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::sys::Pid;
+
+/// An environment is read up to here; the kernel lets nobody have more by default.
+const ENVIRONMENT: u64 = 8 << 20;
+
+/// One process. Its number alone may be somebody else's a moment later, with the time of its start it is nobody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) pid: Pid,
+    pub(super) parent: u32,
+    /// The number of its process group.
+    pub(super) group: u32,
+    /// In ticks since the machine started.
+    pub(super) started: u64,
+    /// It has ended, and nobody has waited for it yet.
+    pub(super) ended: bool,
+}
+
+/// All processes that are there.
+pub(super) fn rows() -> io::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for entry in fs_err::read_dir("/proc")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(pid) = number.and_then(Pid::new) {
+            rows.extend(row(pid)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// The process of that number, if there is one.
+pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
+    match read(pid, "stat", 4096) {
+        Ok(stat) => Ok(stat.and_then(|stat| parse(pid, &String::from_utf8_lossy(&stat)))),
+        // Some systems hide the processes of others.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a variable says in the environment that the process was started with. Nothing if it belongs to somebody else.
+pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
+    let environment = match read(pid, "environ", ENVIRONMENT) {
+        Ok(environment) => environment.unwrap_or_default(),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut variables = environment.split(|byte| *byte == 0);
+    Ok(variables
+        .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        .map(|value| OsStr::from_bytes(value).to_string_lossy().into_owned()))
+}
+
+fn read(pid: Pid, what: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    // The number of the error matters here, which `fs_err` would cover up.
+    let read =
+        File::open(format!("/proc/{}/{what}", pid.number())).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Reads `number (name) state parent …`; the name may contain anything, also blanks and brackets.
+fn parse(pid: Pid, stat: &str) -> Option<Row> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(Row {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+        ended: matches!(*fields.first()?, "Z" | "X"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_table_is_read_past_strange_names() {
+        let after = "1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        let rows = [
+            (format!("17 (sleep) Z {after}"), Some((1, 4711, true))),
+            (format!("17 (sleep) S {after}"), Some((1, 4711, false))),
+            (format!("17 (a) Z 9) S {after}"), Some((1, 4711, false))),
+            ("17 (sleep) S 1".to_owned(), None),
+            (String::new(), None),
+        ];
+        for (stat, expected) in rows {
+            let row = parse(Pid::new(17).unwrap(), &stat);
+            assert_eq!(row.map(|row| (row.parent, row.started, row.ended)), expected, "{stat}");
+        }
+    }
+
+    #[test]
+    fn we_are_in_the_table_ourselves() {
+        let me = Pid::new(std::process::id()).unwrap();
+        let row = row(me).unwrap().unwrap();
+        assert_eq!(row.parent, std::os::unix::process::parent_id());
+        assert!(rows().unwrap().contains(&row));
+        assert_eq!(variable(me, "NO_SUCH_VARIABLE").unwrap(), None);
+    }
+}

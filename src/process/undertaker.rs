@@ -1,0 +1,80 @@
+//! The thread that looks after whom nobody waits for: children whose run was dropped, what these have left, and orphans.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use super::descendants::{Descendants, Undead, Where, Whose};
+use super::mark::Mark;
+use super::nursery::Nursery;
+use super::reaper::Reaper;
+use super::sys;
+
+/// How often it looks while there is somebody to look after.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Who waits for orphans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Orphans {
+    Ours,
+    Others,
+}
+
+impl Orphans {
+    /// The first process of a container inherits them, and who has asked for it.
+    pub(super) fn of_this_process() -> Self {
+        if std::process::id() == 1 || sys::adopts_orphans() {
+            Self::Ours
+        } else {
+            Self::Others
+        }
+    }
+}
+
+/// Starts the thread. A message begins a round; it ends with the last sender.
+pub(super) fn start(nursery: Arc<Nursery>, orphans: Orphans, place: Where) -> io::Result<mpsc::Sender<()>> {
+    let (rounds, inbox) = mpsc::channel();
+    let tend = move || {
+        let (mut reaper, mut last) = (Reaper::default(), Instant::now());
+        loop {
+            // The first process of a container gets orphans of strangers, too, who tell nobody.
+            let is_needed =
+                nursery.has_abandoned() || orphans == Orphans::Ours && (std::process::id() == 1 || sys::has_children());
+            let next = if is_needed {
+                inbox.recv_timeout(ROUND)
+            } else {
+                inbox.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
+            };
+            if next == Err(mpsc::RecvTimeoutError::Disconnected) {
+                return;
+            }
+            for mark in nursery.bury_abandoned() {
+                end_leftovers(mark, place);
+            }
+            if orphans == Orphans::Ours && last.elapsed() >= ROUND && sys::any_zombie() {
+                reaper.round(&nursery);
+                last = Instant::now();
+            }
+        }
+    };
+    std::thread::Builder::new().name("undertaker".to_owned()).spawn(tend)?;
+    Ok(rounds)
+}
+
+fn end_leftovers(mark: Mark, place: Where) {
+    tell(Descendants::of(Whose::Run(mark), place).end(Duration::ZERO));
+}
+
+/// Says what became of what a run has left.
+pub(super) fn tell(ended: Result<usize, Undead>) {
+    match ended {
+        Ok(0) => {}
+        Ok(processes) => tracing::info!(processes, "Ended what a program left running"),
+        Err(Undead::Left(processes)) => {
+            tracing::warn!(processes, "What a program left running was killed and does not end");
+        }
+        Err(Undead::Unseen(error)) => {
+            tracing::warn!(%error, "Nobody can tell what a program left running: there is no process table to read");
+        }
+    }
+}
