@@ -135,6 +135,18 @@ impl Announcer {
                 let note = format!("releases without a module are kept, {reason}: {}", releases.join(", "));
                 Some(about("", "PurgeHeld", "Purge", Weight::Warning, note))
             }
+            _ => self.passed_over(notice),
+        }
+    }
+
+    /// What the others go on without.
+    fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
+        match notice {
+            Notice::ModuleLate { module, waits_for } => {
+                self.modules.insert(module.clone(), Standing::NotReady);
+                let note = format!("module '{module}' does not get on, the others go on without it: {waits_for}");
+                Some(of_module(module, "ModuleLate", "Run", Weight::Warning, note))
+            }
             // The rest is how it came to this, and stands in the log.
             _ => None,
         }

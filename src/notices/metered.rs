@@ -127,6 +127,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
         | Notice::ScriptLate { .. }
+        | Notice::RunLate { .. }
+        | Notice::ModuleLate { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }

@@ -236,7 +236,8 @@ fn details(status: &Status) -> String {
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
     let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
-    waiting.chain(problems).chain(held).collect()
+    let late = status.late.iter().map(|who| format!("late: {who}\n"));
+    waiting.chain(late).chain(problems).chain(held).collect()
 }
 
 #[derive(Debug, Deserialize)]

@@ -74,6 +74,7 @@ pub(super) fn status() -> Status {
         converge_tasks: 0,
         waiting: Vec::new(),
         config_problems: std::collections::BTreeMap::new(),
+        late: Vec::new(),
         held: Vec::new(),
     }
 }
@@ -103,6 +104,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         error: None,
         failures: 0,
         fails: false,
+        late: false,
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: None,

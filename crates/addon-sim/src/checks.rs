@@ -12,6 +12,7 @@ mod limit;
 mod monitors;
 mod needs;
 mod order;
+mod patience;
 mod releases;
 mod removal;
 mod reviews;

@@ -158,6 +158,10 @@ fn what_keeps_things_from_changing_is_told() {
         Notice::ReleasePurged {
             release: "a".to_owned(),
         },
+        Notice::ModuleLate {
+            module: module("one"),
+            waits_for: "hook 'a.sh', for 60s".to_owned(),
+        },
     ];
     let told = told(&notices);
     let reasons: Vec<_> = told.iter().map(|(reason, _)| *reason).collect();
@@ -169,6 +173,7 @@ fn what_keeps_things_from_changing_is_told() {
         "PurgeHeld",
         "ReleasePurgeFailed",
         "ReleasePurged",
+        "ModuleLate",
     ];
     assert_eq!(reasons, expected);
     assert_eq!(

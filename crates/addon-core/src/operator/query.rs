@@ -93,6 +93,8 @@ pub struct Status {
     pub waiting: Vec<String>,
     /// ConfigMap keys that cannot be used, with the reason.
     pub config_problems: BTreeMap<String, String>,
+    /// Modules whose runs hang, each with what it waits for; empty if none does.
+    pub late: Vec<String>,
     /// Releases whose removal is held, with the reason; empty if none is.
     pub held: Vec<String>,
 }
@@ -142,6 +144,8 @@ pub struct ModuleReport {
     pub failures: u32,
     /// The last attempt to run it, to remove it or to ask its enabled script failed, or it cannot be run as it is declared.
     pub fails: bool,
+    /// Its run does not get on, and others go on without it.
+    pub late: bool,
     /// The modules that it needs.
     pub depends_on: Vec<String>,
     /// What of it failed and is tried again, in whichever queue.
@@ -199,6 +203,8 @@ pub enum Waiting {
     },
     /// An enabled script is asked again.
     EnabledScript(ModuleName),
+    /// A run will have held up others for long.
+    Patience(String),
     /// A module runs because its release was damaged.
     Restoring(ModuleName),
     /// Something of our own is tried again.

@@ -13,6 +13,7 @@ mod maintenance;
 mod monitors;
 mod needs;
 mod patches;
+mod patience;
 mod rates;
 mod removal;
 mod reviews;

@@ -61,6 +61,9 @@ impl World {
     /// How many milliseconds a job takes.
     pub fn duration(&mut self, job: &Job, pace: u64) -> u64 {
         let mut dice = self.dice(&format!("duration/{pace}/{}", job_name(job)));
+        if !self.healed && self.hangs(job) {
+            return dice.between(3_000, 2_400_000);
+        }
         let slow = match job {
             Job::RunHook(HookRun { hook, .. }) => {
                 let specs = self.hooks(&owner_name(&hook.owner));
@@ -85,6 +88,21 @@ impl World {
             | Job::Vet(_)
             | Job::JudgeEdit(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
+        }
+    }
+
+    /// A review is answered in time, whatever else its hook does.
+    fn hangs(&self, job: &Job) -> bool {
+        match job {
+            Job::RunHook(run) if asked_of(run).is_none() => {
+                let specs = self.hooks(&owner_name(&run.hook.owner));
+                specs
+                    .iter()
+                    .any(|spec| spec.hangs && spec.name == run.hook.name.as_str())
+            }
+            Job::SyncRelease { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.hangs),
+            Job::DeleteRelease { release } => self.module(release).is_some_and(|spec| spec.hangs),
+            _ => false,
         }
     }
 

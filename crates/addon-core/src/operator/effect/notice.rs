@@ -112,6 +112,20 @@ pub enum Notice {
         /// How long all have waited.
         waited: Duration,
     },
+    /// A run of a hook or of helm takes its time: its slot is lent to others.
+    RunLate {
+        /// Which, in words.
+        run: String,
+        /// How long it has run.
+        waited: Duration,
+    },
+    /// The run of a module does not get on: others go on without it, and it counts when it ends.
+    ModuleLate {
+        /// Which.
+        module: ModuleName,
+        /// What it waits for, in words.
+        waits_for: String,
+    },
     /// A module is switched on or off, with the source that decided.
     ModuleSwitched {
         /// Which.
