@@ -239,6 +239,11 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             );
         }
         Notice::ConfigApplied { keys } => info!(config_map, keys = keys.join(","), "ConfigMap is applied"),
+        Notice::SectionsNotKept { keys } => warn!(
+            config_map,
+            keys = keys.join(","),
+            "Sections are too large to be kept for a restart that finds them broken or gone"
+        ),
         Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),
         Notice::ConfigUnknown { keys } => {
             warn!(

@@ -11,6 +11,7 @@ pub(super) async fn load(tools: &Tools) -> Result<SavedState, Failure> {
     Ok(tools.cluster.load_state().await?)
 }
 
-pub(super) async fn save(tools: &Tools, last_good: &BTreeMap<String, String>) -> Result<(), Failure> {
+/// Returns the keys of those that found no room.
+pub(super) async fn save(tools: &Tools, last_good: &BTreeMap<String, String>) -> Result<Vec<String>, Failure> {
     Ok(tools.cluster.save_last_good(last_good).await?)
 }

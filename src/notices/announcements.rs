@@ -147,6 +147,11 @@ impl Announcer {
                 let note = format!("module '{module}' does not get on, the others go on without it: {waits_for}");
                 Some(of_module(module, "ModuleLate", "Run", Weight::Warning, note))
             }
+            Notice::SectionsNotKept { keys } => {
+                let keys = keys.join(", ");
+                let note = format!("keys of the ConfigMap are too large to be kept for a restart: {keys}");
+                Some(about("", "SectionsNotKept", "Configure", Weight::Warning, note))
+            }
             // The rest is how it came to this, and stands in the log.
             _ => None,
         }

@@ -135,6 +135,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleHeld { .. }
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }
+        | Notice::SectionsNotKept { .. }
         | Notice::ConfigMissing
         | Notice::ConfigUnknown { .. }
         | Notice::TasksDropped { .. }

@@ -236,8 +236,10 @@ fn details(status: &Status) -> String {
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
     let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
+    let unkept = status.unkept.iter();
+    let unkept = unkept.map(|key| format!("ConfigMap key {key}: too large to be kept for a restart\n"));
     let late = status.late.iter().map(|who| format!("late: {who}\n"));
-    waiting.chain(late).chain(problems).chain(held).collect()
+    waiting.chain(late).chain(problems).chain(unkept).chain(held).collect()
 }
 
 #[derive(Debug, Deserialize)]

@@ -74,6 +74,7 @@ pub(super) fn status() -> Status {
         converge_tasks: 0,
         waiting: Vec::new(),
         config_problems: std::collections::BTreeMap::new(),
+        unkept: Vec::new(),
         late: Vec::new(),
         held: Vec::new(),
     }

@@ -297,7 +297,7 @@ impl Operator {
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
             Ok(
                 Done::StateLoaded(_)
-                | Done::StateSaved
+                | Done::StateSaved(_)
                 | Done::ReleasesListed(_)
                 | Done::ReleasesWatched
                 | Done::MonitorsStarted

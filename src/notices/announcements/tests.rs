@@ -162,6 +162,9 @@ fn what_keeps_things_from_changing_is_told() {
             module: module("one"),
             waits_for: "hook 'a.sh', for 60s".to_owned(),
         },
+        Notice::SectionsNotKept {
+            keys: vec!["one".to_owned()],
+        },
     ];
     let told = told(&notices);
     let reasons: Vec<_> = told.iter().map(|(reason, _)| *reason).collect();
@@ -174,6 +177,7 @@ fn what_keeps_things_from_changing_is_told() {
         "ReleasePurgeFailed",
         "ReleasePurged",
         "ModuleLate",
+        "SectionsNotKept",
     ];
     assert_eq!(reasons, expected);
     assert_eq!(

@@ -117,6 +117,7 @@ impl Operator {
             converge_tasks: self.converge_tasks(),
             waiting,
             config_problems: self.config.problems.clone(),
+            unkept: self.config.unkept.clone(),
             late: self.late(),
             held: self.removal.held.clone(),
         }

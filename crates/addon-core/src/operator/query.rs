@@ -93,6 +93,8 @@ pub struct Status {
     pub waiting: Vec<String>,
     /// ConfigMap keys that cannot be used, with the reason.
     pub config_problems: BTreeMap<String, String>,
+    /// Keys of the ConfigMap that are too large to be kept for a restart that finds them broken or gone.
+    pub unkept: Vec<String>,
     /// Modules whose runs hang, each with what it waits for; empty if none does.
     pub late: Vec<String>,
     /// Releases whose removal is held, with the reason; empty if none is.

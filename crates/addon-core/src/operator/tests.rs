@@ -73,6 +73,8 @@ struct World {
     pending: Vec<(JobId, Job)>,
     patches: BTreeMap<String, (Patch, Patch)>,
     last_good: BTreeMap<String, String>,
+    /// Sections that find no room in the state.
+    unkept: Vec<String>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
@@ -128,6 +130,7 @@ impl World {
             pending: Vec::new(),
             patches: BTreeMap::new(),
             last_good: BTreeMap::new(),
+            unkept: Vec::new(),
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -272,7 +275,7 @@ impl World {
             }),
             Job::SaveState { last_good } => {
                 self.last_good.clone_from(last_good);
-                Done::StateSaved
+                Done::StateSaved(self.unkept.clone())
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),

@@ -167,7 +167,7 @@ impl World {
         self.secret = Some(SavedState {
             last_good: last_good.clone(),
         });
-        Ok(Done::StateSaved)
+        Ok(Done::StateSaved(Vec::new()))
     }
 
     fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {

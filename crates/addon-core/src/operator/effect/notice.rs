@@ -262,6 +262,11 @@ pub enum Notice {
         /// The keys that mean something else now.
         keys: Vec<String>,
     },
+    /// These keys are too large to be kept for a restart that finds them broken or gone.
+    SectionsNotKept {
+        /// Which.
+        keys: Vec<String>,
+    },
     /// The ConfigMap does not exist; what was last good stays in force.
     ConfigMissing,
     /// A section for a module that does not exist was kept and ignored.
