@@ -222,7 +222,7 @@ mod tests {
             if true {
                 panic!("broken {}", "here")
             } else {
-                Ok(Done::StateSaved)
+                Ok(Done::ReleasesWatched)
             }
         };
         let outcome = AssertUnwindSafe(panicking)

@@ -144,7 +144,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::LoadState => unless(&cancel, state::load(tools)).await.map(Done::StateLoaded),
         Job::SaveState { last_good, made } => unless(&cancel, state::save(tools, &last_good, made.as_ref()))
             .await
-            .map(|()| Done::StateSaved),
+            .map(Done::StateSaved),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
         Job::WatchReleases { expected } => unless(&cancel, tools.lookout()?.begin(&expected))
             .await

@@ -197,6 +197,8 @@ impl Meters {
         let in_maintenance = in_maintenance.map(|module| ([module.name.as_str(), "NoResourceReconciliation"], 1.0));
         let failing = sample.modules.iter().filter(|module| module.fails);
         let failing = failing.map(|module| ([module.name.as_str()], 1.0));
+        let late = sample.modules.iter().filter(|module| module.late);
+        let late = late.map(|module| ([module.name.as_str()], 1.0));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
@@ -215,6 +217,7 @@ impl Meters {
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
             self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
+            self.family(&table::MODULE_LATE, late),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),
         ]

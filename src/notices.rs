@@ -145,6 +145,15 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             seconds = seconds(*waited),
             "Enabled script has not answered yet. The module stays as it is until it does, the others go on."
         ),
+        Notice::RunLate { run, waited } => warn!(
+            run,
+            seconds = seconds(*waited),
+            "A run takes its time. Others may run in its place."
+        ),
+        Notice::ModuleLate { module, waits_for } => warn!(
+            module = module.as_str(),
+            waits_for, "Module does not get on. The others go on without it, and its run counts when it ends."
+        ),
         Notice::ModuleSwitched {
             module,
             enabled,
@@ -226,6 +235,11 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             );
         }
         Notice::ConfigApplied { keys } => info!(config_map, keys = keys.join(","), "ConfigMap is applied"),
+        Notice::SectionsNotKept { keys } => warn!(
+            config_map,
+            keys = keys.join(","),
+            "Sections are too large to be kept for a restart that finds them broken or gone"
+        ),
         Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),
         Notice::ConfigLost { releases } => error!(
             config_map,

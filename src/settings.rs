@@ -218,6 +218,8 @@ pub struct HookSettings {
     /// Of scripts that say whether their modules are on.
     pub script_timeout: Duration,
     pub slots: NonZero<usize>,
+    /// How long others wait for a run that does not get on, and how long it keeps its slot to itself.
+    pub patience: Duration,
     pub output: HookOutput,
 }
 

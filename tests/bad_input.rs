@@ -13,6 +13,7 @@ mod bad_input {
     mod events;
     mod exhaustion;
     mod garbage;
+    mod hanging;
     mod helm;
     mod hooks;
     mod lost;

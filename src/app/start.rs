@@ -389,6 +389,7 @@ pub(super) fn policy(settings: &Settings, environment: &Environment, restores: b
         edits: super::reviews::edits(settings),
         helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
         hook_deadline: settings.hooks.timeout,
+        patience: settings.hooks.patience,
         shutdown_grace: GRACE,
         restores,
         ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),

@@ -16,6 +16,6 @@ pub(super) async fn save(
     tools: &Tools,
     last_good: &BTreeMap<String, String>,
     made: Option<&Made>,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     Ok(tools.cluster.save_last_good(last_good, made).await?)
 }

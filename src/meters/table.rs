@@ -203,6 +203,13 @@ pub static MODULE_HOOK_SUCCESS: Meter<Counter, 5> = Meter::new(
     "Runs of module hooks that succeeded.",
 )
 .of_modules();
+pub static MODULE_LATE: Meter<Sampled, 1> = Meter::new(
+    "module_late",
+    Unit::Count,
+    ["module"],
+    "1 for every module whose run does not get on, so that others go on without it; others are not there.",
+)
+.of_modules();
 pub static MODULE_RUN_ERRORS: Meter<Counter, 1> = Meter::new(
     "module_run_errors_total",
     Unit::Count,
@@ -330,6 +337,7 @@ static OWN: [Row; 40] = [
     MODULE_HOOK_RUN_SYS_CPU.row(),
     MODULE_HOOK_RUN_USER_CPU.row(),
     MODULE_HOOK_SUCCESS.row(),
+    MODULE_LATE.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
     MODULE_WAITS_FOR_NEED.row(),

@@ -96,6 +96,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         error: None,
         failures: 0,
         fails: true,
+        late: true,
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: Some("two".into()),
@@ -115,6 +116,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             ModuleReport {
                 name: "two".into(),
                 fails: false,
+                late: false,
                 needs: None,
                 in_maintenance: false,
                 ..module.clone()
@@ -135,6 +137,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"two\"} 1\n\
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
+         own_module_late{module=\"one\"} 1\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_removal_held{release=\"three\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\

@@ -141,6 +141,23 @@ impl Announcer {
             }
             Notice::PurgeHeld { releases, reason } => Some(purge_held(releases, *reason)),
             Notice::PurgeConfirmed { releases } => Some(purge_confirmed(releases)),
+            _ => self.passed_over(notice),
+        }
+    }
+
+    /// What the others go on without.
+    fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
+        match notice {
+            Notice::ModuleLate { module, waits_for } => {
+                self.modules.insert(module.clone(), Standing::NotReady);
+                let note = format!("module '{module}' does not get on, the others go on without it: {waits_for}");
+                Some(of_module(module, "ModuleLate", "Run", Weight::Warning, note))
+            }
+            Notice::SectionsNotKept { keys } => {
+                let keys = keys.join(", ");
+                let note = format!("keys of the ConfigMap are too large to be kept for a restart: {keys}");
+                Some(about("", "SectionsNotKept", "Configure", Weight::Warning, note))
+            }
             // The rest is how it came to this, and stands in the log.
             _ => None,
         }

@@ -127,6 +127,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
         | Notice::ScriptLate { .. }
+        | Notice::RunLate { .. }
+        | Notice::ModuleLate { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
@@ -134,6 +136,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleHeld { .. }
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }
+        | Notice::SectionsNotKept { .. }
         | Notice::ConfigMissing
         | Notice::ConfigLost { .. }
         | Notice::ConfigLossAnswered

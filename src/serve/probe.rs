@@ -246,7 +246,11 @@ fn details(status: &Status) -> String {
         .held
         .iter()
         .map(|held| format!("removal held: {}, {}: {}\n", held.release, held.sign, held.reason));
-    waiting.chain(problems).chain(lost).chain(held).collect()
+    let unkept = status.unkept.iter();
+    let unkept = unkept.map(|key| format!("ConfigMap key {key}: too large to be kept for a restart\n"));
+    let late = status.late.iter().map(|who| format!("late: {who}\n"));
+    let problems = problems.chain(unkept);
+    waiting.chain(late).chain(problems).chain(lost).chain(held).collect()
 }
 
 #[derive(Debug, Deserialize)]

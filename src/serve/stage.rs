@@ -75,6 +75,8 @@ pub(super) fn status() -> Status {
         waiting: Vec::new(),
         config_problems: std::collections::BTreeMap::new(),
         config_lost: Vec::new(),
+        unkept: Vec::new(),
+        late: Vec::new(),
         held: Vec::new(),
     }
 }
@@ -104,6 +106,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         error: None,
         failures: 0,
         fails: false,
+        late: false,
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: None,

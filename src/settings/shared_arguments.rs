@@ -15,6 +15,10 @@ pub struct SharedArgs {
     #[arg(long, value_name = "NUMBER", help_heading = "Hooks")]
     pub hook_slots: Option<String>,
 
+    /// How long others wait for a run that does not get on [env: ADDON_OPERATOR_PATIENCE] [default: 1m]
+    #[arg(long, value_name = "DURATION", help_heading = "Hooks")]
+    pub patience: Option<String>,
+
     /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
     #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     pub kube_config: Option<String>,

@@ -139,6 +139,7 @@ fn without_a_word_everything_has_its_default() {
             timeout: Duration::from_hours(1),
             script_timeout: Duration::from_mins(1),
             slots: NonZero::new(4).unwrap(),
+            patience: Duration::from_mins(1),
             output: HookOutput::Lines,
         },
         listen: "0.0.0.0:9650".parse().unwrap(),

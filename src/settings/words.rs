@@ -16,6 +16,7 @@ use super::{
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
+const PATIENCE: Duration = Duration::from_mins(1);
 const HOOK_TIMEOUT: Duration = Duration::from_hours(1);
 const ENABLED_SCRIPT_TIMEOUT: Duration = Duration::from_mins(1);
 const HELM_TIMEOUT: Duration = Duration::from_mins(20);
@@ -295,6 +296,11 @@ impl Words<'_> {
             args.shared.hook_slots.as_ref(),
             &["ADDON_OPERATOR_HOOK_SLOTS"],
         )?;
+        let patience = self.said(
+            "--patience",
+            args.shared.patience.as_ref(),
+            &["ADDON_OPERATOR_PATIENCE"],
+        )?;
         let proxy = self.said(
             "--log-proxy-hook-json",
             args.shared.log_proxy_hook_json.as_ref(),
@@ -304,6 +310,7 @@ impl Words<'_> {
             timeout: timeout.duration()?.unwrap_or(HOOK_TIMEOUT),
             script_timeout: script.duration()?.unwrap_or(ENABLED_SCRIPT_TIMEOUT),
             slots: slots.count()?.unwrap_or_else(|| self.machine.hook_slots()),
+            patience: patience.duration()?.unwrap_or(PATIENCE),
             output: if proxy.flag()? {
                 HookOutput::Json
             } else {

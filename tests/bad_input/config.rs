@@ -122,6 +122,56 @@ fn a_state_that_cannot_be_read() {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     assert!(operator.records(&["cannot read our own state"]).is_empty());
+    let aside = stage.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.last-good}");
+    assert_eq!(aside, "eyJ2aWN0aW0iOjc=", "what could not be read, in base64");
+    // It goes while somebody looks, and nobody misses it.
+    stage.kubectl("delete secret addon-operator-state");
+    stage.configure(&json!({"good": "size: other", "victimEnabled": "true", "victim": "size: new"}));
+    stage.wait_for_sizes("good:other victim:new");
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+}
+
+/// Text that no packing makes shorter than three quarters.
+fn noise(seed: u64, length: usize) -> String {
+    let mut state = seed;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[(state >> 58) as usize])
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+/// A ConfigMap with sections of so many bytes together.
+fn full(bytes: usize, good: &str, victim: &str) -> Value {
+    let pad = (bytes - 200) / 2;
+    let section = |seed, size| format!("size: {size}\npad: {}\n", noise(seed, pad));
+    map(&json!({"good": section(1, good), "victim": section(2, victim), "victimEnabled": "true"}))
+}
+
+#[test]
+fn a_config_map_that_is_full_keeps_nobody_from_helm() {
+    let stage = Stage::build("full");
+    stage.write("modules/values.yaml", "goodEnabled: true\n");
+    stage.configure(&json!({"victimEnabled": "true"}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    put(&stage, &full(1_040_000, "large", "large"));
+    stage.wait_for_sizes("good:large victim:large");
+    put(&stage, &full(1_030_000, "larger", "larger"));
+    stage.wait_for_sizes("good:larger victim:larger");
+    operator.stop();
+
+    // What was last good is known to the next life, which finds one of them broken.
+    let mut broken = full(1_030_000, "largest", "larger");
+    broken["data"]["victim"] = json!("size: [");
+    put(&stage, &broken);
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_sizes("good:largest victim:larger");
+    assert!(operator.records(&["too large"]).is_empty());
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
 }

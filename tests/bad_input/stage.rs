@@ -213,7 +213,8 @@ impl Stage {
             .of(User::Operator);
         let deletes = deletes.within(self.namespace.name()).deleting();
         // Our own notes come and go.
-        let deletes = deletes.that(|record| record.name != "addon-operator-state");
+        let notes = ["addon-operator-state", "addon-operator-intents"];
+        let deletes = deletes.that(|record| !notes.contains(&record.name.as_str()));
         assert!(deletes.is_empty(), "{deletes}");
     }
 

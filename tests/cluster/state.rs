@@ -67,3 +67,69 @@ async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
     let data = world.kubectl("get secret addon-operator-state -o=jsonpath={.data.version}:{.data.unheard-of}");
     assert_eq!(data, "Mg==:eA==");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sections_that_fill_the_secret_leave_room_for_intents() {
+    let world = World::new("full").await;
+    let cluster = &world.tools.cluster;
+    let mut state = 1_u64;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'0' + (state >> 58) as u8)
+    };
+    let mut section = |length| (0..length).map(|_| letter()).collect::<String>();
+    for lengths in [&[20, 1_040_000][..], &[20, 500_000, 530_000]] {
+        let named = (0..).zip(lengths);
+        let last_good: BTreeMap<_, _> = named
+            .map(|(nth, length)| (format!("s{nth}"), section(*length)))
+            .collect();
+        assert_eq!(cluster.save_last_good(&last_good).await.unwrap(), [""; 0]);
+        assert_eq!(cluster.load_state().await.unwrap().last_good, last_good);
+        let recorded = cluster.record_intent("one", &intent(1)).await.unwrap();
+        assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(1)));
+        cluster.clear_recorded("one", recorded).await.unwrap();
+        assert_eq!(cluster.load_state().await.unwrap().last_good, last_good);
+    }
+    let last_good = [
+        ("large".to_owned(), section(1_500_000)),
+        ("small".to_owned(), section(20)),
+    ]
+    .into();
+    assert_eq!(cluster.save_last_good(&last_good).await.unwrap(), ["large"]);
+    let kept = cluster.load_state().await.unwrap().last_good;
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["small"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_earlier_versions_recorded_is_read_and_forgotten() {
+    let world = World::new("earlier").await;
+    let cluster = &world.tools.cluster;
+    let text = serde_json::to_string(&intent(3)).unwrap();
+    world.kubectl(&format!(
+        "create secret generic addon-operator-state --from-literal=version=1 --from-literal=intent.one={text}"
+    ));
+    assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(3)));
+    cluster.clear_intent("one").await.unwrap();
+    assert_eq!(cluster.intent("one").await.unwrap(), None);
+    assert_eq!(
+        world.kubectl("get secrets -o=name"),
+        "",
+        "nothing is left to be remembered"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_put_aside_before_it_is_written_over() {
+    let world = World::new("aside").await;
+    let cluster = &world.tools.cluster;
+    world.kubectl("create secret generic addon-operator-state --from-literal=version=1 --from-literal=last-good={oh --from-literal=last-good.gz=no");
+    let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
+    for _ in 0..2 {
+        cluster.save_last_good(&last_good).await.unwrap();
+    }
+    assert_eq!(cluster.load_state().await.unwrap().last_good, last_good);
+    let aside = world.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data}");
+    assert_eq!(aside, r#"{"last-good":"e29o","last-good.gz":"bm8="}"#);
+}

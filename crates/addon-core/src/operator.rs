@@ -26,6 +26,7 @@ mod jobs;
 mod modules;
 mod monitors;
 mod overflow;
+mod patience;
 mod rate;
 mod removal;
 mod reviews;
@@ -66,7 +67,7 @@ use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::name::{HookId, ModuleName};
 use crate::queue::Queues;
-use crate::time::{Backoff, Jitter, Now, Tick};
+use crate::time::{Jitter, Now, Tick};
 use crate::values::Store;
 
 /// The value that decides.
@@ -180,6 +181,7 @@ impl Operator {
             self.schedule_timeout(),
             self.reviews_timeout(),
             self.drift_timeout(),
+            self.patience_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -222,6 +224,7 @@ impl Operator {
             return;
         }
         self.queues.wake(self.now.tick);
+        self.lend_slots();
         self.advance_startup();
         self.fire_schedules();
         self.advance_reviews();
@@ -297,7 +300,7 @@ impl Operator {
             Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
             Ok(
                 Done::StateLoaded(_)
-                | Done::StateSaved
+                | Done::StateSaved(_)
                 | Done::ReleasesListed(_)
                 | Done::ReleasesWatched
                 | Done::MonitorsStarted
@@ -322,17 +325,16 @@ impl Operator {
             Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
             Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
             Some(Task::Converge(_) | Task::Hook(_) | Task::EnableKubernetes(_)) => {
-                self.back_off(lane, failure.report);
+                self.back_off(lane, &failure);
             }
             Some(Task::EnableSchedules(_) | Task::AwaitFirstRuns) | None => {}
         }
     }
 
     /// Puts the head of a lane to sleep after a failure. Returns the failures in a row and the delay.
-    fn back_off(&mut self, lane: &Lane, error: String) -> (u32, Duration) {
-        let failures = self.queues.head(lane).map_or(0, |head| head.failures);
-        let delay = Backoff::delay(failures, self.jitter.draw());
-        let failures = self.queues.fail(lane, self.now.tick, delay, error);
+    fn back_off(&mut self, lane: &Lane, failure: &Failure) -> (u32, Duration) {
+        let delay = self.pause(lane, failure);
+        let failures = self.queues.fail(lane, self.now.tick, delay, failure.report.clone());
         (failures, delay)
     }
 
@@ -360,7 +362,7 @@ impl Operator {
 
     /// Starts a job of the head of a lane.
     fn start_lane_job(&mut self, lane: &Lane, job: Job) {
-        self.queues.running(lane);
+        self.queues.running(lane, self.now.tick);
         self.start_job(job, Purpose::Lane(lane.clone()));
     }
 

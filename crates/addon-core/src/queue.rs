@@ -36,6 +36,8 @@ pub struct Entry<T> {
     pub failures: u32,
     /// The last failure, until an attempt succeeds.
     pub error: Option<String>,
+    /// Since when it runs, is parked or is held, whichever it is.
+    pub since: Tick,
     state: State,
     ready_since: u64,
 }
@@ -102,6 +104,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
             begun: false,
             failures: 0,
             error: None,
+            since: now,
             state: State::Ready,
             ready_since: self.sequence,
         };
@@ -202,23 +205,32 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     }
 
     /// The head of the lane has a job now.
-    pub fn running(&mut self, lane: &L) {
-        if let Some(head) = self.head_mut(lane) {
-            head.state = State::Running;
-        }
+    pub fn running(&mut self, lane: &L, now: Tick) {
+        self.enter(lane, State::Running, now);
     }
 
     /// The head of the lane waits until somebody calls [`Queues::resume`].
-    pub fn park(&mut self, lane: &L) {
-        if let Some(head) = self.head_mut(lane) {
-            head.state = State::Parked;
-        }
+    pub fn park(&mut self, lane: &L, now: Tick) {
+        self.enter(lane, State::Parked, now);
     }
 
     /// The head of the lane may not go on before that time.
-    pub fn hold(&mut self, lane: &L, until: Tick) {
+    pub fn hold(&mut self, lane: &L, until: Tick, now: Tick) {
+        self.enter(lane, State::Held(until), now);
+    }
+
+    fn enter(&mut self, lane: &L, state: State, now: Tick) {
         if let Some(head) = self.head_mut(lane) {
-            head.state = State::Held(until);
+            head.state = state;
+            head.since = now;
+        }
+    }
+
+    /// The head is asked for anew while a job of it runs: when that has ended it begins as if it had just come.
+    pub fn renew(&mut self, lane: &L, now: Tick) {
+        if let Some(head) = self.head_mut(lane) {
+            head.begun = false;
+            head.queued = now;
         }
     }
 

@@ -74,6 +74,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(5);
 const MAX_DELAY: Duration = Duration::from_secs(32);
 /// Failures from which on the wait is the longest one: the next power of two would pass it.
 const MAX_EXPONENT: u32 = 5;
+/// Wait after the first failure at a deadline.
+const FIRST_DELAY_AFTER_DEADLINE: Duration = Duration::from_mins(1);
 /// Waits are spread over less than a second in steps of this many milliseconds.
 const JITTER_STEP_MS: u64 = 100;
 
@@ -104,6 +106,13 @@ impl Backoff {
     /// Forgets the failures: it worked.
     pub fn reset(&mut self) {
         self.failures = 0;
+    }
+
+    /// The wait after a run that its deadline ended, after `failures` earlier failures: at most as long as it took, so that
+    /// such runs are under way for half of the time at most.
+    pub fn after_deadline(failures: u32, took: Duration) -> Duration {
+        let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+        FIRST_DELAY_AFTER_DEADLINE.saturating_mul(doubled).min(took)
     }
 
     /// The wait after a failure that came after `failures` earlier ones; `jitter` is any number.
@@ -166,6 +175,16 @@ mod tests {
         assert_eq!(millis(5, 999), 21_900);
         assert_eq!(millis(6, 0), 32_000);
         assert_eq!(millis(u32::MAX, u64::MAX), 32_000);
+    }
+
+    #[test]
+    fn waits_after_a_deadline_double_up_to_what_the_run_took() {
+        let minutes = |failures, took| Backoff::after_deadline(failures, Duration::from_mins(took)).as_secs() / 60;
+        assert_eq!(
+            [0, 1, 2, 5, 6, 31, 32, u32::MAX].map(|failures| minutes(failures, 60)),
+            [1, 2, 4, 32, 60, 60, 60, 60]
+        );
+        assert_eq!([0, 1, 2].map(|failures| minutes(failures, 3)), [1, 2, 3]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod lost;
 mod monitors;
 mod needs;
 mod order;
+mod patience;
 mod releases;
 mod removal;
 mod reviews;

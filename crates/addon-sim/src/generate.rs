@@ -42,6 +42,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     reviews::want(&mut Dice::named(seed, "edits", 0), &mut setup, &mut actions);
     leaders::elect(&mut Dice::named(seed, "leaders", 0), &mut setup, &mut actions);
     slow::add(&mut Dice::named(seed, "slow", 0), &mut setup, &mut actions);
+    slow::hang(&mut Dice::named(seed, "hang", 0), &mut setup);
     whims::add(&mut Dice::named(seed, "whims", 0), &mut setup, &mut actions);
     silence::fall(&mut Dice::named(seed, "silence", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
@@ -74,6 +75,7 @@ fn setup(dice: &mut Dice) -> Setup {
         review_slots: 2,
         edits: false,
         helm_slots: dice.count(1, 3),
+        patience: None,
         restores: false,
         ignore: dice.chance(30).then(|| "the-operator".to_owned()),
         global: values(dice),
@@ -191,6 +193,7 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
         broken: dice.chance(3),
         crds: dice.chance(30),
         conversions: false,
+        hangs: false,
         schema: None,
         shares: None,
     }

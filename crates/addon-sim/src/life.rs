@@ -1,6 +1,7 @@
 //! One life of the operator, from start to exit or kill, and what can be seen of it from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::name::{MonitorId, Owner};
@@ -140,6 +141,7 @@ impl Life {
                 Edits::Unasked
             },
             helm_slots: setup.helm_slots.max(1),
+            patience: setup.patience.map_or(Policy::default().patience, Duration::from_secs),
             restores: setup.restores,
             ignore_release: setup.ignore.clone(),
             ..Policy::default()

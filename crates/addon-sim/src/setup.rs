@@ -28,6 +28,8 @@ pub struct Setup {
     pub edits: bool,
     /// helm jobs at a time.
     pub helm_slots: usize,
+    /// Seconds that others wait for a run that hangs; those of the core if nothing is said.
+    pub patience: Option<u64>,
     /// Releases that somebody damages are restored.
     pub restores: bool,
     /// `HELM_IGNORE_RELEASE`.
@@ -64,6 +66,8 @@ pub struct ModuleSpec {
     pub crds: bool,
     /// Its chart says how objects are converted.
     pub conversions: bool,
+    /// Its helm hangs, until nothing fails any more.
+    pub hangs: bool,
     /// Its chart reads no global values, so that changes of those render the same.
     pub ignores_global: bool,
     /// What it needs.
@@ -121,6 +125,8 @@ pub struct HookSpec {
     pub breaks: u32,
     /// It takes long.
     pub slow: bool,
+    /// It hangs, until nothing fails any more.
+    pub hangs: bool,
 }
 
 /// One schedule of a hook.

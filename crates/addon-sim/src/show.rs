@@ -69,7 +69,7 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
-        Done::StateSaved
+        Done::StateSaved(_)
         | Done::Vetted(_)
         | Done::MonitorsStarted
         | Done::WebhooksPublished

@@ -170,6 +170,7 @@ fn fewer_deeds(hook: &HookSpec, propose: &mut dyn FnMut(HookSpec)) {
         trespasses: 0,
         breaks: 0,
         slow: false,
+        hangs: false,
         ..hook.clone()
     });
 }

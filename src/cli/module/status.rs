@@ -22,6 +22,8 @@ pub(in crate::cli) struct Status {
     pub(super) waits_for: String,
     pub(super) error: Option<String>,
     pub(super) failures: u32,
+    #[serde(default)]
+    pub(super) late: bool,
     pub(in crate::cli) depends_on: Vec<String>,
     pub(super) failing: Vec<Failing>,
     pub(super) after: Vec<String>,
@@ -206,6 +208,9 @@ fn hindrances(status: &Status, paint: Paint) -> String {
     let mut text = String::new();
     if !status.waits_for.is_empty() {
         let _ = writeln!(text, "waits for: {}", status.waits_for);
+    }
+    if status.late {
+        let _ = writeln!(text, "late: the others go on without it, but for those that need it");
     }
     // What is waited for often says already why.
     if let Some(error) = status.error.as_ref().filter(|error| !status.waits_for.contains(*error)) {

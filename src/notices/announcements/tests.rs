@@ -164,6 +164,13 @@ fn what_keeps_things_from_changing_is_told() {
         Notice::ReleasePurged {
             release: "a".to_owned(),
         },
+        Notice::ModuleLate {
+            module: module("one"),
+            waits_for: "hook 'a.sh', for 60s".to_owned(),
+        },
+        Notice::SectionsNotKept {
+            keys: vec!["one".to_owned()],
+        },
     ];
     let told = told(&notices);
     let reasons: Vec<_> = told.iter().map(|(reason, _)| *reason).collect();
@@ -177,6 +184,8 @@ fn what_keeps_things_from_changing_is_told() {
         "PurgeConfirmed",
         "ReleasePurgeFailed",
         "ReleasePurged",
+        "ModuleLate",
+        "SectionsNotKept",
     ];
     assert_eq!(reasons, expected);
     assert_eq!(

@@ -68,6 +68,8 @@ pub(super) struct Config {
     /// What the state Secret holds, if it holds any, and what is on its way there.
     kept: Option<Kept>,
     keeping: Option<Kept>,
+    /// Keys that found no room there.
+    pub(super) unkept: Vec<String>,
 }
 
 /// What is remembered from life to life.
@@ -370,6 +372,14 @@ impl Operator {
             self.tell(Notice::ConfigRejected { key, message });
         }
         holds(self) != before
+    }
+
+    /// These sections found no room in the state.
+    pub(super) fn sections_left_out(&mut self, keys: Vec<String>) {
+        if !keys.is_empty() && keys != self.config.unkept {
+            self.tell(Notice::SectionsNotKept { keys: keys.clone() });
+        }
+        self.config.unkept = keys;
     }
 
     fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {

@@ -7,6 +7,7 @@ use super::effect::Notice;
 use super::rate::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
+use crate::failure::{Class, Failure};
 use crate::hook::config::Stage;
 use crate::name::Owner;
 use crate::queue::State;
@@ -149,7 +150,7 @@ impl Operator {
                 Look::Moved => progress = true,
                 Look::Started | Look::Over => return true,
                 Look::Waits => {
-                    self.queues.park(&Lane::Global);
+                    self.queues.park(&Lane::Global, self.now.tick);
                     return progress;
                 }
                 Look::NoSlot => return progress,
@@ -240,24 +241,6 @@ impl Operator {
         Look::Moved
     }
 
-    /// Waits until no run or removal of a module is under way; failed ones that wait for their time are dropped.
-    fn settle(&mut self) -> Look {
-        let waits = |state: State| matches!(state, State::Parked | State::Held(_));
-        let under_way = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
-        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It is taken
-        // up again where it is, or begins anew.
-        let busy = self
-            .queues
-            .lanes()
-            .filter_map(|(_, tasks)| tasks.front())
-            .any(|head| under_way(&head.task) && head.is_active() && !waits(head.state()));
-        if busy {
-            return Look::Waits;
-        }
-        self.drop_waiting_runs();
-        self.enter(Phase::BeforeAll(0))
-    }
-
     /// The runs and removals that have not begun will be decided anew.
     pub(super) fn drop_waiting_runs(&mut self) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
@@ -329,7 +312,7 @@ impl Operator {
                 names.join(", ")
             );
             self.assessment.forget();
-            self.back_off(&Lane::Global, error);
+            self.back_off(&Lane::Global, &Failure::new(Class::HookFailed, error));
             return Look::Over;
         }
         // What was asked for since the converge settled gets its turn with the others, or is held.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::Operator;
 use super::converge::{Look, Phase};
 use super::effect::{Conversions, Job};
+use super::jobs::Slot;
 use super::modules::{Turn, Unit};
 use super::task::{Lane, Task};
 use crate::failure::Failure;
@@ -44,7 +45,9 @@ impl Operator {
         let globals = self.values.globals();
         let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name, &globals)).collect();
         let is_needed = !conversions.is_empty();
-        if is_needed && !self.jobs.helm_slot(&self.policy) {
+        // Rather one helm more than that all wait for those that hang.
+        let has_slot = self.jobs.helm_slot(&self.policy) || self.jobs.all_hang(Slot::Helm, &self.policy);
+        if is_needed && !has_slot {
             return Look::NoSlot;
         }
         if let Some(active) = &mut self.converge.active

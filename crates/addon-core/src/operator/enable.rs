@@ -41,7 +41,7 @@ impl Operator {
         if self.monitors.awaited.is_empty() {
             self.queues.finish(lane);
         } else {
-            self.queues.park(lane);
+            self.queues.park(lane, self.now.tick);
         }
         true
     }
@@ -60,7 +60,7 @@ impl Operator {
             lane: lane.clone(),
             hook: hook.clone(),
         };
-        self.queues.running(lane);
+        self.queues.running(lane, self.now.tick);
         self.start_job(job, purpose);
     }
 
@@ -196,7 +196,7 @@ impl Operator {
 
     /// Lets a module's run wait for first runs in other queues. Others need not wait with it if one of them has failed.
     pub(super) fn await_first_runs(&mut self, lane: &Lane, module: &ModuleName) {
-        self.queues.park(lane);
+        self.queues.park(lane, self.now.tick);
         let unit = self.modules.get(module);
         let awaited = unit.map(|unit| unit.life.first_runs_elsewhere()).unwrap_or_default();
         let failed = awaited
@@ -208,7 +208,7 @@ impl Operator {
     }
 
     /// The task at the head of its queue that is the first run of this monitor.
-    fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
+    pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
         let (hook, _, binding) = self.binding_of(id)?;
         let lane = match self.policy.mode {
             Mode::Hooks => Lane::Global,

@@ -125,8 +125,8 @@ pub enum ConfigRead {
 pub enum Done {
     /// The state Secret as it was.
     StateLoaded(SavedState),
-    /// The state Secret is as asked.
-    StateSaved,
+    /// The state Secret is as asked, but for these keys, which find no room in it.
+    StateSaved(Vec<String>),
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
     /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.

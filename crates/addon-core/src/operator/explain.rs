@@ -119,6 +119,8 @@ impl Operator {
             config_problems: self.config.problems.clone(),
             held: self.held_removals(),
             config_lost: self.config.losses.releases().to_vec(),
+            unkept: self.config.unkept.clone(),
+            late: self.late(),
         }
     }
 

@@ -336,7 +336,7 @@ impl Operator {
         let (attempts, retry_in) = if in_run {
             (head.map_or(0, |head| head.failures) + 1, None)
         } else {
-            let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
+            let (attempts, retry_in) = self.back_off(lane, &failure);
             (attempts, Some(retry_in))
         };
         self.tell(Notice::HookFailed {

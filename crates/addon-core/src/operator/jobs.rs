@@ -1,6 +1,7 @@
 //! The table of running jobs, and the slots that bound them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::effect::{Job, JobId};
 use super::event::ReviewId;
@@ -75,7 +76,7 @@ pub(super) enum Purpose {
 
 /// What a job occupies while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slot {
+pub(super) enum Slot {
     Hook,
     /// Kept for the API server's questions.
     Review,
@@ -101,11 +102,41 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
     }
 }
 
+/// So many times the slots of hooks are lent while those who hold them do not get on: a process that waits costs little.
+const LENT_HOOK_SLOTS: usize = 8;
+/// Likewise for helm, which costs memory.
+const LENT_HELM_SLOTS: usize = 1;
+
 #[derive(Debug)]
 struct Running {
     purpose: Purpose,
     slot: Slot,
     started: Tick,
+    /// It has held its slot for so long that this is lent to others.
+    late: bool,
+}
+
+/// Somebody who has a slot.
+#[derive(Debug)]
+pub(super) struct Holder<'a> {
+    pub(super) purpose: &'a Purpose,
+    pub(super) slot: Slot,
+    pub(super) since: Tick,
+}
+
+impl Running {
+    fn holder(&self) -> Holder<'_> {
+        Holder {
+            purpose: &self.purpose,
+            slot: self.slot,
+            since: self.started,
+        }
+    }
+
+    /// Its slot may be lent. The API server waits for no more than its own deadline.
+    fn may_lend(&self) -> bool {
+        matches!(self.slot, Slot::Hook | Slot::Helm)
+    }
 }
 
 /// All running jobs.
@@ -113,25 +144,74 @@ struct Running {
 pub(super) struct Jobs {
     last: u64,
     running: BTreeMap<JobId, Running>,
-    hooks: usize,
-    reviews: usize,
-    helms: usize,
 }
 
 impl Jobs {
     /// There is room for one more hook.
     pub(super) fn hook_slot(&self, policy: &Policy) -> bool {
-        self.hooks < policy.hook_slots.max(1)
+        self.has_room(Slot::Hook, policy)
     }
 
     /// There is room for one more hook that the API server waits for.
     pub(super) fn review_slot(&self, policy: &Policy) -> bool {
-        self.reviews < policy.review_slots.max(1)
+        self.has_room(Slot::Review, policy)
     }
 
     /// There is room for one more helm job.
     pub(super) fn helm_slot(&self, policy: &Policy) -> bool {
-        self.helms < policy.helm_slots.max(1)
+        self.has_room(Slot::Helm, policy)
+    }
+
+    fn has_room(&self, slot: Slot, policy: &Policy) -> bool {
+        let (slots, lent) = bounds(slot, policy);
+        let (timely, late) = self.count(slot);
+        timely + late.saturating_sub(lent) < slots
+    }
+
+    /// There is no room, and whoever holds it does not get on.
+    pub(super) fn all_hang(&self, slot: Slot, policy: &Policy) -> bool {
+        !self.has_room(slot, policy) && self.count(slot).0 == 0
+    }
+
+    /// How many hold such a slot, and how many more have held one for long.
+    fn count(&self, slot: Slot) -> (usize, usize) {
+        let late = |running: &&Running| running.late;
+        let holders = || self.running.values().filter(|running| running.slot == slot);
+        let late = holders().filter(late).count();
+        (holders().count() - late, late)
+    }
+
+    /// Those who have such a slot, who has it longest first.
+    pub(super) fn holders(&self, slot: Slot) -> impl Iterator<Item = Holder<'_>> {
+        let running = self.running.values().filter(move |running| running.slot == slot);
+        running.map(Running::holder)
+    }
+
+    pub(super) fn holder(&self, id: JobId) -> Option<Holder<'_>> {
+        self.running.get(&id).map(Running::holder)
+    }
+
+    /// The slots of those who have held them for so long are lent from now on; returns who became late by that.
+    pub(super) fn grow_late(&mut self, now: Tick, patience: Duration) -> Vec<JobId> {
+        let running = self.running.iter_mut();
+        let due =
+            running.filter(|(_, running)| running.may_lend() && !running.late && running.started + patience <= now);
+        let mark = |(id, running): (&JobId, &mut Running)| {
+            running.late = true;
+            *id
+        };
+        due.map(mark).collect()
+    }
+
+    /// When the next one will have held its slot for so long, of those that somebody may wait for.
+    pub(super) fn next_late(&self, policy: &Policy) -> Option<(Tick, Holder<'_>)> {
+        let scarce = |running: &&Running| !self.has_room(running.slot, policy);
+        let timely = self
+            .running
+            .values()
+            .filter(|running| running.may_lend() && !running.late);
+        let first = timely.filter(scarce).min_by_key(|running| running.started)?;
+        Some((first.started + policy.patience, first.holder()))
     }
 
     /// Enters a job that starts now.
@@ -139,20 +219,13 @@ impl Jobs {
         self.last += 1;
         let id = JobId(self.last);
         let slot = slot(job, &purpose);
-        match slot {
-            Slot::Hook => self.hooks += 1,
-            Slot::Review => self.reviews += 1,
-            Slot::Helm => self.helms += 1,
-            Slot::None => {}
-        }
-        self.running.insert(
-            id,
-            Running {
-                purpose,
-                slot,
-                started: now,
-            },
-        );
+        let running = Running {
+            purpose,
+            slot,
+            started: now,
+            late: false,
+        };
+        self.running.insert(id, running);
         id
     }
 
@@ -165,26 +238,14 @@ impl Jobs {
 
     /// A job ended: whom it concerns, and when it had begun. `None` for one that is not known.
     pub(super) fn end(&mut self, id: JobId) -> Option<(Purpose, Tick)> {
-        let Running { purpose, slot, started } = self.running.remove(&id)?;
-        match slot {
-            Slot::Hook => self.hooks -= 1,
-            Slot::Review => self.reviews -= 1,
-            Slot::Helm => self.helms -= 1,
-            Slot::None => {}
-        }
+        let Running { purpose, started, .. } = self.running.remove(&id)?;
         Some((purpose, started))
     }
 
     /// The job goes on, and what it occupies is free for others: nobody knows when it ends.
     pub(super) fn vacate(&mut self, id: JobId) {
-        let Some(running) = self.running.get_mut(&id) else {
-            return;
-        };
-        match std::mem::replace(&mut running.slot, Slot::None) {
-            Slot::Hook => self.hooks -= 1,
-            Slot::Review => self.reviews -= 1,
-            Slot::Helm => self.helms -= 1,
-            Slot::None => {}
+        if let Some(running) = self.running.get_mut(&id) {
+            running.slot = Slot::None;
         }
     }
 
@@ -195,4 +256,16 @@ impl Jobs {
     pub(super) fn len(&self) -> usize {
         self.running.len()
     }
+}
+
+/// How many slots there are, and how many more are lent.
+fn bounds(slot: Slot, policy: &Policy) -> (usize, usize) {
+    let (slots, times) = match slot {
+        Slot::Hook => (policy.hook_slots, LENT_HOOK_SLOTS),
+        Slot::Helm => (policy.helm_slots, LENT_HELM_SLOTS),
+        Slot::Review => (policy.review_slots, 0),
+        Slot::None => (usize::MAX, 0),
+    };
+    let slots = slots.max(1);
+    (slots, slots.saturating_mul(times))
 }

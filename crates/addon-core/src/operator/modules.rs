@@ -61,6 +61,8 @@ pub(super) enum Turn {
     Passed,
     /// It failed at least once and is retried in its own lane.
     Failed,
+    /// Its run hangs, and counts when it ends.
+    Late,
     /// It cannot run until something else changes, which is named.
     Held(Hold),
 }
@@ -81,7 +83,7 @@ impl Turn {
         match self {
             Self::Out | Self::Passed => true,
             Self::Waiting | Self::Running => false,
-            Self::Failed | Self::Held(_) => !strict,
+            Self::Failed | Self::Late | Self::Held(_) => !strict,
         }
     }
 
@@ -92,7 +94,7 @@ impl Turn {
 
     /// It takes part and has not succeeded.
     pub(super) fn is_lacking(&self) -> bool {
-        matches!(self, Self::Failed | Self::Held(_))
+        matches!(self, Self::Failed | Self::Late | Self::Held(_))
     }
 }
 
@@ -127,7 +129,7 @@ impl Unit {
 
     /// Its run waits for something that failed and is tried again elsewhere: nobody else waits for it.
     pub(super) fn held_up(&mut self, report: String) {
-        if self.turn == Turn::Running {
+        if matches!(self.turn, Turn::Running | Turn::Late) {
             self.turn = Turn::Failed;
         }
         self.last_failure = Some(report);
@@ -151,7 +153,7 @@ impl Operator {
         }
     }
 
-    /// The modules that take part and have failed or are held.
+    /// The modules that take part and have failed, hang or are held.
     pub(super) fn lacking(&self) -> Vec<ModuleName> {
         let units = self.modules.values();
         let lacking = units.filter(|unit| unit.enabled && unit.turn.is_lacking());

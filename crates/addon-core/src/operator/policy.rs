@@ -72,6 +72,8 @@ pub struct Policy {
     pub helm_slots: usize,
     /// How long one hook may run unless its binding says otherwise.
     pub hook_deadline: Duration,
+    /// How long others wait for a module that does not get on, and how long a run keeps its slot to itself.
+    pub patience: Duration,
     /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
     pub shutdown_grace: Duration,
     /// Releases are watched, and restored when somebody else damages them.
@@ -93,6 +95,7 @@ impl Default for Policy {
             edits: Edits::Unasked,
             helm_slots: 2,
             hook_deadline: Duration::from_mins(30),
+            patience: Duration::from_mins(1),
             shutdown_grace: Duration::from_secs(10),
             restores: false,
             ignore_release: None,

@@ -95,6 +95,10 @@ pub struct Status {
     pub config_problems: BTreeMap<String, String>,
     /// Releases that were made with a configuration that is lost; empty if none is.
     pub config_lost: Vec<String>,
+    /// Keys of the ConfigMap that are too large to be kept for a restart that finds them broken or gone.
+    pub unkept: Vec<String>,
+    /// Modules whose runs hang, each with what it waits for; empty if none does.
+    pub late: Vec<String>,
     /// Removals that wait for their sources or for a person; empty if none does.
     pub held: Vec<HeldRemoval>,
 }
@@ -155,6 +159,8 @@ pub struct ModuleReport {
     pub failures: u32,
     /// The last attempt to run it, to remove it or to ask its enabled script failed, or it cannot be run as it is declared.
     pub fails: bool,
+    /// Its run does not get on, and others go on without it.
+    pub late: bool,
     /// The modules that it needs.
     pub depends_on: Vec<String>,
     /// What of it failed and is tried again, in whichever queue.
@@ -212,6 +218,8 @@ pub enum Waiting {
     },
     /// An enabled script is asked again.
     EnabledScript(ModuleName),
+    /// A run will have held up others for long.
+    Patience(String),
     /// A module runs because its release was damaged.
     Restoring(ModuleName),
     /// Something of our own is tried again.

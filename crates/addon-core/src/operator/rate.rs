@@ -66,7 +66,7 @@ impl Operator {
             let earliest = limit.earliest(self.rates.full(hook));
             if earliest > self.now.tick {
                 self.rates.waiting.insert(lane.clone(), hook.clone());
-                self.queues.hold(lane, earliest);
+                self.queues.hold(lane, earliest, self.now.tick);
                 return Admission::Later;
             }
         }

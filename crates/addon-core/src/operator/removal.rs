@@ -90,6 +90,10 @@ impl Operator {
             self.queues.finish(lane);
             return true;
         }
+        // It hung when a converge began, which may want the module after all.
+        if self.converge.assesses_by_itself() && self.queues.head(lane).is_some_and(|head| !head.begun) {
+            return false;
+        }
         if self.begin_head(lane)
             && let Some(unit) = self.modules.get_mut(name)
         {
@@ -141,7 +145,7 @@ impl Operator {
     }
 
     pub(super) fn delete_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let (_, retry_in) = self.back_off(lane, failure.report.clone());
+        let (_, retry_in) = self.back_off(lane, &failure);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.last_failure = Some(failure.report.clone());
         }
@@ -193,7 +197,7 @@ impl Operator {
     }
 
     pub(super) fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
-        let (_, retry_in) = self.back_off(lane, failure.report.clone());
+        let (_, retry_in) = self.back_off(lane, &failure);
         self.tell(Notice::PurgeFailed {
             release,
             failure,

@@ -23,7 +23,9 @@ impl Operator {
             return true;
         }
         // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
-        if self.converge.assesses_by_itself() && self.queues.head(lane).is_some_and(|head| !head.begun) {
+        let to_come = self.modules.get(name).is_some_and(|unit| unit.turn.is_to_come());
+        let begins = self.queues.head(lane).is_some_and(|head| !head.begun);
+        if begins && (to_come || self.converge.assesses_by_itself()) {
             return false;
         }
         let mut anew = false;
@@ -349,14 +351,16 @@ impl Operator {
             step = Step::Release;
             self.removal.may_exist(name.as_str());
         }
-        let (attempts, retry_in) = self.back_off(lane, failure.report.clone());
+        let (attempts, retry_in) = self.back_off(lane, &failure);
         self.apply_what_nothing_holds(name);
         let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
             took = now - unit.run_began;
             unit.life.begin_run();
             unit.globals = Some(globals);
-            unit.turn = Turn::Failed;
+            if !unit.turn.is_to_come() {
+                unit.turn = Turn::Failed;
+            }
             unit.last_failure = Some(failure.report.clone());
         }
         self.tell(Notice::ModuleFailed {

@@ -259,8 +259,9 @@ impl Operator {
                 self.startup.state = Some(state);
                 Ok(())
             }
-            (Chore::SaveState, Ok(Done::StateSaved)) => {
+            (Chore::SaveState, Ok(Done::StateSaved(left_out))) => {
                 self.config.saved();
+                self.sections_left_out(left_out);
                 Ok(())
             }
             (Chore::ListReleases, Ok(Done::ReleasesListed(releases))) => {

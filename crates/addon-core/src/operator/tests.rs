@@ -15,6 +15,7 @@ mod maintenance;
 mod monitors;
 mod needs;
 mod patches;
+mod patience;
 mod rates;
 mod removal;
 mod reviews;
@@ -138,6 +139,7 @@ impl World {
             made: None,
             provenance: Provenance::default(),
             traces: BTreeMap::new(),
+            unkept: Vec::new(),
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -285,7 +287,7 @@ impl World {
             Job::SaveState { last_good, made } => {
                 self.last_good = Some(last_good.clone());
                 self.made.clone_from(made);
-                Done::StateSaved
+                Done::StateSaved(self.unkept.clone())
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),

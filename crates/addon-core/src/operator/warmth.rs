@@ -183,7 +183,7 @@ impl Operator {
                 (Standing::Standby, _) => self.warmth.expects(unit),
                 (Standing::Leads, Turn::Out) => !self.converge.first_took_up(),
                 (Standing::Leads, Turn::Held(_)) => !self.converge.first_done,
-                (Standing::Leads, Turn::Waiting | Turn::Running | Turn::Passed | Turn::Failed) => true,
+                (Standing::Leads, Turn::Waiting | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late) => true,
             })
     }
 
@@ -358,7 +358,7 @@ impl Operator {
         let Some(Answer::Asked(id)) = self.warmth.answers.get(name) else {
             return false;
         };
-        self.queues.running(lane);
+        self.queues.running(lane, self.now.tick);
         self.jobs.redirect(*id, Purpose::Lane(lane.clone()));
         self.warmth.answers.remove(name);
         true
@@ -370,7 +370,7 @@ impl Operator {
         self.warmth.taken(&hook.owner);
         match watch {
             Some(Watch::Watching) => {
-                self.queues.running(lane);
+                self.queues.running(lane, self.now.tick);
                 self.tell_of_unread(hook);
                 self.monitors_started(lane, hook);
                 let (hook, took) = (hook.clone(), Duration::ZERO);
@@ -379,7 +379,7 @@ impl Operator {
             }
             Some(Watch::Starting { job, .. }) => {
                 let (lane, hook) = (lane.clone(), hook.clone());
-                self.queues.running(&lane);
+                self.queues.running(&lane, self.now.tick);
                 self.tell_of_unread(&hook);
                 self.jobs.redirect(job, Purpose::Monitors { lane, hook });
                 true

@@ -17,23 +17,9 @@ use crate::name::ModuleName;
 pub(super) struct Wave {
     /// To be removed one after another, the last module first; then the one whose removal is under way.
     removals: VecDeque<ModuleName>,
-    removing: Option<ModuleName>,
+    pub(super) removing: Option<ModuleName>,
     /// Groups to run, the next one first.
-    groups: VecDeque<Vec<ModuleName>>,
-}
-
-impl Wave {
-    /// What is waited for, in words.
-    pub(super) fn describe(&self) -> String {
-        match (&self.removing, self.groups.front()) {
-            (Some(name), _) => format!("module '{name}' to be removed"),
-            (None, Some(group)) => {
-                let names: Vec<_> = group.iter().map(|name| format!("'{name}'")).collect();
-                format!("modules {}", names.join(", "))
-            }
-            (None, None) => "modules".to_owned(),
-        }
-    }
+    pub(super) groups: VecDeque<Vec<ModuleName>>,
 }
 
 impl Operator {
@@ -206,6 +192,7 @@ impl Operator {
             let group = group.clone();
             while group.iter().any(|name| self.give_turn(name)) {}
             let strict = self.policy.strict_order;
+            self.leave_behind();
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
                 return false;
@@ -215,8 +202,8 @@ impl Operator {
         true
     }
 
-    /// Removals go one after another; one that failed once retries by itself and holds back only what it needs, which
-    /// is left for a converge after its end.
+    /// Removals go one after another; one that failed once or hangs goes on by itself and holds back only what it needs,
+    /// which is left for a converge after its end.
     fn advance_removals(&mut self, wave: &mut Wave) -> bool {
         let strict = self.policy.strict_order;
         loop {
@@ -225,7 +212,9 @@ impl Operator {
                 let pending = |entry: &crate::queue::Entry<Task>| {
                     matches!(entry.task, Task::ModuleDelete { .. }) && (strict || entry.failures == 0)
                 };
-                if self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending) {
+                let is_pending =
+                    self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending);
+                if is_pending && !self.hangs(&lane) {
                     return false;
                 }
                 wave.removing = None;
@@ -245,8 +234,13 @@ impl Operator {
                 continue;
             }
             self.count_removal(&name);
-            let task = Task::ModuleDelete { module: name.clone() };
-            self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
+            let lane = Lane::Module(name.clone());
+            // One that hung when the converge began is still at it.
+            let deletes = |head: &crate::queue::Entry<Task>| matches!(head.task, Task::ModuleDelete { .. });
+            if !self.queues.head(&lane).is_some_and(deletes) {
+                let task = Task::ModuleDelete { module: name.clone() };
+                self.queues.push(lane, task, self.now.tick);
+            }
             wave.removing = Some(name);
         }
     }
@@ -275,7 +269,7 @@ impl Operator {
                     module: name.clone(),
                     reason,
                 };
-                self.queues.push(Lane::Module(name.clone()), task, self.now.tick);
+                self.let_run(task, name);
                 Turn::Running
             }
             None => return false,
@@ -302,6 +296,7 @@ impl Operator {
                 _ if !unit.enabled && self.script_is_silent(need) => "whose enabled script fails".to_owned(),
                 _ if !unit.enabled => "which is disabled".to_owned(),
                 Turn::Failed => "which fails".to_owned(),
+                Turn::Late => "whose run hangs".to_owned(),
                 Turn::Held(hold) => format!("which is held: {}", hold.reason),
                 Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed => return None,
             };
@@ -343,7 +338,7 @@ impl Operator {
                     module: name.clone(),
                     reason: RunReason::DependencyReady,
                 };
-                self.queues.push(Lane::Module(name), task, self.now.tick);
+                self.let_run(task, &name);
             }
         }
     }

@@ -31,7 +31,7 @@ fn a_lane_is_first_in_first_out() {
 #[test]
 fn a_failing_head_stays_the_head_until_its_time_has_come() {
     let mut queues = queues(&[1, 2]);
-    queues.running(&"a");
+    queues.running(&"a", Tick::ZERO);
     let second = Duration::from_secs(1);
     assert_eq!(queues.fail(&"a", Tick::ZERO, second, "no".to_owned()), 1);
     queues.wake(Tick::ZERO + Duration::from_millis(999));
@@ -47,7 +47,7 @@ fn who_has_been_ready_longest_comes_first() {
     let mut queues = queues(&[1]);
     queues.push("b", 2, Tick::ZERO);
     assert_eq!(queues.ready(), ["a", "b"]);
-    queues.running(&"a");
+    queues.running(&"a", Tick::ZERO);
     queues.resume(&"a");
     assert_eq!(queues.ready(), ["b", "a"]);
 }
@@ -55,7 +55,7 @@ fn who_has_been_ready_longest_comes_first() {
 #[test]
 fn what_is_under_way_is_not_dropped_but_what_waits_after_a_failure_is() {
     let mut queues = queues(&[1, 2, 3]);
-    queues.running(&"a");
+    queues.running(&"a", Tick::ZERO);
     assert_eq!(queues.drop_waiting(&"a", |_| true), 2);
     queues.fail(&"a", Tick::ZERO, Duration::from_secs(1), String::new());
     assert_eq!(queues.drop_waiting(&"a", |_| true), 1);
@@ -69,7 +69,7 @@ proptest! {
         let mut queues = queues(&tasks);
         let mut seen = Vec::new();
         while let Some(head) = queues.head(&"a").map(|head| head.task) {
-            queues.running(&"a");
+            queues.running(&"a", Tick::ZERO);
             let merged = queues.merge_following(&"a", |head, next| head == next);
             prop_assert!(merged.iter().all(|task| *task == head));
             seen.push(head);

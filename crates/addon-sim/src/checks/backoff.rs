@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use addon_core::failure::Class;
 use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
+use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
 use super::jobs::{lane, lane_of};
@@ -89,9 +91,9 @@ impl Backoffs {
             }
             Notice::ScriptFailed { retry_in, .. } => {
                 self.wake_main();
-                bounded(*retry_in)
+                bounded(step, *retry_in)
             }
-            Notice::StepFailed { retry_in, .. } => bounded(*retry_in),
+            Notice::StepFailed { retry_in, .. } => bounded(step, *retry_in),
             Notice::TasksDropped { queue, .. } => {
                 self.asleep.remove(&format!("queue {queue}"));
                 self.wake_main();
@@ -166,7 +168,7 @@ impl Backoffs {
         retry_in: Duration,
         hook: Option<HookId>,
     ) -> Result<(), Violation> {
-        bounded(retry_in)?;
+        bounded(step, retry_in)?;
         // What failed had begun with the section from before this step.
         if lane
             .strip_prefix("main of ")
@@ -247,8 +249,14 @@ fn is_off(step: &Step<'_>, hook: &HookId) -> bool {
     reports.into_iter().flatten().any(idle)
 }
 
-fn bounded(retry_in: Duration) -> Result<(), Violation> {
-    let (first, longest) = BOUNDS;
+/// A run that its deadline ended is left alone for as long as it took at most; the longest deadline is that of hooks.
+const LONGEST_RUN: Duration = Duration::from_mins(30);
+
+fn bounded(step: &Step<'_>, retry_in: Duration) -> Result<(), Violation> {
+    let (first, mut longest) = BOUNDS;
+    if matches!(step.event, Event::JobFinished(_, Err(failure)) if failure.class == Class::TimedOut) {
+        longest = LONGEST_RUN;
+    }
     ensure((first..=longest).contains(&retry_in), "Q5", || {
         format!("a back-off of {retry_in:?}")
     })

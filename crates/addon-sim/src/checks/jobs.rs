@@ -6,6 +6,7 @@ use addon_core::name::Owner;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
 
+use super::patience::{self, Patience};
 use super::scripts::Scripts;
 use super::{Step, Violation, ensure};
 use crate::world::{asked_of, job_name, owner_name};
@@ -15,6 +16,7 @@ use crate::world::{asked_of, job_name, owner_name};
 pub(super) struct Jobs {
     used: BTreeSet<JobId>,
     scripts: Scripts,
+    patience: Patience,
 }
 
 /// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
@@ -85,6 +87,8 @@ impl Jobs {
             self.effect(step, effect, starts.len())?;
         }
         self.scripts.check(step)?;
+        self.patience.note(step);
+        self.patience.nobody_waits(step)?;
         if step.life.stopping.is_some() {
             ensure(starts.is_empty(), "M7", || {
                 format!("{} starts after a shutdown was asked for", job_name(starts[0]))
@@ -108,27 +112,26 @@ impl Jobs {
         at_most_one(&in_line, "Q1", lane)?;
         at_most_one(&running, "M4", alone)?;
         at_most_one(&running, "Z1", script)?;
-        let hooks = running.iter().filter(|job| match job {
+        let is_hook = |job: &&Job| match job {
             Job::RunHook(run) => asked_of(run).is_none(),
             // What one that is waited for no more takes is no slot, nor what one takes who was asked before we led.
             Job::RunEnabledScript { module, .. } => !self.scripts.is_late(module),
-            Job::ConfigureHooks(Owner::Module(_)) => stands_in_line(job) || !step.life.leads,
+            Job::ConfigureHooks(Owner::Module(_)) => stands_in_line(&job) || !step.life.leads,
             job => matches!(job, Job::ConfigureHooks(_)),
+        };
+        let begun = step.effects.iter().filter_map(|effect| match effect {
+            Effect::StartJob(id, job) => Some((*id, job)),
+            _ => None,
         });
-        let helms = running.iter().filter(|job| {
-            matches!(
-                job,
-                Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_)
-            )
-        });
-        let (hooks, helms) = (hooks.count(), helms.count());
-        let setup = &step.world.setup;
-        ensure(hooks <= setup.hook_slots.max(1), "S1", || {
-            format!("{hooks} hooks run at a time")
-        })?;
-        ensure(helms <= setup.helm_slots.max(1), "S1", || {
-            format!("{helms} helm jobs run at a time")
-        })
+        let all = step
+            .life
+            .running
+            .iter()
+            .map(|(id, running)| (*id, &running.job))
+            .chain(begun);
+        let hooks = self.patience.held(step, all.clone().filter(|(_, job)| is_hook(job)));
+        let helms = self.patience.held(step, all.filter(|(_, job)| patience::is_helm(job)));
+        self.patience.slots(step, hooks, helms, starts)
     }
 
     fn effect(&mut self, step: &Step<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {

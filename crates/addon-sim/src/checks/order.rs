@@ -362,6 +362,9 @@ impl Order {
                 self.tried.insert(module.to_string());
                 self.failed.insert(module.to_string());
             }
+            Notice::ModuleLate { module, .. } => {
+                self.tried.insert(module.to_string());
+            }
             Notice::ModuleReady { module, .. } => self.ready(step, module.as_str())?,
             Notice::ModuleDeleted { module } => {
                 let name = module.as_str();

@@ -1,4 +1,4 @@
-//! Enabled scripts that take their time, and charts that say how objects are converted, laid over a world and its history.
+//! Enabled scripts that take their time, hooks and helm that hang, and charts that say how objects are converted, laid over a world and its history.
 
 use super::Setup;
 use super::reviews::insert;
@@ -28,6 +28,20 @@ fn convert(dice: &mut Dice, modules: &mut [ModuleSpec], actions: &mut Vec<Timed>
             let what = format!("conversions/{}", module.name);
             let times = u32::try_from(dice.between(1, 4)).unwrap_or(1);
             insert(dice, actions, Action::Fault { what, times });
+        }
+    }
+}
+
+/// Some hooks of modules hang, and some charts with them, so that their slots and their numbers are wanted by others.
+pub(super) fn hang(dice: &mut Dice, setup: &mut Setup) {
+    if setup.alone || !dice.chance(25) {
+        return;
+    }
+    setup.patience = Some(*dice.pick(&[5, 20, 60]));
+    for module in &mut setup.modules {
+        module.hangs = module.chart && dice.chance(15);
+        for hook in &mut module.hooks {
+            hook.hangs = dice.chance(30);
         }
     }
 }

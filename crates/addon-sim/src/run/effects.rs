@@ -8,6 +8,9 @@ use crate::life::Running;
 /// How long an enabled script may take, in milliseconds.
 const SCRIPT_DEADLINE: u64 = 60_000;
 
+/// How long helm may, likewise.
+const HELM_DEADLINE: u64 = 1_200_000;
+
 impl Run<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
@@ -30,6 +33,7 @@ impl Run<'_> {
         let most = match &job {
             Job::RunHook(run) => u64::try_from(run.deadline.as_millis()).ok(),
             Job::RunEnabledScript { .. } => Some(SCRIPT_DEADLINE),
+            Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Some(HELM_DEADLINE),
             _ => None,
         };
         if let Some(most) = most {

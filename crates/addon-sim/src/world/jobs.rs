@@ -62,6 +62,9 @@ impl World {
     /// How many milliseconds a job takes.
     pub fn duration(&mut self, job: &Job, pace: u64) -> u64 {
         let mut dice = self.dice(&format!("duration/{pace}/{}", job_name(job)));
+        if !self.healed && self.hangs(job) {
+            return dice.between(3_000, 2_400_000);
+        }
         let slow = match job {
             Job::RunHook(HookRun { hook, .. }) => {
                 let specs = self.hooks(&owner_name(&hook.owner));
@@ -86,6 +89,21 @@ impl World {
             | Job::Vet(_)
             | Job::JudgeEdit(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
+        }
+    }
+
+    /// A review is answered in time, whatever else its hook does.
+    fn hangs(&self, job: &Job) -> bool {
+        match job {
+            Job::RunHook(run) if asked_of(run).is_none() => {
+                let specs = self.hooks(&owner_name(&run.hook.owner));
+                specs
+                    .iter()
+                    .any(|spec| spec.hangs && spec.name == run.hook.name.as_str())
+            }
+            Job::SyncRelease { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.hangs),
+            Job::DeleteRelease { release } => self.module(release).is_some_and(|spec| spec.hangs),
+            _ => false,
         }
     }
 
@@ -152,7 +170,7 @@ impl World {
     fn save_state(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) -> Result<Done, Failure> {
         self.fault("save-state", Class::Refused)?;
         self.keep(last_good, made);
-        Ok(Done::StateSaved)
+        Ok(Done::StateSaved(Vec::new()))
     }
 
     fn keep(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) {

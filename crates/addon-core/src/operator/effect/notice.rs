@@ -113,6 +113,20 @@ pub enum Notice {
         /// How long all have waited.
         waited: Duration,
     },
+    /// A run of a hook or of helm takes its time: its slot is lent to others.
+    RunLate {
+        /// Which, in words.
+        run: String,
+        /// How long it has run.
+        waited: Duration,
+    },
+    /// The run of a module does not get on: others go on without it, and it counts when it ends.
+    ModuleLate {
+        /// Which.
+        module: ModuleName,
+        /// What it waits for, in words.
+        waits_for: String,
+    },
     /// A module is switched on or off, with the source that decided.
     ModuleSwitched {
         /// Which.
@@ -252,6 +266,11 @@ pub enum Notice {
     /// The ConfigMap changed and was taken over.
     ConfigApplied {
         /// The keys that mean something else now.
+        keys: Vec<String>,
+    },
+    /// These keys are too large to be kept for a restart that finds them broken or gone.
+    SectionsNotKept {
+        /// Which.
         keys: Vec<String>,
     },
     /// The ConfigMap does not exist; what was last good stays in force.

@@ -4,6 +4,9 @@ use super::super::Operator;
 use super::super::converge::Phase;
 use super::super::enable::failed;
 use super::super::task::{Lane, Task};
+use super::super::wave::Wave;
+use crate::name::ModuleName;
+use crate::queue::State;
 
 impl Operator {
     /// What the hooks without a module still have to do before the first converge, in words.
@@ -26,6 +29,27 @@ impl Operator {
         own.into_iter().chain(elsewhere).collect()
     }
 
+    /// Whom it waits for among the modules, and what they are at.
+    fn wave_waits(&self, wave: &Wave) -> String {
+        let strict = self.policy.strict_order;
+        let is_over = |name: &&ModuleName| self.modules.get(*name).is_none_or(|unit| unit.turn.is_over(strict));
+        let at = |name: &ModuleName| {
+            let head = self.queues.head(&Lane::Module(name.clone()));
+            match head.filter(|head| head.state() != State::Ready) {
+                Some(_) => format!("'{name}' ({})", self.module_waits_for(name)),
+                None => format!("'{name}'"),
+            }
+        };
+        match (&wave.removing, wave.groups.front()) {
+            (Some(name), _) => format!("module {} to be removed", at(name)),
+            (None, Some(group)) => {
+                let names: Vec<_> = group.iter().filter(|name| !is_over(name)).map(at).collect();
+                format!("modules {}", names.join(", "))
+            }
+            (None, None) => "modules".to_owned(),
+        }
+    }
+
     /// What the converge under way waits for, in words.
     pub(in super::super) fn converge_waits(&self) -> Option<String> {
         let active = self.converge.active.as_ref()?;
@@ -41,7 +65,7 @@ impl Operator {
             Phase::Enabling => "the enabled scripts".to_owned(),
             Phase::Crds(_) => "CRDs to be put into the cluster".to_owned(),
             Phase::Conversions { .. } => "conversion webhooks to be put into the cluster".to_owned(),
-            Phase::Modules(wave) => wave.describe(),
+            Phase::Modules(wave) => self.wave_waits(wave),
             Phase::AfterAll { .. } => of_stage("after"),
         })
     }

@@ -31,6 +31,7 @@ impl Operator {
             error: unit.last_failure.clone(),
             failures: head.map_or(0, |head| head.failures),
             fails: self.fails(unit),
+            late: unit.enabled && unit.turn == Turn::Late,
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
             needs: self.lacks(unit).map(ToString::to_string),
@@ -38,6 +39,13 @@ impl Operator {
             after: self.modules_awaited(unit),
             config_problems: self.config_problems(name),
         }
+    }
+
+    /// What a module waits for, by its name.
+    pub(in super::super) fn module_waits_for(&self, name: &ModuleName) -> String {
+        let head = self.queues.head(&Lane::Module(name.clone()));
+        let unit = self.modules.get(name);
+        unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
 
     fn state_of(&self, unit: &Unit) -> &'static str {
@@ -50,33 +58,38 @@ impl Operator {
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
         if let Some(head) = head {
-            let lane = Lane::Module(unit.found.name.clone());
-            return match head.state() {
-                State::Ready if !head.begun && self.converge.assesses_by_itself() => {
-                    self.waits_for_converge().unwrap_or_default()
-                }
-                State::Backoff(until) => {
-                    let wait = (until - self.now.tick).as_secs_f64().ceil();
-                    let error = head.error.as_deref().unwrap_or_default();
-                    format!("the next try in {wait}s, after {} failures: {error}", head.failures)
-                }
-                State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
-                    (_, Some(wait)) => wait,
-                    (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
-                    (None, None) => match &unit.life {
-                        Lifecycle::Watching { next, .. } => {
-                            let hook = unit.order.watching.get(*next).map(ToString::to_string);
-                            format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
-                        }
-                        life => life.describe().to_owned(),
-                    },
-                },
-                State::Held(_) => self.rate_limit_of(&lane),
-                State::Parked => self.outstanding(unit).join("; "),
-                State::Ready => "a free slot".to_owned(),
-            };
+            return format!("{}{}", self.head_waits_for(unit, head), self.describe_time(head));
         }
         self.turn_waits_for(unit)
+    }
+
+    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>) -> String {
+        let lane = Lane::Module(unit.found.name.clone());
+        match head.state() {
+            State::Ready if !head.begun && self.converge.assesses_by_itself() => {
+                self.waits_for_converge().unwrap_or_default()
+            }
+            State::Ready if !head.begun && unit.turn.is_to_come() => self.turn_waits_for(unit),
+            State::Backoff(until) => {
+                let wait = (until - self.now.tick).as_secs_f64().ceil();
+                let error = head.error.as_deref().unwrap_or_default();
+                format!("the next try in {wait}s, after {} failures: {error}", head.failures)
+            }
+            State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
+                (_, Some(wait)) => wait,
+                (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
+                (None, None) => match &unit.life {
+                    Lifecycle::Watching { next, .. } => {
+                        let hook = unit.order.watching.get(*next).map(ToString::to_string);
+                        format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
+                    }
+                    life => life.describe().to_owned(),
+                },
+            },
+            State::Held(_) => self.rate_limit_of(&lane),
+            State::Parked => self.outstanding(unit).join("; "),
+            State::Ready => self.describe_wait_for_slot(head),
+        }
     }
 
     fn waits_for_converge(&self) -> Option<String> {
@@ -105,7 +118,7 @@ impl Operator {
                     format!("module '{other}', which needs it, to be removed")
                 })
             }
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => {
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => {
                 let since = self.assessment.script_runs_since(&unit.found.name);
                 let script = since.map(|since| {
                     let seconds = (self.now.tick - since).as_secs();
@@ -129,7 +142,7 @@ impl Operator {
         match &unit.turn {
             Turn::Held(hold) => hold.need.as_ref(),
             Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed => None,
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => None,
         }
     }
 
@@ -188,7 +201,7 @@ impl Operator {
     pub(super) fn modules_awaited(&self, unit: &Unit) -> Vec<String> {
         match unit.turn {
             Turn::Waiting => self.pending_before(unit),
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Held(_) => Vec::new(),
+            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late | Turn::Held(_) => Vec::new(),
         }
     }
 

@@ -17,11 +17,11 @@ pub(super) enum Fate {
 }
 
 impl Operator {
-    /// The hook that ran stood in line by itself, and its module was switched off meanwhile: what it asks for has no
+    /// The hook that ran stood in line by itself, or hung, and its module was switched off meanwhile: what it asks for has no
     /// place any more, and must not be found by the module's next life, nor come into it.
     pub(in crate::operator) fn came_too_late(&self, lane: &Lane) -> bool {
         let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.is_wanted(&doing.hook);
-        self.stands_by_itself(lane) && self.doing.get(lane).is_some_and(is_late)
+        self.is_disowned(lane) || self.stands_by_itself(lane) && self.doing.get(lane).is_some_and(is_late)
     }
 
     /// What hooks of the module do in other queues is nobody's business any more.

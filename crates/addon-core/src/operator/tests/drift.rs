@@ -202,7 +202,8 @@ fn a_module_that_is_switched_off_loses_its_release_for_good() {
     world.open.insert("one delete".to_owned());
     world.edit(&[("oneEnabled", Some("false"))]);
     world.vanish("one");
-    assert_eq!(world.wait(), None);
+    let timeout = world.operator.poll_timeout();
+    assert!(matches!(timeout, Some((_, Waiting::Patience(_)))), "{timeout:?}");
     world.close("one delete");
     world.sight("one", Some(Drift::Status(None)));
     world.take_log();

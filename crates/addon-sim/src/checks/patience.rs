@@ -1,0 +1,137 @@
+//! S1 and Z3: what runs have held for long is lent, up to a bound, and a converge waits for none of them for longer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use addon_core::name::Owner;
+use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
+use addon_core::operator::event::Event;
+use addon_core::operator::policy::Policy;
+
+use super::{Step, Violation, ensure};
+use crate::world::asked_of;
+
+/// So many times the slots of hooks, and of helm, are lent.
+const LENT: (usize, usize) = (8, 1);
+
+/// When jobs began, in microseconds of the world.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    began: BTreeMap<JobId, u64>,
+    /// Since when a converge waits, and all that is under way hangs.
+    waits: Option<u64>,
+}
+
+/// How many hold slots of a kind, and how many more have done so for long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    timely: usize,
+    late: usize,
+}
+
+pub(super) fn is_helm(job: &Job) -> bool {
+    matches!(
+        job,
+        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_)
+    )
+}
+
+impl Patience {
+    /// Takes note of what began and ended.
+    pub(super) fn note(&mut self, step: &Step<'_>) {
+        if let Event::JobFinished(id, _) = step.event {
+            self.began.remove(id);
+        }
+        for effect in step.effects {
+            if let Effect::StartJob(id, _) = effect {
+                self.began.insert(*id, step.clock);
+            }
+        }
+    }
+
+    fn patience(step: &Step<'_>) -> u64 {
+        let said = step.world.setup.patience.map(Duration::from_secs);
+        let patience = said.unwrap_or(Policy::default().patience);
+        u64::try_from(patience.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn is_late(&self, step: &Step<'_>, id: JobId) -> bool {
+        let patience = Self::patience(step);
+        self.began.get(&id).is_some_and(|began| began + patience <= step.clock)
+    }
+
+    /// How the slots are held by these jobs.
+    pub(super) fn held<'a>(&self, step: &Step<'_>, jobs: impl Iterator<Item = (JobId, &'a Job)>) -> Held {
+        jobs.fold(Held::default(), |mut held, (id, _)| {
+            if self.is_late(step, id) {
+                held.late += 1;
+            } else {
+                held.timely += 1;
+            }
+            held
+        })
+    }
+
+    /// Hooks and helm jobs at a time, all of whom are given.
+    pub(super) fn slots(
+        &self,
+        step: &Step<'_>,
+        hooks: Held,
+        mut helms: Held,
+        starts: &[&Job],
+    ) -> Result<(), Violation> {
+        let setup = &step.world.setup;
+        let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
+        // Where all hang, a converge may look after conversions all the same.
+        let looks = |job: &&&Job| matches!(job, Job::EnsureConversions(_));
+        if starts.iter().any(|job| looks(&job)) && helms.timely == 1 {
+            helms.timely = 0;
+        }
+        ensure(hooks.fits(hook_slots, LENT.0), "S1", || {
+            format!("{hooks:?} hooks run at a time")
+        })?;
+        ensure(helms.fits(helm_slots, LENT.1), "S1", || {
+            format!("{helms:?} helm jobs run at a time")
+        })
+    }
+
+    /// Where nothing but runs of modules is under way, and all of them hang, nobody waits for them for longer.
+    pub(super) fn nobody_waits(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(..)));
+        let ends = matches!(step.event, Event::JobFinished(..));
+        if starts || ends || !self.all_wait(step) {
+            self.waits = None;
+            return Ok(());
+        }
+        let since = *self.waits.get_or_insert(step.clock);
+        let waited = step.clock - since;
+        let due = step.after.timeout.as_ref().is_some_and(|(at, _)| *at <= step.clock);
+        ensure(due || waited <= Self::patience(step), "Z3", || {
+            format!("all have waited for {waited} µs for runs that hang")
+        })
+    }
+
+    fn all_wait(&self, step: &Step<'_>) -> bool {
+        let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));
+        let is_free = sleeps || step.world.setup.strict || step.life.stopping.is_some();
+        if is_free || !step.life.leads || step.life.running.is_empty() {
+            return false;
+        }
+        let hangs = |(id, job): (JobId, &Job)| {
+            let of_module = match job {
+                Job::RunHook(run) if asked_of(run).is_some() => false,
+                Job::RunHook(HookRun { hook, .. }) => matches!(hook.owner, Owner::Module(_)),
+                job => is_helm(job),
+            };
+            of_module && self.is_late(step, id)
+        };
+        let mut running = step.life.running.iter().map(|(id, running)| (*id, &running.job));
+        step.after.status.converge_tasks > 0 && running.all(hangs)
+    }
+}
+
+impl Held {
+    fn fits(self, slots: usize, lent: usize) -> bool {
+        self.timely + self.late.saturating_sub(slots * lent) <= slots
+    }
+}
