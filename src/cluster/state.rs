@@ -66,11 +66,7 @@ impl Cluster {
     }
 
     /// Makes these the last good entries, and this what is known of a ConfigMap that a program made. Returns the keys of those that found no room.
-    pub async fn save_last_good(
-        &self,
-        last_good: &Sections,
-        made: Option<&Made>,
-    ) -> Result<Vec<String>, RequestError> {
+    pub async fn save_last_good(&self, last_good: &Sections, made: Option<&Made>) -> Result<Vec<String>, RequestError> {
         let last_good = last_good.clone();
         let stored = tokio::task::spawn_blocking(move || sections::store(&last_good)).await;
         let stored = stored.map_err(|error| RequestError::Unusable {
@@ -301,8 +297,10 @@ fn plain(data: &Data) -> Option<Result<Sections, Unreadable>> {
 fn made(data: &Data) -> Option<Made> {
     let bytes = &data.get(MADE_KEY)?.0;
     let read = serde_json::from_slice(bytes);
-    read.inspect_err(|error| warn!(secret = NAME, key = MADE_KEY, %error, "cannot read our own state, going on without it"))
-        .ok()
+    read.inspect_err(
+        |error| warn!(secret = NAME, key = MADE_KEY, %error, "cannot read our own state, going on without it"),
+    )
+    .ok()
 }
 
 /// Those that are packed.

@@ -81,6 +81,8 @@ struct World {
     provenance: Provenance,
     /// What the releases were marked with.
     traces: BTreeMap<ModuleName, ConfigTrace>,
+    /// Sections that find no room in the state.
+    unkept: Vec<String>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.

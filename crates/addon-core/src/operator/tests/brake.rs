@@ -15,7 +15,13 @@ fn world(modules: usize, orphans: usize) -> World {
     });
     let mut world = World::new(units.collect());
     let releases = names("m", modules).chain(names("gone", orphans));
-    world.releases = releases.map(|name| ReleaseSummary { name, ours: true }).collect();
+    world.releases = releases
+        .map(|name| ReleaseSummary {
+            name,
+            ours: true,
+            config: None,
+        })
+        .collect();
     world.data = names("m", modules)
         .map(|name| (format!("{name}Enabled"), "true".to_owned()))
         .collect();

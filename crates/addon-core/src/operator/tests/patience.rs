@@ -148,6 +148,7 @@ fn one_that_hangs_and_is_switched_off_holds_up_its_own_removal_only() {
     let ours = |name: &str| ReleaseSummary {
         name: name.to_owned(),
         ours: true,
+        config: None,
     };
     world.releases = vec![ours("b"), ours("c")];
     let patch = json!([{"op": "add", "path": "/c/tick", "value": 1}]);
