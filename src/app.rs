@@ -174,6 +174,7 @@ async fn build(
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
         helm,
+        directories: found.directories,
         hooks_dir: start::hooks_dir(settings)?,
         spawner,
         catalogue: watch::Sender::new(Arc::new(found.catalogue)),

@@ -204,6 +204,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
                 "Releases without a module are kept"
             );
         }
+        Notice::ValuesFileLost { file, modules } => records::values_file_lost(file, modules),
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
         Notice::ModuleHeld { module, reason } => {
             warn!(module = module.as_str(), reason, "Module waits for another one");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::release::Intent;
 use base64::Engine as _;
@@ -26,6 +27,7 @@ pub const NAME: &str = "addon-operator-state";
 const VERSION: &str = "1";
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
+const VALUES_FILES_KEY: &str = "values-files";
 const INTENT_PREFIX: &str = "intent.";
 
 /// That an intent stands in the Secret; if nothing else does, the Secret as it was then.
@@ -38,12 +40,18 @@ impl Cluster {
         let data = self.state_data().await?;
         Ok(SavedState {
             last_good: read(&data, LAST_GOOD_KEY).unwrap_or_default(),
+            values_files: read(&data, VALUES_FILES_KEY),
         })
     }
 
     /// Makes these the last good entries.
     pub async fn save_last_good(&self, last_good: &BTreeMap<String, String>) -> Result<(), RequestError> {
         self.patch_state(LAST_GOOD_KEY, &json!(last_good)).await.map(|_| ())
+    }
+
+    /// Keeps what the common values files say.
+    pub async fn save_values_files(&self, files: &ValuesFiles) -> Result<(), RequestError> {
+        self.patch_state(VALUES_FILES_KEY, &json!(files)).await.map(|_| ())
     }
 
     /// The helm child of ours on this release that was not seen to end.

@@ -41,6 +41,10 @@ pub enum Fault {
     Unreadable(#[source] io::Error),
     #[error("is no directory")]
     NoDirectory,
+    #[error("is no file")]
+    NoFile,
+    #[error("is a file where the directory of a module is expected")]
+    FileForModule,
     #[error("is a link to nothing")]
     DanglingLink,
     #[error("is a link to a directory, which is not searched for hooks")]

@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
+use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 
 use super::Tools;
 
 pub(super) async fn load(tools: &Tools) -> Result<SavedState, Failure> {
     Ok(tools.cluster.load_state().await?)
+}
+
+pub(super) async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
+    Ok(tools.cluster.save_values_files(files).await?)
 }
 
 pub(super) async fn save(tools: &Tools, last_good: &BTreeMap<String, String>) -> Result<(), Failure> {

@@ -130,6 +130,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleSwitched { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
+        | Notice::ValuesFileLost { .. }
         | Notice::ModuleHeld { .. }
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }

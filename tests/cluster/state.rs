@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::module::outline::ValuesFile;
+use addon_core::name::ModuleName;
 use addon_core::release::{Intent, IntentKind};
 
 use super::world::World;
@@ -25,6 +27,17 @@ async fn what_was_saved_is_loaded() {
     assert_eq!(cluster.load_state().await.unwrap().last_good, last_good);
     cluster.save_last_good(&BTreeMap::new()).await.unwrap();
     assert!(cluster.load_state().await.unwrap().last_good.is_empty());
+
+    assert_eq!(cluster.load_state().await.unwrap().values_files, None);
+    let flags = [(ModuleName::parse("one").unwrap(), true)].into();
+    let sections = ["global".to_owned()].into();
+    let files = [
+        ("a/values.yaml".to_owned(), Some(ValuesFile { flags, sections })),
+        ("b/values.yaml".to_owned(), None),
+    ];
+    let files = files.into();
+    cluster.save_values_files(&files).await.unwrap();
+    assert_eq!(cluster.load_state().await.unwrap().values_files, Some(files));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,6 +60,7 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
+        Done::DirectoriesRead(outline) => format!("{outline:?}"),
         Done::StateSaved
         | Done::Vetted(_)
         | Done::MonitorsStarted
@@ -137,6 +138,7 @@ fn job_text(job: &Job) -> String {
                 if *create { ", to be created" } else { "" }
             )
         }
+        Job::SaveValuesFiles(files) => format!("{name} {files:?}"),
         Job::SaveState { last_good } => format!("{name} {last_good:?}"),
         Job::StartMonitors { monitors, .. } => {
             let monitors = monitors
@@ -145,6 +147,7 @@ fn job_text(job: &Job) -> String {
             format!("{name}: {}", monitors.collect::<Vec<_>>().join(", "))
         }
         Job::LoadState
+        | Job::ReadDirectories
         | Job::ListReleases
         | Job::WatchReleases { .. }
         | Job::ConfigureHooks(_)

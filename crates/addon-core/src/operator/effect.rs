@@ -16,6 +16,7 @@ use super::event::ReviewId;
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
+use crate::module::outline::ValuesFiles;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
@@ -62,6 +63,10 @@ pub enum Job {
         /// ConfigMap key to text.
         last_good: BTreeMap<String, String>,
     },
+    /// Keep in the state Secret what the values files say.
+    SaveValuesFiles(ValuesFiles),
+    /// Read the modules directories again.
+    ReadDirectories,
     /// List the releases of the namespace from their Secrets.
     ListReleases,
     /// Put the CRDs of these modules into the cluster and wait until they can be used.

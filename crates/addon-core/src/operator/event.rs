@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
 use crate::module::Inventory;
+use crate::module::outline::{Outline, ValuesFiles};
 use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::Status;
@@ -120,6 +121,8 @@ pub enum Done {
     StateLoaded(SavedState),
     /// The state Secret is as asked.
     StateSaved,
+    /// What the modules directories hold by now.
+    DirectoriesRead(Outline),
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
     /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
@@ -164,6 +167,8 @@ pub enum Done {
 pub struct SavedState {
     /// The last good `data` entries of the ConfigMap, by key.
     pub last_good: BTreeMap<String, String>,
+    /// The common values files when a converge last finished; `None` if nothing is known of them.
+    pub values_files: Option<ValuesFiles>,
 }
 
 /// A release as its newest revision describes it.

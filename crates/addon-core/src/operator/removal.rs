@@ -2,6 +2,7 @@
 //! is gone from directories that were read completely. A release that is not ours is never touched.
 
 mod certainty;
+pub(super) mod rereading;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,8 +169,14 @@ impl Operator {
         if orphans.is_empty() {
             return;
         }
+        if self.startup.inventory_complete && !self.rereading.is_confirmed() {
+            self.rereading.purge_waits = true;
+            return;
+        }
         let why = if !self.startup.inventory_complete {
             "the modules directories could not be read completely"
+        } else if !orphans.iter().all(|release| self.rereading.confirms_absence(release)) {
+            "the modules directories changed since they were read"
         } else if orphans.len() > PURGE_UNASKED && orphans.len() * 2 > ours.len() {
             "more than half of our releases would be removed at once"
         } else {

@@ -19,6 +19,7 @@ mod reviews;
 mod saving;
 mod schemas;
 mod scripts;
+mod sources;
 mod standing;
 mod synchronization;
 mod vetting;
@@ -39,6 +40,7 @@ use crate::failure::Class;
 use crate::hook::config::{HookKind, WatchEvent};
 use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
+use crate::module::outline::{Outline, ValuesFiles};
 use crate::module::{Inventory, Module};
 use crate::name::{HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
@@ -72,6 +74,10 @@ struct World {
     pending: Vec<(JobId, Job)>,
     patches: BTreeMap<String, (Patch, Patch)>,
     last_good: BTreeMap<String, String>,
+    /// What the state Secret holds of values files.
+    values_files: Option<ValuesFiles>,
+    /// What the directories hold by now, if that is another thing than the inventory.
+    lies: Option<Outline>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
@@ -107,6 +113,7 @@ impl World {
             global_schemas: Schemas::default(),
             has_global_hooks: false,
             modules,
+            values_files: BTreeMap::new(),
             complete: true,
         };
         Self {
@@ -127,6 +134,8 @@ impl World {
             pending: Vec::new(),
             patches: BTreeMap::new(),
             last_good: BTreeMap::new(),
+            values_files: None,
+            lies: None,
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -268,10 +277,18 @@ impl World {
             Job::JudgeEdit(edit) => Done::EditJudged(edit.judge()),
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
+                values_files: self.values_files.clone(),
             }),
             Job::SaveState { last_good } => {
                 self.last_good.clone_from(last_good);
                 Done::StateSaved
+            }
+            Job::SaveValuesFiles(files) => {
+                self.values_files = Some(files.clone());
+                Done::StateSaved
+            }
+            Job::ReadDirectories => {
+                Done::DirectoriesRead(self.lies.clone().unwrap_or_else(|| self.inventory.outline()))
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
@@ -426,7 +443,12 @@ impl World {
 /// A job in words; chores and configuration have none.
 fn words(job: &Job) -> String {
     match job {
-        Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
+        Job::LoadState
+        | Job::SaveState { .. }
+        | Job::SaveValuesFiles(_)
+        | Job::ReadDirectories
+        | Job::ListReleases
+        | Job::ConfigureHooks(_) => String::new(),
         Job::EnsureCrds(modules) => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds of {}", names.join(", "))

@@ -199,6 +199,13 @@ pub enum Notice {
         /// When it is tried again.
         retry_in: Duration,
     },
+    /// A common values file that was there is missing or empty.
+    ValuesFileLost {
+        /// Its path.
+        file: String,
+        /// The modules that it spoke of.
+        modules: Vec<ModuleName>,
+    },
     /// Releases without a module that are not removed, and why.
     PurgeHeld {
         /// Their names.
