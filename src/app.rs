@@ -12,6 +12,7 @@ mod inventory;
 mod leading;
 pub mod lint;
 mod lives;
+pub mod manifest;
 mod offline;
 pub mod outside;
 mod parts;

@@ -7,6 +7,7 @@ pub mod crds;
 mod description;
 mod hooks;
 mod look;
+pub mod manifest;
 mod problem;
 mod schemas;
 mod values;
@@ -27,6 +28,7 @@ pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest};
 pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
+use manifest::Manifest;
 use values::Common;
 
 /// Where to look, and how strictly.
@@ -186,15 +188,40 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
         .insert(common.path.display().to_string(), common.said.take());
     found.flags.append(&mut common.flags);
     bad_flags.append(&mut common.bad_flags);
+    let manifest = Manifest::read(dir).unwrap_or_else(|problem| {
+        found.problems.push(problem);
+        None
+    });
+    if let Some(manifest) = &manifest {
+        tell_missing(dir, manifest, &entries, found);
+    }
     let mut modules = 0;
     for entry in entries {
-        if let Some(module) = read_entry(layout, &entry, &common, found) {
+        if let Some(mut module) = read_entry(layout, &entry, &common, found) {
+            let entry = entry.file_name().and_then(|name| name.to_str());
+            if let Some((manifest, entry)) = manifest.as_ref().zip(entry) {
+                module.faults.extend(manifest.differences(dir, entry));
+            }
             modules += 1;
             found.modules.push(module);
         }
     }
     if modules == 0 {
         found.problems.push(Problem::new(Severity::Gap, dir, Fault::NoModules));
+    }
+}
+
+/// What the manifest names and nobody reads: modules that are gone, and a common values file that says nothing.
+fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mut Found) {
+    for entry in manifest.entries() {
+        let path = dir.join(entry);
+        if entry == values::FILE {
+            found.problems.extend(manifest.differences(dir, entry));
+        } else if !entries.contains(&path) {
+            found
+                .problems
+                .push(Problem::new(Severity::Gap, path, Fault::OnlyInManifest));
+        }
     }
 }
 

@@ -47,6 +47,14 @@ pub enum Fault {
     FileForModule,
     #[error("is a link to nothing")]
     DanglingLink,
+    #[error("is missing, and the manifest of the modules directory names it")]
+    OnlyInManifest,
+    #[error("is not what the manifest of the modules directory says")]
+    NotAsInManifest,
+    #[error("is no manifest of a modules directory")]
+    NoManifest(#[source] serde_json::Error),
+    #[error("is a manifest of version {0}, which this operator does not know")]
+    ManifestVersion(u32),
     #[error("is a link to a directory, which is not searched for hooks")]
     LinkedDirectory,
     #[error("is neither a module's directory nor values.yaml and is ignored")]

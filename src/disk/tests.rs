@@ -1,6 +1,7 @@
 //! Directories of every shape, and what is found in them.
 
 mod hooks;
+mod manifest;
 mod unseen;
 
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -161,3 +161,45 @@ fn directories_that_change_while_they_are_read_remove_nothing() {
     assert_eq!(stage.sizes(), "good:small");
     operator.stop();
 }
+
+#[test]
+fn a_directory_that_is_not_what_its_manifest_says() {
+    let stage = Stage::installed("manifest");
+    let before = objects(&stage);
+    let modules = stage.path("modules");
+    stage.write(
+        "modules/.addon-operator-manifest.json",
+        &stage.tell(&["module", "manifest", shown(&modules)]),
+    );
+    for part in ["020-victim/templates/a.yaml", "020-victim/templates", "020-victim"] {
+        let part = format!("modules/{part}");
+        stage.rename(&part, "away");
+        let operator = stage.start();
+        let told = operator.wait_for(&["\"level\":\"warn\"", "the manifest of the modules directory names it"]);
+        assert_says(&told, &[shown(&stage.path(&part)), "removed"]);
+        operator.wait_for(&[CONVERGED]);
+        operator.stop();
+        stage.rename("away", &part);
+        stage.assert_installed(&["good", "victim"]);
+        assert_eq!(objects(&stage), before);
+    }
+    let common = stage.path("modules/values.yaml");
+    stage.rename("modules/values.yaml", "away");
+    assert_says(&stage.refused(), &[shown(&common), "is missing, and the manifest"]);
+    stage.rename("away", "modules/values.yaml");
+
+    stage.write("modules/.addon-operator-manifest.json", "{");
+    assert_says(&stage.refused(), &["is no manifest of a modules directory"]);
+    stage.assert_installed(&["good", "victim"]);
+
+    // Who takes a module away makes the manifest anew.
+    fs::remove_dir_all(stage.path("modules/020-victim")).unwrap();
+    stage.write(
+        "modules/.addon-operator-manifest.json",
+        &stage.tell(&["module", "manifest", shown(&modules)]),
+    );
+    let operator = stage.start();
+    operator.wait_for(&["Release without a module is removed", "victim"]);
+    assert_eq!(stage.sizes(), "good:small");
+    operator.stop();
+}
