@@ -12,6 +12,7 @@ mod inventory;
 mod leading;
 pub mod lint;
 mod lives;
+pub mod manifest;
 mod offline;
 pub mod outside;
 mod parts;
@@ -174,6 +175,7 @@ async fn build(
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
         helm,
+        directories: found.directories,
         hooks_dir: start::hooks_dir(settings)?,
         spawner,
         catalogue: watch::Sender::new(Arc::new(found.catalogue)),

@@ -28,6 +28,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
 use crate::app::lint::LintError;
+use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
 use crate::app::post_renderer::{self, Claim};
 use crate::app::rights::RightsError;
@@ -193,6 +194,8 @@ enum CommandError {
     #[error(transparent)]
     Lint(#[from] LintError),
     #[error(transparent)]
+    NoManifest(#[from] NoManifest),
+    #[error(transparent)]
     Rights(#[from] RightsError),
     #[error("there is something to be mended")]
     Found,
@@ -227,6 +230,7 @@ impl CommandError {
             | Self::Rights(_)
             | Self::Found
             | Self::Unconfirmed
+            | Self::NoManifest(_)
             | Self::NotWanted => Vec::new(),
         }
     }

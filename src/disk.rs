@@ -6,6 +6,8 @@ mod chart;
 pub mod crds;
 mod description;
 mod hooks;
+mod look;
+pub mod manifest;
 mod problem;
 mod schemas;
 mod values;
@@ -15,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::module::description::{AccountName, Restoring};
+use addon_core::module::outline::{Outline, ValuesFiles};
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
 use addon_core::values::schema::Schemas;
 use serde_json::Value;
@@ -25,6 +28,7 @@ pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest};
 pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
+use manifest::Manifest;
 use values::Common;
 
 /// Where to look, and how strictly.
@@ -48,6 +52,8 @@ pub struct Found {
     pub global_hooks: Vec<HookFile>,
     /// Flags of the modules directories' values files; of two, the later one counts.
     pub flags: BTreeMap<ModuleName, bool>,
+    /// The common values file of each modules directory; of one that cannot be read, that it says nothing.
+    pub values_files: ValuesFiles,
     /// By order, then by name.
     pub modules: Vec<FoundModule>,
     /// What concerns no single module, or none that can be named.
@@ -61,6 +67,16 @@ impl Found {
         self.problems
             .iter()
             .all(|problem| problem.severity == Severity::Warning)
+    }
+
+    /// What of it has to be the same when it is read again.
+    pub fn outline(&self) -> Outline {
+        let flag = |module: &FoundModule| (module.name.clone(), self.flags.get(&module.name).copied());
+        Outline {
+            modules: self.modules.iter().map(flag).collect(),
+            values_files: self.values_files.clone(),
+            complete: self.is_complete(),
+        }
     }
 
     /// What a start cannot go on with, and a later reading must not replace an earlier one with.
@@ -124,7 +140,8 @@ pub fn read(layout: &Layout) -> Found {
         ..Found::default()
     };
     let mut warnings = Vec::new();
-    match hooks::find(&Root::global(&layout.global_hooks_dir), &mut warnings) {
+    let hooks = Root::global(&layout.global_hooks_dir).and_then(|root| hooks::find(&root, &mut warnings));
+    match hooks {
         Ok(hooks) => found.global_hooks = hooks,
         Err(problem) => found.problems.push(problem),
     }
@@ -166,17 +183,45 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
     };
     let mut common = values::read_common(&dir.join(values::FILE), layout.missing_values, &mut found.problems);
     found.global_values = common.lay_global(found.global_values.take(), &mut found.problems);
+    found
+        .values_files
+        .insert(common.path.display().to_string(), common.said.take());
     found.flags.append(&mut common.flags);
     bad_flags.append(&mut common.bad_flags);
+    let manifest = Manifest::read(dir).unwrap_or_else(|problem| {
+        found.problems.push(problem);
+        None
+    });
+    if let Some(manifest) = &manifest {
+        tell_missing(dir, manifest, &entries, found);
+    }
     let mut modules = 0;
     for entry in entries {
-        if let Some(module) = read_entry(layout, &entry, &common, found) {
+        if let Some(mut module) = read_entry(layout, &entry, &common, found) {
+            let entry = entry.file_name().and_then(|name| name.to_str());
+            if let Some((manifest, entry)) = manifest.as_ref().zip(entry) {
+                module.faults.extend(manifest.differences(dir, entry));
+            }
             modules += 1;
             found.modules.push(module);
         }
     }
     if modules == 0 {
         found.problems.push(Problem::new(Severity::Gap, dir, Fault::NoModules));
+    }
+}
+
+/// What the manifest names and nobody reads: modules that are gone, and a common values file that says nothing.
+fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mut Found) {
+    for entry in manifest.entries() {
+        let path = dir.join(entry);
+        if entry == values::FILE {
+            found.problems.extend(manifest.differences(dir, entry));
+        } else if !entries.contains(&path) {
+            found
+                .problems
+                .push(Problem::new(Severity::Gap, path, Fault::OnlyInManifest));
+        }
     }
 }
 
@@ -207,20 +252,10 @@ fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found)
         return None;
     }
     // The name is that of the link, the place is where it leads.
-    let path = match fs_err::canonicalize(entry) {
-        Ok(path) if path.is_dir() => path,
-        Ok(_) => {
-            found.problems.push(Problem::warning(entry, Fault::Stray));
-            return None;
-        }
-        Err(error) => {
-            let missing = error.kind() == io::ErrorKind::NotFound;
-            let fault = if missing {
-                Fault::DanglingLink
-            } else {
-                Fault::Unreadable(error)
-            };
-            found.problems.push(Problem::new(Severity::Gap, entry, fault));
+    let path = match resolve(entry, file_name) {
+        Ok(path) => path,
+        Err(problem) => {
+            found.problems.push(problem);
             return None;
         }
     };
@@ -241,6 +276,22 @@ fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found)
         return None;
     }
     Some(read_module(layout, name, order, path, common, &mut found.problems))
+}
+
+/// The directory that an entry is or leads to.
+fn resolve(entry: &Path, file_name: &str) -> Result<PathBuf, Problem> {
+    let gap = |fault| Problem::new(Severity::Gap, entry, fault);
+    if look::at(entry).map_err(gap)?.is_some_and(|found| found.is_dir()) {
+        return fs_err::canonicalize(entry).map_err(|error| gap(Fault::Unreadable(error)));
+    }
+    // Half a copy may leave a file where a module belongs; notes beside modules have an ending.
+    let is_numbered = file_name.starts_with(|first: char| first.is_ascii_digit()) && file_name.contains('-');
+    let is_module = is_numbered && !file_name.contains('.') && parse_module_dir(file_name, 0).is_ok();
+    Err(if is_module {
+        gap(Fault::FileForModule)
+    } else {
+        Problem::warning(entry, Fault::Stray)
+    })
 }
 
 fn read_module(
@@ -273,7 +324,10 @@ fn read_module(
         Vec::new()
     });
     let said = description::read(&path.join(description::FILE), &mut faults, warnings);
-    let (chart, version) = (chart::find(&path), chart::version(&path));
+    let chart = chart::find(&path).unwrap_or_else(|problem| {
+        faults.push(problem);
+        None
+    });
     FoundModule {
         name,
         order,
@@ -283,7 +337,7 @@ fn read_module(
         enabled_script,
         chart,
         has_conversions: chart::has_conversions(&path),
-        version,
+        version: chart::version(&path),
         crds,
         depends_on: said.depends_on,
         drift: said.drift,

@@ -7,6 +7,7 @@ mod acting;
 pub mod catalogue;
 pub mod config;
 pub mod crds;
+pub mod directories;
 pub mod enabled;
 pub mod hook;
 pub mod release;
@@ -39,6 +40,7 @@ use crate::meters::Meters;
 use crate::process::{ProcessError, Spawner};
 use crate::secrets::Secrets;
 use catalogue::Catalogue;
+use directories::Directories;
 use hook::relay::Style;
 use release::holds::Holds;
 use tmp::TmpDir;
@@ -60,6 +62,8 @@ pub struct Tools {
     pub patcher: Patcher,
     /// Shows what hooks measure.
     pub meters: Arc<Meters>,
+    /// The modules directories, as they were read; none where there are hooks alone.
+    pub directories: Option<Directories>,
     /// The directory of hooks that stand alone; none where there are modules.
     pub hooks_dir: Option<PathBuf>,
     /// Starts hooks and scripts.
@@ -145,6 +149,12 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::SaveState { last_good, made } => unless(&cancel, state::save(tools, &last_good, made.as_ref()))
             .await
             .map(Done::StateSaved),
+        Job::SaveValuesFiles(files) => unless(&cancel, state::save_values_files(tools, &files))
+            .await
+            .map(|()| Done::ValuesFilesSaved),
+        Job::ReadDirectories => unless(&cancel, directories::read_again(tools))
+            .await
+            .map(Done::DirectoriesRead),
         Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
         Job::WatchReleases { expected } => unless(&cancel, tools.lookout()?.begin(&expected))
             .await

@@ -209,6 +209,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         Notice::PurgeConfirmed { releases } => {
             info!(releases = releases.join(","), "Removals that were held are confirmed");
         }
+        Notice::ValuesFileLost { file, modules } => records::values_file_lost(file, modules),
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
         Notice::ModuleHeld { module, reason } => {
             warn!(module = module.as_str(), reason, "Module waits for another one");

@@ -21,5 +21,6 @@ mod bad_input {
     mod scripts;
     mod secrets;
     mod stage;
+    mod values_files;
     mod vandals;
 }

@@ -6,17 +6,21 @@ use addon_core::failure::{Class, Failure};
 use addon_core::module::description::Restoring;
 use addon_core::module::{Inventory, Module};
 use addon_core::name::ModuleName;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::start::StartError;
 use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::jobs::catalogue::Catalogue;
+use crate::jobs::directories::Directories;
 use crate::report::Chain;
 use crate::settings::{ModuleSettings, Settings, Work};
 
 /// One reading of the directories.
 #[derive(Debug)]
 pub(super) struct Read {
+    /// Where the modules lie; none where there are hooks alone.
+    pub(super) directories: Option<Directories>,
     pub(super) inventory: Inventory,
     pub(super) catalogue: Catalogue,
     /// The versions of charts, by module.
@@ -27,6 +31,13 @@ pub(super) struct Read {
 
 /// Reads the directories on a thread that may block.
 pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
+    let directories = match &settings.work {
+        Work::Modules(modules) => Some(Directories {
+            layout: layout(modules.as_ref().clone()),
+            read: Instant::now(),
+        }),
+        Work::Hooks(_) => None,
+    };
     let work = settings.work.clone();
     let mut found = tokio::task::spawn_blocking(move || match work {
         Work::Modules(modules) => disk::read(&layout(*modules)),
@@ -49,6 +60,7 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
     let restoring_of = |module: &FoundModule| Some((module.name.to_string(), module.drift?));
     let restoring = found.modules.iter().filter_map(restoring_of).collect();
     Ok(Read {
+        directories,
         inventory: inventory(found),
         catalogue,
         versions,
@@ -100,6 +112,7 @@ fn inventory(found: Found) -> Inventory {
         global_hooks,
         flags,
         modules,
+        values_files,
         problems: _,
     } = found;
     let modules = modules.into_iter().map(|module| {
@@ -111,6 +124,7 @@ fn inventory(found: Found) -> Inventory {
         global_schemas,
         has_global_hooks: !global_hooks.is_empty(),
         modules: modules.collect(),
+        values_files,
         complete,
     }
 }

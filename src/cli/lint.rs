@@ -8,7 +8,7 @@ use clap::Args;
 use super::{Caller, CommandError, Output, print};
 use crate::app::check::Places;
 use crate::app::findings::{self, Finding, Form};
-use crate::app::{check, lint};
+use crate::app::{check, lint, manifest};
 
 /// Where modules are, if nobody says.
 const MODULES_DIR: &str = "modules";
@@ -36,6 +36,13 @@ pub(super) struct Check {
 #[derive(Debug, Args)]
 pub(super) struct Lint {
     /// A module, or a directory of modules
+    dir: PathBuf,
+}
+
+/// `module manifest`.
+#[derive(Debug, Args)]
+pub(super) struct Manifest {
+    /// A directory of modules, in which the manifest is to be .addon-operator-manifest.json
     dir: PathBuf,
 }
 
@@ -70,6 +77,12 @@ fn read(file: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text)?;
     Ok(text)
+}
+
+impl Manifest {
+    pub(super) fn run(&self) -> Result<(), CommandError> {
+        print(&manifest::of(&self.dir)?)
+    }
 }
 
 impl Lint {

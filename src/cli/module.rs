@@ -6,7 +6,7 @@ pub(super) mod status;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
-use super::lint::Lint;
+use super::lint::{Lint, Manifest};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
@@ -70,6 +70,8 @@ enum Deed {
     Disable(Switch),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
+    /// Print the manifest of a modules directory: what must lie in it when the operator starts
+    Manifest(Manifest),
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +137,7 @@ impl Module {
         let question = match command {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
+            ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Ask(question) => question,
         };

@@ -9,6 +9,7 @@ mod sections;
 
 use std::collections::BTreeMap;
 
+use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
@@ -38,6 +39,7 @@ const LAST_GOOD_KEY: &str = "last-good";
 const MADE_KEY: &str = "made";
 /// What finds no room in the one above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
+const VALUES_FILES_KEY: &str = "values-files";
 const INTENT_PREFIX: &str = "intent.";
 
 type Data = BTreeMap<String, ByteString>;
@@ -61,7 +63,8 @@ impl Cluster {
         }
         Ok(SavedState {
             last_good,
-            made: made(&data),
+            made: noted(&data, MADE_KEY),
+            values_files: noted(&data, VALUES_FILES_KEY),
         })
     }
 
@@ -123,6 +126,12 @@ impl Cluster {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Keeps what the common values files say.
+    pub async fn save_values_files(&self, files: &ValuesFiles) -> Result<(), RequestError> {
+        let change = (VALUES_FILES_KEY.to_owned(), Some(json!(files).to_string().into_bytes()));
+        self.remember(NAME, &[change].into()).await.map(|_| ())
     }
 
     /// The helm child of ours on this release that was not seen to end.
@@ -293,14 +302,11 @@ fn plain(data: &Data) -> Option<Result<Sections, Unreadable>> {
     }))
 }
 
-/// What is known of a ConfigMap that a program made.
-fn made(data: &Data) -> Option<Made> {
-    let bytes = &data.get(MADE_KEY)?.0;
-    let read = serde_json::from_slice(bytes);
-    read.inspect_err(
-        |error| warn!(secret = NAME, key = MADE_KEY, %error, "cannot read our own state, going on without it"),
-    )
-    .ok()
+/// A small note beside the sections; one that cannot be read is none.
+fn noted<T: serde::de::DeserializeOwned>(data: &Data, key: &str) -> Option<T> {
+    let read = serde_json::from_slice(&data.get(key)?.0);
+    read.inspect_err(|error| warn!(secret = NAME, key, %error, "cannot read our own state, going on without it"))
+        .ok()
 }
 
 /// Those that are packed.

@@ -10,6 +10,8 @@ use addon_core::yaml;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};
 
+use super::{Fault, Problem, Severity, look};
+
 /// Directories of a module that are no part of the chart that is made of it.
 const NO_CHART_DIRS: [&str; 5] = ["crds", "docs", "hooks", "images", "lib"];
 
@@ -40,13 +42,19 @@ pub enum ChartError {
     Read { dir: PathBuf, source: std::io::Error },
 }
 
-pub(super) fn find(module: &Path) -> Option<Chart> {
-    if module.join("Chart.yaml").is_file() {
-        Some(Chart::Whole)
-    } else if module.join("templates").is_dir() {
-        Some(Chart::Made)
-    } else {
-        None
+/// What helm is to be given of a module, `None` if nothing. What cannot be looked at is not taken for absent.
+pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
+    let described = module.join("Chart.yaml");
+    match look::at(&described) {
+        Ok(Some(found)) if found.is_file() => return Ok(Some(Chart::Whole)),
+        Ok(Some(_)) => return Err(Problem::new(Severity::Fatal, described, Fault::NoFile)),
+        Ok(None) => {}
+        Err(fault) => return Err(Problem::new(Severity::Fatal, described, fault)),
+    }
+    let templates = module.join("templates");
+    match look::is_dir(&templates) {
+        Ok(is_there) => Ok(is_there.then_some(Chart::Made)),
+        Err(fault) => Err(Problem::new(Severity::Fatal, templates, fault)),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Fault, Problem, Severity};
+use super::{Fault, Problem, Severity, look};
 
 const DIR: &str = "crds";
 
@@ -50,7 +50,8 @@ pub enum CrdFileError {
 /// are left out, and so is whatever links to a directory.
 pub(super) fn find(module: &Path, left_out: &[String]) -> Result<Vec<PathBuf>, Problem> {
     let dir = module.join(DIR);
-    if !dir.is_dir() {
+    let is_there = look::is_dir(&dir).map_err(|fault| Problem::new(Severity::Fatal, &dir, fault))?;
+    if !is_there {
         return Ok(Vec::new());
     }
     let mut files = Vec::new();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use addon_core::name::HookName;
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Fault, HookFile, Problem, Severity};
+use super::{Fault, HookFile, Problem, Severity, look};
 
 const DIR: &str = "hooks";
 const LIB: &str = "lib";
@@ -36,20 +36,26 @@ enum Missing {
 
 impl Root {
     /// The directory itself, or the one named `hooks` in it.
-    pub(super) fn global(dir: &Path) -> Self {
+    pub(super) fn global(dir: &Path) -> Result<Self, Problem> {
         let inner = dir.join(DIR);
-        let dir = if inner.is_dir() { inner } else { dir.to_owned() };
+        let dir = match look::at(&inner) {
+            Ok(Some(found)) if found.is_dir() => inner,
+            Ok(_) => dir.to_owned(),
+            // It is told as what is wrong with the directory itself, if that is not there or none.
+            Err(_) if !fs_err::metadata(dir).is_ok_and(|found| found.is_dir()) => dir.to_owned(),
+            Err(fault) => return Err(Problem::new(Severity::Fatal, inner, fault)),
+        };
         let prefix = if dir.file_name() == Some(OsStr::new(DIR)) {
             "hooks/"
         } else {
             ""
         };
-        Self {
+        Ok(Self {
             dir,
             prefix,
             skipped: &[LIB],
             if_missing: Missing::Refused,
-        }
+        })
     }
 
     /// Hooks that belong to nothing else; their names begin in the directory itself.
@@ -82,8 +88,11 @@ pub(super) fn find(root: &Root, warnings: &mut Vec<Problem>) -> Result<Vec<HookF
     let fatal = |path: &Path, fault| Problem::new(Severity::Fatal, path, fault);
     // The walk does not follow links, but the directory itself may be one.
     let dir = match fs_err::canonicalize(&root.dir) {
-        Ok(dir) if dir.is_dir() => dir,
-        Ok(_) => return Err(fatal(&root.dir, Fault::NoDirectory)),
+        Ok(dir) => match look::is_dir(&dir) {
+            Ok(true) => dir,
+            Ok(false) => return Err(fatal(&root.dir, Fault::Missing)),
+            Err(fault) => return Err(fatal(&root.dir, fault)),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound && !root.dir.is_symlink() => {
             return match root.if_missing {
                 Missing::NoHooks => Ok(Vec::new()),

@@ -41,8 +41,20 @@ pub enum Fault {
     Unreadable(#[source] io::Error),
     #[error("is no directory")]
     NoDirectory,
+    #[error("is no file")]
+    NoFile,
+    #[error("is a file where the directory of a module is expected")]
+    FileForModule,
     #[error("is a link to nothing")]
     DanglingLink,
+    #[error("is missing, and the manifest of the modules directory names it")]
+    OnlyInManifest,
+    #[error("is not what the manifest of the modules directory says")]
+    NotAsInManifest,
+    #[error("is no manifest of a modules directory")]
+    NoManifest(#[source] serde_json::Error),
+    #[error("is a manifest of version {0}, which this operator does not know")]
+    ManifestVersion(u32),
     #[error("is a link to a directory, which is not searched for hooks")]
     LinkedDirectory,
     #[error("is neither a module's directory nor values.yaml and is ignored")]

@@ -1,6 +1,8 @@
 //! Directories of every shape, and what is found in them.
 
 mod hooks;
+mod manifest;
+mod unseen;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

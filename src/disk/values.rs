@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use addon_core::module::outline::ValuesFile;
 use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName};
 use addon_core::values::merge::merge;
 use addon_core::yaml;
@@ -20,9 +21,11 @@ pub(super) const FILE: &str = "values.yaml";
 /// The values file of a modules directory.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     document: Map<String, Value>,
     pub(super) flags: BTreeMap<ModuleName, bool>,
+    /// What is to be remembered of it; `None` if it is missing or empty.
+    pub(super) said: Option<ValuesFile>,
     /// Flags that are none, with the module they are about.
     pub(super) bad_flags: Vec<(ModuleName, Problem)>,
 }
@@ -42,15 +45,24 @@ pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Ve
         ..Common::default()
     };
     match read_file(path, missing) {
-        Ok(document) => common.document = document,
+        Ok(document) => {
+            common.said = document.as_ref().map(|_| ValuesFile::default());
+            common.document = document.unwrap_or_default();
+        }
         Err(fault) => problems.push(Problem::new(Severity::Fatal, path, fault)),
     }
     for (key, value) in &common.document {
         let Some(module_key) = key.strip_suffix(ENABLED_SUFFIX) else {
+            if let Some(said) = &mut common.said {
+                said.sections.insert(key.clone());
+            }
             continue;
         };
         match (ModuleName::from_values_key(module_key), value) {
             (Ok(name), Value::Bool(flag)) => {
+                if let Some(said) = &mut common.said {
+                    said.flags.insert(name.clone(), *flag);
+                }
                 common.flags.insert(name, *flag);
             }
             (Ok(name), other) => {
@@ -79,8 +91,9 @@ pub(super) fn of_module(
     let key = name.values_key();
     let own = read_file(path, missing).unwrap_or_else(|fault| {
         faults.push(Problem::new(Severity::Fatal, path, fault));
-        Map::new()
+        None
     });
+    let own = own.unwrap_or_default();
     let mut values = Value::Object(Map::new());
     for (document, file) in [(&common.document, common.path.as_path()), (&own, path)] {
         let section = document.get(&key).unwrap_or(&Value::Null);
@@ -106,21 +119,21 @@ fn lay_section(values: Value, (key, section): (&str, &Value), file: &Path, probl
     values
 }
 
-/// The map in a values file. An empty file holds no values.
-fn read_file(path: &Path, missing: MissingValues) -> Result<Map<String, Value>, Fault> {
+/// The map in a values file; `None` for a file that is missing or empty, which holds no values.
+fn read_file(path: &Path, missing: MissingValues) -> Result<Option<Map<String, Value>>, Fault> {
     let text = match fs_err::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             return match missing {
-                MissingValues::NoValues => Ok(Map::new()),
+                MissingValues::NoValues => Ok(None),
                 MissingValues::Refused => Err(Fault::MissingValues),
             };
         }
         Err(error) => return Err(Fault::Unreadable(error)),
     };
     match yaml::from_str_v2(&text).map_err(Fault::NotYaml)? {
-        Value::Null => Ok(Map::new()),
-        Value::Object(document) => Ok(document),
+        Value::Null => Ok(None),
+        Value::Object(document) => Ok(Some(document)),
         other => Err(Fault::NotAMap {
             found: Kind::of(&other),
         }),

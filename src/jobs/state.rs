@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
+use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 
@@ -18,4 +19,8 @@ pub(super) async fn save(
     made: Option<&Made>,
 ) -> Result<Vec<String>, Failure> {
     Ok(tools.cluster.save_last_good(last_good, made).await?)
+}
+
+pub(super) async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
+    Ok(tools.cluster.save_values_files(files).await?)
 }

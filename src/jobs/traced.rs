@@ -30,6 +30,8 @@ fn told(job: &Job) -> (&'static str, Attributes) {
     match job {
         Job::LoadState => ("load state", Vec::new()),
         Job::SaveState { .. } => ("save state", Vec::new()),
+        Job::SaveValuesFiles(_) => ("save what values files say", Vec::new()),
+        Job::ReadDirectories => ("read directories", Vec::new()),
         Job::ListReleases => ("list releases", Vec::new()),
         Job::EnsureCrds(modules) => ("ensure CRDs", of_modules(modules.iter())),
         Job::EnsureConversions(of) => (

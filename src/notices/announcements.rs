@@ -158,6 +158,14 @@ impl Announcer {
                 let note = format!("keys of the ConfigMap are too large to be kept for a restart: {keys}");
                 Some(about("", "SectionsNotKept", "Configure", Weight::Warning, note))
             }
+            Notice::ValuesFileLost { file, modules } => {
+                let modules: Vec<_> = modules.iter().map(ModuleName::as_str).collect();
+                let note = format!(
+                    "{file} is missing or empty, what it said of these modules stays: {}",
+                    modules.join(", ")
+                );
+                Some(about("", "ValuesFileLost", "Read", Weight::Warning, note))
+            }
             // The rest is how it came to this, and stands in the log.
             _ => None,
         }

@@ -133,6 +133,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
         | Notice::PurgeConfirmed { .. }
+        | Notice::ValuesFileLost { .. }
         | Notice::ModuleHeld { .. }
         | Notice::ConvergeStarted { .. }
         | Notice::ConfigApplied { .. }

@@ -35,6 +35,16 @@ pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
     }
 }
 
+pub(super) fn values_file_lost(file: &str, modules: &[ModuleName]) {
+    let modules: Vec<_> = modules.iter().map(ModuleName::as_str).collect();
+    warn!(
+        path = file,
+        modules = modules.join(","),
+        hint = "put the file back and start the operator again; if it is to say nothing, let it hold {}",
+        "Values file that was there is missing or empty, so what it switched on stays and nothing is removed for it"
+    );
+}
+
 pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     info!(
         module = owner.module().map(ModuleName::as_str),

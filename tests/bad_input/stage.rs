@@ -237,6 +237,15 @@ impl Stage {
         }
     }
 
+    /// What a command says that asks no operator.
+    pub(crate) fn tell(&self, arguments: &[&str]) -> String {
+        let mut command = process::command(OPERATOR);
+        command.args(arguments).env_clear();
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Starts an operator that has to give up, and returns what it said.
     pub(crate) fn refused(&self) -> String {
         let mut operator = self.start();
@@ -303,7 +312,7 @@ impl Operator<'_> {
         self.try_get(path).unwrap()
     }
 
-    fn try_get(&self, path: &str) -> io::Result<(u16, String)> {
+    pub(crate) fn try_get(&self, path: &str) -> io::Result<(u16, String)> {
         get_from(&format!("127.0.0.1:{}", self.stage.port), path)
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::module::outline::ValuesFile;
+use addon_core::name::ModuleName;
 use addon_core::operator::provenance::Made;
 use addon_core::release::{Intent, IntentKind};
 
@@ -32,6 +34,17 @@ async fn what_was_saved_is_loaded() {
     assert_eq!((state.last_good, state.made), (Some(last_good), Some(made)));
     cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
     assert_eq!(cluster.load_state().await.unwrap().last_good, Some(BTreeMap::new()));
+
+    assert_eq!(cluster.load_state().await.unwrap().values_files, None);
+    let flags = [(ModuleName::parse("one").unwrap(), true)].into();
+    let sections = ["global".to_owned()].into();
+    let files = [
+        ("a/values.yaml".to_owned(), Some(ValuesFile { flags, sections })),
+        ("b/values.yaml".to_owned(), None),
+    ];
+    let files = files.into();
+    cluster.save_values_files(&files).await.unwrap();
+    assert_eq!(cluster.load_state().await.unwrap().values_files, Some(files));
 }
 
 #[tokio::test(flavor = "multi_thread")]

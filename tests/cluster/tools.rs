@@ -63,6 +63,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hook::jq),
         cluster,
         meters: meters(),
+        directories: None,
         hooks_dir: None,
         spawner,
         catalogue: catalogue(place.dir),

@@ -5,9 +5,11 @@ pub mod enabling;
 pub mod first_runs;
 pub mod graph;
 pub mod lifecycle;
+pub mod outline;
 
 use serde_json::Value;
 
+use self::outline::ValuesFiles;
 use crate::failure::Failure;
 use crate::name::ModuleName;
 use crate::values::schema::Schemas;
@@ -54,6 +56,8 @@ pub struct Inventory {
     pub has_global_hooks: bool,
     /// All modules, each name once.
     pub modules: Vec<Module>,
+    /// The common `values.yaml` of each modules directory.
+    pub values_files: ValuesFiles,
     /// Every directory was read to its end without an error. Only then may an absent module count as removed.
     pub complete: bool,
 }

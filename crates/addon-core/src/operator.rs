@@ -33,6 +33,7 @@ mod reviews;
 mod run;
 mod schedule;
 mod secrets;
+mod sources;
 mod standing;
 mod startup;
 mod task;
@@ -57,8 +58,10 @@ use self::policy::Policy;
 use self::query::{Answer, Query, Waiting};
 use self::rate::Rates;
 use self::removal::Removal;
+use self::removal::rereading::Rereading;
 use self::reviews::Reviews;
 use self::schedule::Schedules;
+use self::sources::Sources;
 use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
@@ -95,6 +98,8 @@ pub struct Operator {
     assessment: Assessment,
     converge: Converge,
     removal: Removal,
+    rereading: Rereading,
+    sources: Sources,
     drifts: Drifts,
     schedules: Schedules,
     standing: Standing,
@@ -130,6 +135,8 @@ impl Operator {
             assessment: Assessment::default(),
             converge: Converge::default(),
             removal: Removal::default(),
+            rereading: Rereading::default(),
+            sources: Sources::default(),
             drifts: Drifts::default(),
             schedules: Schedules::default(),
             stopping: None,
@@ -241,6 +248,8 @@ impl Operator {
                 break;
             }
         }
+        self.confirm_directories();
+        self.keep_sources();
         self.watch_releases();
         // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
         self.advance_reviews();
@@ -301,6 +310,8 @@ impl Operator {
             Ok(
                 Done::StateLoaded(_)
                 | Done::StateSaved(_)
+                | Done::ValuesFilesSaved
+                | Done::DirectoriesRead(_)
                 | Done::ReleasesListed(_)
                 | Done::ReleasesWatched
                 | Done::MonitorsStarted

@@ -219,7 +219,10 @@ impl Checks {
         }
         let tasks = |seen: &Seen| seen.queues.iter().map(|queue| queue.tasks.len()).sum::<usize>();
         let caused = step.effects.iter().find(|effect| match effect {
-            Effect::StartJob(_, job) => !matches!(job, Job::SaveState { .. } | Job::PublishWebhooks(_)),
+            Effect::StartJob(_, job) => !matches!(
+                job,
+                Job::SaveState { .. } | Job::ReadDirectories | Job::PublishWebhooks(_)
+            ),
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
             Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
                 true

@@ -69,7 +69,9 @@ fn config(read: &ConfigRead) -> String {
 fn outcome(done: &Done) -> String {
     match done {
         Done::StateLoaded(state) => format!("{:?}", state.last_good),
+        Done::DirectoriesRead(outline) => format!("{outline:?}"),
         Done::StateSaved(_)
+        | Done::ValuesFilesSaved
         | Done::Vetted(_)
         | Done::MonitorsStarted
         | Done::WebhooksPublished
@@ -147,6 +149,7 @@ fn job_text(job: &Job) -> String {
             )
         }
         Job::SaveState { last_good, .. } => format!("{name} {last_good:?}"),
+        Job::SaveValuesFiles(files) => format!("{name} {files:?}"),
         Job::StartMonitors { monitors, .. } => {
             let monitors = monitors
                 .iter()
@@ -154,6 +157,7 @@ fn job_text(job: &Job) -> String {
             format!("{name}: {}", monitors.collect::<Vec<_>>().join(", "))
         }
         Job::LoadState
+        | Job::ReadDirectories
         | Job::ListReleases
         | Job::WatchReleases { .. }
         | Job::ConfigureHooks(_)

@@ -228,6 +228,7 @@ impl World {
             global_schemas: Schemas::default(),
             has_global_hooks: !self.setup.global_hooks.is_empty(),
             modules,
+            values_files: BTreeMap::new(),
             complete: !matches!(misreading, Some(Misreading::Incomplete(_))),
         }
     }

@@ -16,6 +16,7 @@ use crate::debian::archive::{self, ArchiveError};
 use crate::definition::{self, Definition, Program};
 use crate::layer::Written;
 use crate::layout::{self, CONFIG, Descriptor, Draft, LAYER, LayoutError, MANIFEST, Manifest, Platform};
+use crate::manifest;
 use crate::place::{Place, PlaceError};
 use crate::tree::{Content, Node, Taken, Tree, TreeError};
 
@@ -91,6 +92,7 @@ pub fn assemble(definition: &Definition, inputs: &Inputs<'_>, folder: &Path) -> 
     for layer in &definition.layers {
         let lower = tree.clone();
         put_layer(layer, definition, inputs, &mut tree)?;
+        put_manifests(modules_dirs(definition), &mut tree)?;
         finish(&layer.name, &lower, &tree)?;
     }
     if !inputs.added.is_empty() {
@@ -98,6 +100,8 @@ pub fn assemble(definition: &Definition, inputs: &Inputs<'_>, folder: &Path) -> 
         for added in inputs.added {
             copy(&added.source, &added.place, Taken::Replaced, &mut tree)?;
         }
+        let added = inputs.added.iter().map(|added| added.place.clone());
+        put_manifests(modules_dirs(definition).chain(added), &mut tree)?;
         finish("added", &lower, &tree)?;
     }
     let config = draft.document(CONFIG, &config(definition, inputs, &layers))?;
@@ -162,6 +166,28 @@ fn put_layer(
     }
     for (place, source) in copies {
         copy(&source.within(inputs.repository), place, Taken::Refused, tree)?;
+    }
+    Ok(())
+}
+
+/// Where the operator of the image looks for modules.
+fn modules_dirs(definition: &Definition) -> impl Iterator<Item = Place> {
+    let dirs = definition.run.environment.get("MODULES_DIR");
+    let dirs = dirs.into_iter().flat_map(|dirs| dirs.split(':'));
+    dirs.filter_map(|dir| Place::absolute(dir).ok())
+}
+
+/// Says in each folder of modules what must be there.
+fn put_manifests(folders: impl Iterator<Item = Place>, tree: &mut Tree) -> Result<(), AssemblyError> {
+    for folder in folders {
+        let Some((place, text)) = manifest::of(&folder, tree)? else {
+            continue;
+        };
+        let put = tree.put(&place, Node::file(text), Taken::Replaced);
+        put.map_err(|source| AssemblyError::Put {
+            what: place.to_string(),
+            source,
+        })?;
     }
     Ok(())
 }

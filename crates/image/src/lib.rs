@@ -17,6 +17,8 @@ pub mod layer;
 
 pub mod layout;
 
+mod manifest;
+
 pub mod assembly;
 
 pub mod push;

@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use super::Operator;
 use super::effect::Notice;
-use super::event::SavedState;
 use super::provenance::{Made, means_the_same};
 use super::task::{Lane, Reason, Task};
 use crate::failure::{Class, Failure};
@@ -81,7 +80,7 @@ struct Kept {
 
 impl Config {
     /// Starts from what was in force in the life before.
-    pub(super) fn restore(&mut self, SavedState { last_good, made }: SavedState) {
+    pub(super) fn restore(&mut self, last_good: Option<BTreeMap<String, String>>, made: Option<Made>) {
         self.made.clone_from(&made);
         self.kept = last_good.map(|good| Kept { good, made });
         self.good = self.kept.as_ref().map(|kept| kept.good.clone()).unwrap_or_default();

@@ -363,6 +363,7 @@ impl Operator {
         let first = !std::mem::replace(&mut self.converge.first_done, true);
         self.cool_down();
         let took = self.now.tick - active.began;
+        self.remember_sources();
         self.tell(Notice::ConvergeFinished {
             reason: active.reason.to_string(),
             took,

@@ -17,6 +17,7 @@ use super::provenance::Made;
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
+use crate::module::outline::ValuesFiles;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
@@ -66,6 +67,10 @@ pub enum Job {
         /// The ConfigMap, if a program made it.
         made: Option<Made>,
     },
+    /// Keep in the state Secret what the values files say.
+    SaveValuesFiles(ValuesFiles),
+    /// Read the modules directories again.
+    ReadDirectories,
     /// List the releases of the namespace from their Secrets.
     ListReleases,
     /// Put the CRDs of these modules into the cluster and wait until they can be used.

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
 use crate::module::Inventory;
+use crate::module::outline::{Outline, ValuesFiles};
 use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
@@ -127,6 +128,10 @@ pub enum Done {
     StateLoaded(SavedState),
     /// The state Secret is as asked, but for these keys, which find no room in it.
     StateSaved(Vec<String>),
+    /// What the common values files say is kept.
+    ValuesFilesSaved,
+    /// What the modules directories hold by now.
+    DirectoriesRead(Outline),
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
     /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
@@ -173,6 +178,8 @@ pub struct SavedState {
     pub last_good: Option<BTreeMap<String, String>>,
     /// The ConfigMap, if a program made it.
     pub made: Option<Made>,
+    /// The common values files when a converge last finished; `None` if nothing is known of them.
+    pub values_files: Option<ValuesFiles>,
 }
 
 /// A release as its newest revision describes it.

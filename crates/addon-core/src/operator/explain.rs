@@ -100,6 +100,7 @@ impl Operator {
     fn status(&self) -> Status {
         let mut waiting = self.startup.waiting(self.policy.mode, &self.config.readings);
         waiting.extend(self.config.readings.waiting());
+        waiting.extend(self.sources.waiting());
         if self.standing == Standing::Standby {
             waiting.insert(0, "to be elected leader".to_owned());
         }

@@ -17,6 +17,10 @@ pub(super) enum Chore {
     LoadState,
     /// Write our state.
     SaveState,
+    /// Write what the values files say.
+    SaveValuesFiles,
+    /// Read the directories again.
+    ReadDirectories,
     /// List the releases.
     ListReleases,
     /// Watch the releases.
@@ -29,8 +33,10 @@ impl Chore {
     /// It needs nobody but the API server.
     pub(super) fn asks_api_server(self) -> bool {
         match self {
-            Self::LoadState | Self::SaveState | Self::ListReleases | Self::WatchReleases => true,
-            Self::ConfigureGlobalHooks => false,
+            Self::LoadState | Self::SaveState | Self::SaveValuesFiles | Self::ListReleases | Self::WatchReleases => {
+                true
+            }
+            Self::ReadDirectories | Self::ConfigureGlobalHooks => false,
         }
     }
 
@@ -44,6 +50,8 @@ impl Chore {
         match self {
             Self::LoadState => "read the state Secret",
             Self::SaveState => "write the state Secret",
+            Self::SaveValuesFiles => "write to the state Secret what the values files say",
+            Self::ReadDirectories => "read the modules directories a second time before something is removed",
             Self::ListReleases => "list the helm releases",
             Self::WatchReleases => "watch the helm releases",
             Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
@@ -91,6 +99,8 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => Slot::Helm,
         Job::LoadState
         | Job::SaveState { .. }
+        | Job::SaveValuesFiles(_)
+        | Job::ReadDirectories
         | Job::ListReleases
         | Job::EnsureCrds(_)
         | Job::WatchReleases { .. }

@@ -3,6 +3,7 @@
 
 pub(super) mod brake;
 mod certainty;
+pub(super) mod rereading;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -179,7 +180,12 @@ impl Operator {
         }
         self.brake();
         let goes = |release: &String| !self.removal.brake.holds(release) && !self.is_purged(release);
-        let orphans: Vec<String> = self.orphans().filter(goes).collect();
+        let mut orphans: Vec<String> = self.orphans().filter(goes).collect();
+        if !orphans.is_empty() && !self.rereading.is_confirmed() {
+            self.rereading.purge_waits = true;
+            return;
+        }
+        orphans.retain(|release| self.rereading.confirms_absence(release));
         for release in orphans.into_iter().rev() {
             self.removal.brake.passes(&release, self.now.tick);
             let lane = Lane::Release(release.clone());

@@ -108,6 +108,8 @@ impl Operator {
             return;
         }
         self.startup.known = true;
+        self.rereading.begin(inventory.outline());
+        self.sources.found(inventory.values_files);
         // Empty directories say nothing about modules that are gone: rather a mount is missing.
         self.startup.inventory_complete = inventory.complete && !inventory.modules.is_empty();
         self.startup.has_global_hooks = inventory.has_global_hooks;
@@ -181,9 +183,17 @@ impl Operator {
             if !self.startup.knows_global_hooks() || self.config.readings.is_empty() {
                 return;
             }
-            let Some(state) = self.startup.state.take() else { return };
+            let Some(SavedState {
+                last_good,
+                made,
+                values_files,
+            }) = self.startup.state.take()
+            else {
+                return;
+            };
             self.startup.restored = true;
-            self.config.restore(state);
+            self.restore_sources(values_files);
+            self.config.restore(last_good, made);
             self.take_readings();
         }
         if !self.config.readings.is_empty() {
@@ -234,7 +244,7 @@ impl Operator {
             Some(Progress::Backoff { until, failures, error }) if *until <= self.now.tick => {
                 (*failures, Some(error.clone()))
             }
-            Some(Progress::Done) if chore == Chore::SaveState => (0, None),
+            Some(Progress::Done) if matches!(chore, Chore::SaveState | Chore::SaveValuesFiles) => (0, None),
             Some(Progress::Running { .. } | Progress::Backoff { .. } | Progress::Done) => return,
         };
         let job = match chore {
@@ -243,6 +253,8 @@ impl Operator {
                 let (last_good, made) = self.config.begin_save();
                 Job::SaveState { last_good, made }
             }
+            Chore::SaveValuesFiles => Job::SaveValuesFiles(self.sources.begin_save()),
+            Chore::ReadDirectories => Job::ReadDirectories,
             Chore::ListReleases => Job::ListReleases,
             Chore::WatchReleases => Job::WatchReleases {
                 expected: self.released(),
@@ -264,6 +276,11 @@ impl Operator {
                 self.sections_left_out(left_out);
                 Ok(())
             }
+            (Chore::SaveValuesFiles, Ok(Done::ValuesFilesSaved)) => {
+                self.sources.saved();
+                Ok(())
+            }
+            (Chore::ReadDirectories, Ok(Done::DirectoriesRead(outline))) => self.rereading.hear(outline),
             (Chore::ListReleases, Ok(Done::ReleasesListed(releases))) => {
                 self.removal.listed(releases);
                 Ok(())
@@ -282,6 +299,9 @@ impl Operator {
         match outcome {
             Ok(()) => {
                 self.startup.chores.insert(chore, Progress::Done);
+                if chore == Chore::ReadDirectories {
+                    self.directories_confirmed();
+                }
             }
             Err(failure) if self.policy.mode == Mode::Hooks => self.give_up(failure),
             Err(failure) => self.chore_failed(chore, failure),

@@ -22,6 +22,7 @@ mod reviews;
 mod saving;
 mod schemas;
 mod scripts;
+mod sources;
 mod standing;
 mod synchronization;
 mod vetting;
@@ -43,6 +44,7 @@ use crate::failure::Class;
 use crate::hook::config::{HookKind, WatchEvent};
 use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
+use crate::module::outline::{Outline, ValuesFiles};
 use crate::module::{Inventory, Module};
 use crate::name::{HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
@@ -83,6 +85,10 @@ struct World {
     traces: BTreeMap<ModuleName, ConfigTrace>,
     /// Sections that find no room in the state.
     unkept: Vec<String>,
+    /// What the state Secret holds of values files.
+    values_files: Option<ValuesFiles>,
+    /// What the directories hold by now, if that is another thing than the inventory.
+    lies: Option<Outline>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
@@ -118,6 +124,7 @@ impl World {
             global_schemas: Schemas::default(),
             has_global_hooks: false,
             modules,
+            values_files: BTreeMap::new(),
             complete: true,
         };
         Self {
@@ -142,6 +149,8 @@ impl World {
             provenance: Provenance::default(),
             traces: BTreeMap::new(),
             unkept: Vec::new(),
+            values_files: None,
+            lies: None,
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -285,11 +294,19 @@ impl World {
             Job::LoadState => Done::StateLoaded(SavedState {
                 last_good: self.last_good.clone(),
                 made: self.made.clone(),
+                values_files: self.values_files.clone(),
             }),
             Job::SaveState { last_good, made } => {
                 self.last_good = Some(last_good.clone());
                 self.made.clone_from(made);
                 Done::StateSaved(self.unkept.clone())
+            }
+            Job::SaveValuesFiles(files) => {
+                self.values_files = Some(files.clone());
+                Done::ValuesFilesSaved
+            }
+            Job::ReadDirectories => {
+                Done::DirectoriesRead(self.lies.clone().unwrap_or_else(|| self.inventory.outline()))
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
             Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
@@ -454,7 +471,12 @@ impl World {
 /// A job in words; chores and configuration have none.
 fn words(job: &Job) -> String {
     match job {
-        Job::LoadState | Job::SaveState { .. } | Job::ListReleases | Job::ConfigureHooks(_) => String::new(),
+        Job::LoadState
+        | Job::SaveState { .. }
+        | Job::SaveValuesFiles(_)
+        | Job::ReadDirectories
+        | Job::ListReleases
+        | Job::ConfigureHooks(_) => String::new(),
         Job::EnsureCrds(modules) => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds of {}", names.join(", "))

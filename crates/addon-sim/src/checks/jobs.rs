@@ -34,6 +34,8 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::EnsureConversions(_)
         | Job::LoadState
         | Job::SaveState { .. }
+        | Job::SaveValuesFiles(_)
+        | Job::ReadDirectories
         | Job::ListReleases
         | Job::WatchReleases { .. }
         | Job::RunEnabledScript { .. }
@@ -59,6 +61,8 @@ fn alone(job: &Job) -> Option<String> {
         Job::DeleteRelease { release } => Some(format!("release {release}")),
         Job::SaveConfig { key, .. } => Some(format!("section {key}")),
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
+        Job::SaveValuesFiles(_) => Some("values files".to_owned()),
+        Job::ReadDirectories => Some("directories".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
         Job::WatchReleases { .. } => Some("releases".to_owned()),

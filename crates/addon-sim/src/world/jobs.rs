@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::module::outline::ValuesFiles;
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
-use addon_core::operator::event::{ConfigRead, Done, Saved, SavedState, Usage};
+use addon_core::operator::event::{ConfigRead, Done, Saved, Usage};
 use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub fn job_name(job: &Job) -> String {
     match job {
         Job::LoadState => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
+        Job::SaveValuesFiles(_) => "save-values-files".to_owned(),
+        Job::ReadDirectories => "read-directories".to_owned(),
         Job::ListReleases => "list".to_owned(),
         Job::WatchReleases { .. } => "watch-releases".to_owned(),
         Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
@@ -82,6 +85,8 @@ impl World {
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => dice.between(1, 15_000),
             Job::LoadState
             | Job::SaveState { .. }
+            | Job::SaveValuesFiles(_)
+            | Job::ReadDirectories
             | Job::ListReleases
             | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
@@ -112,6 +117,10 @@ impl World {
         match job {
             Job::LoadState => self.load_state(),
             Job::SaveState { last_good, made } => self.save_state(last_good, made.as_ref()),
+            Job::SaveValuesFiles(files) => self.save_values_files(files),
+            Job::ReadDirectories => self
+                .fault("read-directories", Class::Unavailable)
+                .map(|()| Done::DirectoriesRead(self.inventory(None).outline())),
             Job::ListReleases => self.list().map(Done::ReleasesListed),
             Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
             Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
@@ -174,10 +183,15 @@ impl World {
     }
 
     fn keep(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) {
-        self.secret = Some(SavedState {
-            last_good: Some(last_good.clone()),
-            made: made.cloned(),
-        });
+        let secret = self.secret.get_or_insert_default();
+        secret.last_good = Some(last_good.clone());
+        secret.made = made.cloned();
+    }
+
+    fn save_values_files(&mut self, files: &ValuesFiles) -> Result<Done, Failure> {
+        self.fault("save-values-files", Class::Refused)?;
+        self.secret.get_or_insert_default().values_files = Some(files.clone());
+        Ok(Done::ValuesFilesSaved)
     }
 
     fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {

@@ -198,3 +198,43 @@ fn what_is_missing_is_named_and_no_layout_is_left() {
     );
     assert!(!world.folder.path().join("image").exists());
 }
+
+#[test]
+fn folders_of_modules_say_what_must_be_in_them() {
+    const FILE: &str = ".addon-operator-manifest.json";
+    let mut world = World::new();
+    let root = world.folder.path().to_owned();
+    for (file, text) in [
+        ("modules/010-one/Chart.yaml", "name: one"),
+        ("modules/values.yaml", "oneEnabled: true"),
+        ("ours/010-one/Chart.yaml", "name: other"),
+        ("ours/010-one/hooks/__pycache__/x.pyc", "x"),
+    ] {
+        fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        fs::write(root.join(file), text).unwrap();
+    }
+    let variable = ("MODULES_DIR".to_owned(), "/modules".to_owned());
+    world.definition.run.environment.extend([variable]);
+    let added = |place| Added {
+        source: root.join("ours"),
+        place: Place::absolute(place).unwrap(),
+    };
+    world.assemble("image", &[added("/modules"), added("/more")]).unwrap();
+    let said = |number, folder: &str| -> Value {
+        let layer = world.layer("image", number);
+        let text = layer.iter().find(|(path, ..)| *path == format!("{folder}/{FILE}"));
+        serde_json::from_str(&text.unwrap().2).unwrap()
+    };
+    let sum = |text: &str| json!(format!("sha256:{}", crate::layer::sha256(text.as_bytes())));
+    let files = said(1, "modules")["files"].clone();
+    assert_eq!(files["010-one/Chart.yaml"], sum("name: one"));
+    assert_eq!(files["values.yaml"], Value::Null);
+    assert_eq!(files["z/b"], sum("b"));
+    assert_eq!(files.as_object().unwrap().len(), 4, "{files}");
+    // What goes on top counts, also where modules stand elsewhere.
+    assert_eq!(said(2, "modules")["files"]["010-one/Chart.yaml"], sum("name: other"));
+    assert_eq!(
+        said(2, "more"),
+        json!({"version": 1, "files": {"010-one/Chart.yaml": sum("name: other"), "a/z": sum("mine")}})
+    );
+}

@@ -214,6 +214,13 @@ pub enum Notice {
         /// When it is tried again.
         retry_in: Duration,
     },
+    /// A common values file that was there is missing or empty.
+    ValuesFileLost {
+        /// Its path.
+        file: String,
+        /// The modules that it spoke of.
+        modules: Vec<ModuleName>,
+    },
     /// Releases that are not removed although no source names their modules any more, or they have none.
     PurgeHeld {
         /// Their names.

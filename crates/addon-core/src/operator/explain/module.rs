@@ -4,6 +4,7 @@ use super::super::Operator;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
 use super::super::task::{Lane, Task};
+use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, QueueName};
 use crate::queue::{Entry, State};
@@ -16,7 +17,7 @@ impl Operator {
         let head = self.queues.head(&Lane::Module(name.clone()));
         let verdict = unit.verdict.as_ref();
         let enabled_by = match verdict {
-            Some(verdict) => verdict.source.to_string(),
+            Some(verdict) => self.said_by(name, &verdict.source),
             None if self.assessment.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
             None if self.assessment.undecided().contains(name) => "enabled script fails".to_owned(),
             None => "not decided yet".to_owned(),
@@ -53,6 +54,14 @@ impl Operator {
             "Held"
         } else {
             unit.life.describe()
+        }
+    }
+
+    /// Who decided about a module; of a file that is lost, what it said last.
+    fn said_by(&self, module: &ModuleName, source: &Source) -> String {
+        match self.sources.lost_for(module).filter(|_| *source == Source::Static) {
+            Some(file) => format!("{source} as it was: {file} is missing or empty"),
+            None => source.to_string(),
         }
     }
 

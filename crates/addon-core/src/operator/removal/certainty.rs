@@ -15,13 +15,27 @@ use crate::name::{HookId, ModuleName, Owner};
 impl Operator {
     /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
     pub(in super::super) fn is_removable(&self, name: &ModuleName) -> bool {
-        self.is_unwanted(name) && !self.removal.brake.holds(name.as_str())
+        let is_confirmed = !self.is_silently_off(name) || self.rereading.confirms_silence(name);
+        is_confirmed && self.is_unwanted(name) && !self.removal.brake.holds(name.as_str())
+    }
+
+    /// It is off because nobody speaks of it, and nothing but a second look at the directories is lacking.
+    pub(super) fn waits_for_rereading(&self, name: &ModuleName) -> bool {
+        let is_next = self.is_silently_off(name) && self.is_unwanted(name) && !self.removal.brake.holds(name.as_str());
+        is_next && !self.rereading.confirms_silence(name)
+    }
+
+    /// Something of it is there, and no source names it.
+    pub(in super::super) fn is_silently_off(&self, name: &ModuleName) -> bool {
+        let unit = self.modules.get(name).filter(|unit| self.is_there(unit));
+        let verdict = unit.and_then(|unit| unit.verdict.as_ref());
+        verdict.is_some_and(|verdict| verdict.source == Source::Default)
     }
 
     /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
     /// say otherwise.
     pub(super) fn is_unwanted(&self, name: &ModuleName) -> bool {
-        let Some(unit) = self.modules.get(name).filter(|unit| unit.found.broken.is_none()) else {
+        let Some(unit) = self.modules.get(name).filter(|unit| self.may_be_removed(unit)) else {
             return false;
         };
         if self.config.losses.hold(name.as_str()) {
@@ -36,13 +50,23 @@ impl Operator {
             return false;
         };
         match verdict.source {
-            Source::Config | Source::Dynamic => true,
+            Source::Config => true,
+            _ if self.sources.lost_for(name).is_some() => false,
+            Source::Dynamic => true,
             Source::Script(_) => self.are_decided_before(name),
             Source::Static => self.global_hooks_spoke(),
             Source::Default => {
-                self.global_hooks_spoke() && self.startup.inventory_complete && self.config.is_silent_about(name)
+                self.global_hooks_spoke()
+                    && self.startup.inventory_complete
+                    && self.sources.unheard().is_none()
+                    && self.config.is_silent_about(name)
             }
         }
+    }
+
+    /// It can be used as it lies on disk, or could if a values file had not been lost.
+    fn may_be_removed(&self, unit: &Unit) -> bool {
+        unit.found.broken.is_none() || self.sources.lacks_values(&unit.found.name)
     }
 
     /// Something of the module is in the cluster, or about to be.
@@ -52,7 +76,7 @@ impl Operator {
 
     /// Why what is there of a module that is switched off is not removed, in words.
     pub(in super::super) fn removal_obstacle(&self, name: &ModuleName) -> Option<String> {
-        let unit = self.modules.get(name).filter(|unit| unit.found.broken.is_none())?;
+        let unit = self.modules.get(name).filter(|unit| self.may_be_removed(unit))?;
         let is_there = self.is_there(unit);
         let verdict = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled)?;
         if self.config.losses.hold(name.as_str()) {
@@ -65,13 +89,26 @@ impl Operator {
             ))
         };
         match verdict.source {
-            Source::Config | Source::Dynamic => None,
+            Source::Config => None,
+            _ if self.sources.lost_for(name).is_some() => {
+                let file = self.sources.lost_for(name).unwrap_or_default();
+                Some(format!(
+                    "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"
+                ))
+            }
+            Source::Dynamic => None,
             Source::Script(_) => (!self.are_decided_before(name))
                 .then(|| "the enabled scripts of modules before it to answer before it is removed".to_owned()),
             Source::Static => unheard(),
             Source::Default => unheard().or_else(|| {
                 let obstacle = if !self.startup.inventory_complete {
                     "the modules directories to be read completely"
+                } else if let Some(file) = self.sources.unheard() {
+                    return Some(format!(
+                        "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"
+                    ));
+                } else if self.waits_for_rereading(name) {
+                    "the modules directories to be read a second time and found the same"
                 } else if !self.config.is_silent_about(name) {
                     "a ConfigMap that people made and that does not name it"
                 } else {

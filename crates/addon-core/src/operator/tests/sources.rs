@@ -1,0 +1,153 @@
+//! Values files that were there when the releases were made, and are not now; and the second look before what nobody names
+//! is removed.
+
+use super::*;
+use crate::module::outline::ValuesFile;
+
+const FILE: &str = "modules/values.yaml";
+
+/// What such a file says.
+fn says(flags: &[(&str, bool)], sections: &[&str]) -> Option<ValuesFile> {
+    Some(ValuesFile {
+        flags: flags.iter().map(|(module, flag)| (name(module), *flag)).collect(),
+        sections: sections.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn ours(release: &str) -> ReleaseSummary {
+    ReleaseSummary {
+        name: release.to_owned(),
+        ours: true,
+        config: None,
+    }
+}
+
+/// Three modules with releases; the files say these flags, and this is known of the values file, now and before.
+fn world(flag: Option<bool>, now: Option<ValuesFile>, before: Option<Option<ValuesFile>>) -> World {
+    let found = |order, name| Module {
+        enabled: flag,
+        ..module(order, name)
+    };
+    let mut world = World::new(vec![found(10, "one"), found(20, "two"), found(30, "three")]);
+    world.releases = ["one", "two", "three"].map(ours).into();
+    world.inventory.values_files.insert(FILE.to_owned(), now);
+    world.values_files = before.map(|said| [(FILE.to_owned(), said)].into());
+    world
+}
+
+fn on(names: [&str; 3]) -> Vec<(&str, bool)> {
+    names.map(|name| (name, true)).into()
+}
+
+const ALL: [&str; 3] = ["one", "two", "three"];
+
+fn deletes(world: &World) -> Vec<&String> {
+    world.log.iter().filter(|line| line.contains("delete")).collect()
+}
+
+#[test]
+fn what_a_lost_values_file_switched_on_stays_on_and_is_told_by_name() {
+    let mut world = world(None, None, Some(says(&on(ALL), &[]))).start();
+    assert_eq!(world.take_log(), ["one sync", "two sync", "three sync"]);
+    let told = |notice: &&Notice| matches!(notice, Notice::ValuesFileLost { file, modules } if file == FILE && modules.len() == 3);
+    assert_eq!(world.notices.iter().filter(told).count(), 1);
+    let Answer::Status(status) = world.operator.answer(&Query::Status) else {
+        panic!("no status");
+    };
+    assert!(
+        status.waiting.iter().any(|wait| wait.contains(FILE)),
+        "{:?}",
+        status.waiting
+    );
+    // What is known of it is known in the next life, too.
+    assert_eq!(world.values_files.as_ref().unwrap()[FILE], says(&on(ALL), &[]));
+    // Who means it says so.
+    world.edit(&[("twoEnabled", Some("false"))]);
+    assert_eq!(deletes(&world), ["two delete"]);
+}
+
+#[test]
+fn what_a_lost_values_file_held_values_for_is_neither_run_nor_removed_without_them() {
+    let mut world = world(None, None, Some(says(&on(ALL), &["two"]))).start();
+    assert_eq!(world.take_log(), ["one sync", "three sync"]);
+    let blocked = |notice: &&Notice| {
+        matches!(notice, Notice::ModuleBlocked { module, failure }
+            if module.as_str() == "two" && failure.report.contains(FILE))
+    };
+    assert_eq!(world.notices.iter().filter(blocked).count(), 1);
+    world.edit(&[("twoEnabled", Some("false"))]);
+    assert_eq!(deletes(&world), ["two delete"]);
+}
+
+#[test]
+fn without_global_values_nothing_is_run() {
+    let mut world = world(Some(true), None, Some(says(&[], &["global"]))).start();
+    assert_eq!(world.take_log(), [""; 0]);
+}
+
+#[test]
+fn a_missing_values_file_of_which_nothing_is_known_holds_what_nobody_names() {
+    let mut world = world(None, None, None).start();
+    assert_eq!(deletes(&world), [""; 0]);
+    assert_eq!(world.values_files, None, "it may have been there");
+    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
+        panic!("no modules");
+    };
+    assert!(modules[0].waits_for.contains(FILE), "{}", modules[0].waits_for);
+    world.edit(&[
+        ("oneEnabled", Some("false")),
+        ("twoEnabled", Some("true")),
+        ("threeEnabled", Some("true")),
+    ]);
+    assert_eq!(deletes(&world), ["one delete"]);
+}
+
+#[test]
+fn where_there_never_was_a_values_file_silence_of_the_config_map_counts_as_before() {
+    let mut world = world(None, None, Some(None));
+    world.data.insert("threeEnabled".to_owned(), "true".to_owned());
+    let mut world = world.start();
+    assert_eq!(deletes(&world), ["two delete", "one delete"]);
+    assert_eq!(world.values_files.take().unwrap()[FILE], None);
+}
+
+#[test]
+fn a_file_that_is_there_is_remembered_once_and_counts_as_before() {
+    let mut world = world(Some(true), says(&on(ALL), &[]), None).start();
+    assert_eq!(world.values_files.as_ref().unwrap()[FILE], says(&on(ALL), &[]));
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(deletes(&world), ["one delete"]);
+}
+
+#[test]
+fn a_file_whose_directory_is_not_looked_at_any_more_leaves_what_others_say() {
+    let mut world = world(Some(true), says(&on(ALL), &["one"]), None);
+    let old = says(&[("one", false)], &["one"]);
+    world.values_files = Some([("old/values.yaml".to_owned(), old)].into());
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["one sync", "two sync", "three sync"]);
+    assert_eq!(world.values_files.take().unwrap().len(), 1);
+}
+
+#[test]
+fn what_nobody_names_is_removed_once_the_directories_were_found_the_same_twice() {
+    let mut world = world(None, says(&[], &[]), None);
+    world.releases.push(ours("gone"));
+    world.data.insert("threeEnabled".to_owned(), "true".to_owned());
+    // A copy under way: one of them gets its flag, and the module of a release appears.
+    let mut outline = world.inventory.outline();
+    outline.modules.insert(name("one"), Some(true));
+    outline.modules.insert(name("gone"), None);
+    world.lies = Some(outline);
+    let mut world = world.start();
+    assert_eq!(deletes(&world), [""; 0]);
+    let told = |notice: &&Notice| {
+        matches!(notice, Notice::StepFailed { failure, .. }
+            if failure.report.contains("changed since they were read last: the flag of module 'one'"))
+    };
+    assert_eq!(world.notices.iter().filter(told).count(), 1, "{:?}", world.notices);
+    world.sleep();
+    assert_eq!(deletes(&world), ["two delete"]);
+    let held = |notice: &&Notice| matches!(notice, Notice::PurgeHeld { releases, .. } if *releases == ["gone"]);
+    assert_eq!(world.notices.iter().filter(held).count(), 1);
+}

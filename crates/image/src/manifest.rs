@@ -1,0 +1,51 @@
+//! The manifest of a folder of modules, by which the operator knows at its start whether all of them are there.
+//! `addon-operator module manifest` makes the same of a folder on a disk.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use fs_err as fs;
+use serde_json::json;
+
+use crate::layer::sha256;
+use crate::place::{Place, PlaceError};
+use crate::tree::{Content, Node, Tree};
+
+/// Its name, at the root of a folder of modules.
+const FILE: &str = ".addon-operator-manifest.json";
+/// Of this one only that it is there: people mount one of their own over it.
+const COMMON: &str = "values.yaml";
+
+/// Where it stands, and what it says of the folder as it stands in the image; nothing where there are no modules.
+pub(crate) fn of(folder: &Place, tree: &Tree) -> io::Result<Option<(Place, Vec<u8>)>> {
+    let mut files = BTreeMap::new();
+    for (place, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {
+        let Node::File { content, .. } = node else { continue };
+        let inner = place.names().skip(folder.names().count()).collect::<Vec<_>>();
+        if inner.first().is_none_or(|name| name.starts_with('.')) || inner.contains(&"__pycache__") {
+            continue;
+        }
+        let inner = inner.join("/");
+        let sum = (inner != COMMON).then(|| sum_of(content)).transpose()?;
+        files.insert(inner, sum);
+    }
+    let is_module = |file: &String| {
+        let numbered = |(number, _): (&str, &str)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        let dir = file.split_once('/').map(|(dir, _)| dir);
+        dir.and_then(|dir| dir.split_once('-')).is_some_and(numbered)
+    };
+    if !files.keys().any(is_module) {
+        return Ok(None);
+    }
+    let place = folder.join(FILE).map_err(|error: PlaceError| io::Error::other(error))?;
+    let text = format!("{:#}\n", json!({"version": 1, "files": files}));
+    Ok(Some((place, text.into_bytes())))
+}
+
+fn sum_of(content: &Content) -> io::Result<String> {
+    let sum = match content {
+        Content::Bytes(bytes) => sha256(bytes),
+        Content::OnDisk(file) => sha256(&fs::read(file)?),
+    };
+    Ok(format!("sha256:{sum}"))
+}

@@ -1,0 +1,23 @@
+//! `module manifest`: what lies in a modules directory, as the operator is to find it.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::disk::manifest::{self, Manifest};
+
+#[derive(Debug, Error)]
+#[error("cannot make a manifest of {}", dir.display())]
+pub struct NoManifest {
+    dir: PathBuf,
+    source: manifest::ManifestError,
+}
+
+/// The text of the manifest.
+pub fn of(dir: &Path) -> Result<String, NoManifest> {
+    let made = Manifest::of(dir).map_err(|source| NoManifest {
+        dir: dir.to_owned(),
+        source,
+    })?;
+    Ok(made.text())
+}

@@ -1,0 +1,29 @@
+//! A look at one path. Only what the file system calls not found is absent; whatever cannot be looked at is a fault.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+
+use super::Fault;
+
+/// What lies at a path, links followed.
+pub(super) fn at(path: &Path) -> Result<Option<Metadata>, Fault> {
+    match fs_err::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs_err::symlink_metadata(path) {
+            Ok(_) => Err(Fault::DanglingLink),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Fault::Unreadable(error)),
+        },
+        Err(error) => Err(Fault::Unreadable(error)),
+    }
+}
+
+/// Whether a directory lies there. Something else in its place is a fault.
+pub(super) fn is_dir(path: &Path) -> Result<bool, Fault> {
+    match at(path)? {
+        Some(found) if found.is_dir() => Ok(true),
+        Some(_) => Err(Fault::NoDirectory),
+        None => Ok(false),
+    }
+}

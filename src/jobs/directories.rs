@@ -1,0 +1,36 @@
+//! Reads the modules directories again, before something is removed because nobody names it.
+//! Never takes over what it finds: the core compares.
+
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::module::outline::Outline;
+use tokio::time::Instant;
+
+use super::{Tools, aside};
+use crate::disk::{self, Layout};
+
+/// What is being copied into the directories is to have changed after so long.
+const APART: Duration = Duration::from_secs(3);
+
+/// Where the modules lie.
+#[derive(Debug)]
+pub struct Directories {
+    /// How they are read.
+    pub layout: Layout,
+    /// When they were read at the start.
+    pub read: Instant,
+}
+
+pub(super) async fn read_again(tools: &Tools) -> Result<Outline, Failure> {
+    let missing = || {
+        Failure::new(
+            Class::Defect,
+            "the modules directories were to be read where there are hooks alone",
+        )
+    };
+    let Directories { layout, read } = tools.directories.as_ref().ok_or_else(missing)?;
+    tokio::time::sleep_until(*read + APART).await;
+    let layout = layout.clone();
+    Ok(aside(move || disk::read(&layout).outline()).await)
+}

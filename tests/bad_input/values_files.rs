@@ -1,0 +1,205 @@
+//! The common values file is not what it was when the releases were made, a module's directory is no directory, or what
+//! lies on disk changes while it is read. Each ends with a removal that is meant, and seen.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+
+use std::os::unix::fs::symlink;
+
+use fs_err as fs;
+use serde_json::json;
+
+use super::stage::{CONVERGED, Stage, assert_says, shown};
+
+/// The objects of the releases by their names and UIDs: one that was made anew has another.
+fn objects(stage: &Stage) -> String {
+    let columns = "-o=custom-columns=N:.metadata.name,U:.metadata.uid --no-headers";
+    stage.kubectl(&format!(
+        "get configmaps -l app.kubernetes.io/managed-by=Helm {columns}"
+    ))
+}
+
+#[test]
+fn a_values_file_that_is_gone_or_empty_switches_nothing_off() {
+    let stage = Stage::installed("values-gone");
+    let (before, file) = (objects(&stage), stage.path("modules/values.yaml"));
+    for text in [None, Some("")] {
+        match text {
+            None => fs::remove_file(&file).unwrap(),
+            Some(text) => stage.write("modules/values.yaml", text),
+        }
+        let operator = stage.start();
+        let told = operator.wait_for(&["missing or empty", "what it switched on stays"]);
+        assert_says(
+            &told,
+            &["\"level\":\"warn\"", shown(&file), "good,victim", "put the file back"],
+        );
+        operator.wait_for(&[CONVERGED]);
+        operator.wait_for_answer("/readyz?verbose", 200, &[shown(&file)]);
+        assert_says(
+            &operator.ask("module why victim"),
+            &["enabled: yes", "as it was", shown(&file)],
+        );
+        let events = operator.wait_for_event("ValuesFileLost");
+        assert_says(&events, &[shown(&file)]);
+        operator.stop();
+        stage.assert_installed(&["good", "victim"]);
+        assert_eq!(objects(&stage), before);
+    }
+
+    // A person's word counts all the same.
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.configure(&json!({"victimEnabled": "false"}));
+    stage.wait_for_sizes("good:small");
+    operator.stop();
+    assert!(before.contains(objects(&stage).trim()));
+}
+
+#[test]
+fn a_values_file_that_held_values_is_missed_by_its_modules() {
+    let stage = Stage::build("values-held");
+    let flags = "goodEnabled: true\nvictimEnabled: true\n";
+    fs::remove_file(stage.path("modules/020-victim/values.yaml")).unwrap();
+    stage.write("modules/values.yaml", &format!("{flags}victim: {{size: large}}\n"));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:small victim:large");
+    let before = objects(&stage);
+
+    fs::remove_file(stage.path("modules/values.yaml")).unwrap();
+    let operator = stage.start();
+    let told = operator.wait_for(&["Module cannot be run as it is declared", "victim"]);
+    assert_says(
+        &told,
+        &[shown(&stage.path("modules/values.yaml")), "missing or empty", "{}"],
+    );
+    operator.wait_for(&[CONVERGED]);
+    operator.stop();
+    assert_eq!(stage.sizes(), "good:small victim:large");
+    assert_eq!(objects(&stage), before);
+    stage.assert_installed(&["good", "victim"]);
+
+    // Whoever means it leaves a file that says nothing; what it switched off is removed.
+    stage.write("modules/values.yaml", "{}\n");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.configure(&json!({"goodEnabled": "true"}));
+    stage.wait_for_sizes("good:small");
+    operator.stop();
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_unknown_and_never_absent() {
+    let stage = Stage::installed("unseen");
+    let before = objects(&stage);
+    let parts = [
+        "020-victim",
+        "020-victim/Chart.yaml",
+        "020-victim/templates",
+        "020-victim/hooks",
+    ];
+    for part in parts {
+        let part = format!("modules/{part}");
+        stage.rename(&part, "away");
+        symlink(stage.path(&part), stage.path(&part)).unwrap();
+        let operator = stage.start();
+        let told = operator.wait_for(&["\"level\":\"warn\"", shown(&stage.path(&part))]);
+        assert_says(&told, &["cannot be read", "removed"]);
+        operator.wait_for(&[CONVERGED]);
+        operator.wait_for_answer("/readyz", 200, &[]);
+        operator.stop();
+        stage.assert_installed(&["good", "victim"]);
+        fs::remove_file(stage.path(&part)).unwrap();
+        stage.rename("away", &part);
+    }
+
+    // A file where the directory was.
+    stage.rename("modules/020-victim", "away");
+    stage.write("modules/020-victim", "half a copy");
+    let operator = stage.start();
+    operator.wait_for(&["is a file where the directory of a module is expected"]);
+    let kept = operator.wait_for(&["Releases without a module are kept"]);
+    assert_says(&kept, &["victim", "could not be read completely"]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+    assert_eq!(objects(&stage), before);
+
+    // Gone for good.
+    fs::remove_file(stage.path("modules/020-victim")).unwrap();
+    let operator = stage.start();
+    operator.wait_for(&["Release without a module is removed", "victim"]);
+    assert_eq!(stage.sizes(), "good:small");
+    operator.stop();
+}
+
+/// A hook puts it back: after it was missed, and before anything is removed.
+#[test]
+fn directories_that_change_while_they_are_read_remove_nothing() {
+    let stage = Stage::installed("changing");
+    let before = objects(&stage);
+    let from = stage.path("away");
+    let back = format!(
+        "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nonStartup: 1'; exit; fi\nmv {} {}\n",
+        shown(&from),
+        shown(&stage.path("modules/020-victim"))
+    );
+    stage.write("global-hooks/back.sh", &back);
+    stage.rename("modules/020-victim", "away");
+    let operator = stage.start();
+    let told = operator.wait_for(&["modules directories changed since they were read"]);
+    assert_says(&told, &["module 'victim' has come", "start the operator again"]);
+    let kept = operator.wait_for(&["Releases without a module are kept"]);
+    assert_says(&kept, &["victim", "changed since they were read"]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim"]);
+    assert_eq!(objects(&stage), before);
+
+    fs::remove_file(stage.path("global-hooks/back.sh")).unwrap();
+    stage.rename("modules/020-victim", "away");
+    let operator = stage.start();
+    operator.wait_for(&["Release without a module is removed", "victim"]);
+    assert_eq!(stage.sizes(), "good:small");
+    operator.stop();
+}
+
+#[test]
+fn a_directory_that_is_not_what_its_manifest_says() {
+    let stage = Stage::installed("manifest");
+    let before = objects(&stage);
+    let modules = stage.path("modules");
+    stage.write(
+        "modules/.addon-operator-manifest.json",
+        &stage.tell(&["module", "manifest", shown(&modules)]),
+    );
+    for part in ["020-victim/templates/a.yaml", "020-victim/templates", "020-victim"] {
+        let part = format!("modules/{part}");
+        stage.rename(&part, "away");
+        let operator = stage.start();
+        let told = operator.wait_for(&["\"level\":\"warn\"", "the manifest of the modules directory names it"]);
+        assert_says(&told, &[shown(&stage.path(&part)), "removed"]);
+        operator.wait_for(&[CONVERGED]);
+        operator.stop();
+        stage.rename("away", &part);
+        stage.assert_installed(&["good", "victim"]);
+        assert_eq!(objects(&stage), before);
+    }
+    let common = stage.path("modules/values.yaml");
+    stage.rename("modules/values.yaml", "away");
+    assert_says(&stage.refused(), &[shown(&common), "is missing, and the manifest"]);
+    stage.rename("away", "modules/values.yaml");
+
+    stage.write("modules/.addon-operator-manifest.json", "{");
+    assert_says(&stage.refused(), &["is no manifest of a modules directory"]);
+    stage.assert_installed(&["good", "victim"]);
+
+    // Who takes a module away makes the manifest anew.
+    fs::remove_dir_all(stage.path("modules/020-victim")).unwrap();
+    stage.write(
+        "modules/.addon-operator-manifest.json",
+        &stage.tell(&["module", "manifest", shown(&modules)]),
+    );
+    let operator = stage.start();
+    operator.wait_for(&["Release without a module is removed", "victim"]);
+    assert_eq!(stage.sizes(), "good:small");
+    operator.stop();
+}
