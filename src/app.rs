@@ -26,6 +26,7 @@ mod watching;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
@@ -63,7 +64,7 @@ use crate::serve::{Loop, pulse};
 use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
-use crate::telemetry::{self, LevelHandle};
+use crate::telemetry::{self, LevelHandle, Spools};
 use crate::traces::Traces;
 use config_events::ConfigEvents;
 use leading::Concerned;
@@ -72,6 +73,8 @@ use start::StartError;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
+/// How long an end waits for those who read the log.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Keeps modules as they should be until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
@@ -89,20 +92,25 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         Err(error) => return start::refuse(&error),
     };
     let secrets = Secrets::default();
-    let levels = match telemetry::start(settings.log, secrets.clone()) {
-        Ok(levels) => levels,
+    let (levels, spools) = match telemetry::start(settings.log, secrets.clone()) {
+        Ok(started) => started,
         Err(error) => return start::refuse(&error),
     };
-    match lives::live(&settings, environment, &Log { levels, secrets }) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => ExitCode::from(cannot_start(&error)),
-    }
+    let log = Log {
+        levels,
+        spools,
+        secrets,
+    };
+    let code = lives::live(&settings, environment, &log).unwrap_or_else(|error| cannot_start(&error));
+    log.spools.flush(LAST_WORDS);
+    ExitCode::from(code)
 }
 
 /// The log, as it was started: what changes its level, and what it does not show.
 #[derive(Clone)]
 struct Log {
     levels: LevelHandle,
+    spools: Spools,
     secrets: Secrets,
 }
 
@@ -144,9 +152,13 @@ async fn build(
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(start::meters(settings).hiding(log.secrets.clone()));
+    let meters = Arc::new(
+        start::meters(settings)
+            .hiding(log.secrets.clone())
+            .told_by(log.spools.clone()),
+    );
     let (trouble, told_trouble) = watch::channel(None);
-    let outside = Outside::new(&doors, &meters, told_trouble, log.secrets);
+    let outside = Outside::new(&doors, &meters, told_trouble, &log);
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
@@ -261,7 +273,7 @@ struct Outside {
 }
 
 impl Outside {
-    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, secrets: Secrets) -> Self {
+    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, log: &Log) -> Self {
         Self {
             doors: doors.clone(),
             meters: Arc::clone(meters),
@@ -270,7 +282,7 @@ impl Outside {
             lookout: Arc::default(),
             charts: Arc::default(),
             events: ConfigEvents::default(),
-            secrets,
+            secrets: log.secrets.clone(),
             standing: watch::Sender::new(Standing::Seeks { trouble: None }),
         }
     }

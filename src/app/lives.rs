@@ -26,11 +26,18 @@ enum End {
     Deposed,
 }
 
+/// Why something still ran when a life had to be over.
+enum Cut {
+    /// Another one was about to lead.
+    Replaced,
+    /// A stop took too long.
+    TooLate,
+}
+
 /// What became of one life.
 struct Ended {
     how: End,
-    /// Something still ran when another one was about to lead.
-    was_cut: bool,
+    cut: Option<Cut>,
 }
 
 /// One life after another, until one ends with the whole process.
@@ -50,9 +57,16 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     // What still runs has had its time, or a second signal took it away. With their tasks all children go down, and what
     // these have started.
     runtime.shutdown_timeout(BURIAL);
-    if ended.was_cut {
-        // Said late: nobody may be reading the log, and then a word would wait for ever.
-        warn!("Not everything had ended in time, it was ended before another one leads");
+    // Said late: first the deed, then the word.
+    match ended.cut {
+        Some(Cut::Replaced) => warn!("Not everything had ended in time, it was ended before another one leads"),
+        Some(Cut::TooLate) => {
+            error!(
+                seconds = STOP_WITHIN.as_secs(),
+                "Operator did not stop in time, ending it"
+            );
+        }
+        None => {}
     }
     Ok(ended.how)
 }
@@ -76,16 +90,16 @@ async fn one_life(
         deposed.cancelled().await;
         sleep(leading::farewell()).await;
     };
-    let mut was_cut = false;
+    let mut cut = None;
     let code = tokio::select! {
         code = operate(settings, environment, log, spawner, parts) => code,
         number = signals.second(&shutdown) => 128_u8.saturating_add(number),
         () = replaced => {
-            was_cut = true;
+            cut = Some(Cut::Replaced);
             0
         }
         () = too_late => {
-            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
+            cut = Some(Cut::TooLate);
             FAILED
         }
     };
@@ -94,5 +108,5 @@ async fn one_life(
     } else {
         End::Code(code)
     };
-    Ended { how, was_cut }
+    Ended { how, cut }
 }

@@ -112,6 +112,12 @@ pub static LIVE_TICKS: Meter<Counter, 0> = Meter::new(
     [],
     "Grows by one at start and every 10 seconds while the main loop answers.",
 );
+pub static LOG_RECORDS_LOST: Meter<Counter, 0> = Meter::new(
+    "log_records_lost_total",
+    Unit::Count,
+    [],
+    "Records of the log that were dropped, the oldest first, because nobody read the log in time.",
+);
 pub static MM_MODULE_INFO: Meter<Sampled, 3> = Meter::new(
     "mm_module_info",
     Unit::Count,
@@ -288,7 +294,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 39] = [
+static OWN: [Row; 40] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),
@@ -303,6 +309,7 @@ static OWN: [Row; 39] = [
     GLOBAL_HOOK_SUCCESS.row(),
     HELM_OPERATION_SECONDS.row(),
     LIVE_TICKS.row(),
+    LOG_RECORDS_LOST.row(),
     MM_MODULE_INFO.row(),
     MM_MODULE_MAINTENANCE.row(),
     MODULE_DELETE_ERRORS.row(),
