@@ -152,17 +152,13 @@ async fn build(
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(
-        start::meters(settings)
-            .hiding(log.secrets.clone())
-            .told_by(log.spools.clone()),
-    );
+    let meters = Arc::new(start::meters(settings, &log));
     let (trouble, told_trouble) = watch::channel(None);
     let outside = Outside::new(&doors, &meters, told_trouble, &log);
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
-    let cluster = start::connect(settings, environment, &tmp, &meters).await?;
+    let cluster = start::connect(settings, environment, &tmp, (&meters, spawner.warrant())).await?;
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
         let found = start::helm(modules, environment, &cluster, &tmp, spawner.clone())?;
@@ -197,7 +193,7 @@ async fn build(
     });
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
-    leading::start(settings, &tools.cluster, outside.concerned(), parts);
+    leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     let traces = traces.clone();
     let run = move |job, cancel| {
         outside.events.wanted(&job);
@@ -269,6 +265,7 @@ struct Outside {
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
     secrets: Secrets,
+    spools: Spools,
     standing: watch::Sender<Standing>,
 }
 
@@ -283,15 +280,18 @@ impl Outside {
             charts: Arc::default(),
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
+            spools: log.spools.clone(),
             standing: watch::Sender::new(Standing::Seeks { trouble: None }),
         }
     }
 
-    fn concerned(&self) -> Concerned {
+    fn concerned(&self, spawner: &Spawner) -> Concerned {
         Concerned {
             doors: self.doors.clone(),
             meters: Arc::clone(&self.meters),
             standing: self.standing.clone(),
+            warrant: spawner.warrant().clone(),
+            spools: self.spools.clone(),
         }
     }
 }

@@ -6,11 +6,13 @@
 //! Never knows what a hook or a chart is, and never retries a program that has run.
 #![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 
+mod descendants;
 mod output;
 mod reaper;
 mod spawner;
 mod sys;
 mod traced;
+pub mod warrant;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -194,6 +196,13 @@ impl ProcessError {
 enum Cause {
     Deadline,
     Cancel,
+}
+
+/// Kills everything that was ever started here, tells that it was done, and ends this process with it.
+pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
+    descendants::kill_all();
+    tell();
+    sys::exit_at_once(code.into())
 }
 
 impl Spawner {

@@ -11,6 +11,7 @@ use super::signals::Signals;
 use super::start::{self, StartError};
 use super::{FAILED, Log, leading, operate};
 use crate::process::Spawner;
+use crate::process::warrant::Warrant;
 use crate::settings::{Environment, Settings};
 
 /// How long it is waited for what a life has left behind.
@@ -52,11 +53,14 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
     let runtime = start::runtime()?;
-    let spawner = Spawner::new().map_err(StartError::Spawner)?.hiding(log.secrets.clone());
+    let warrant = Warrant::default();
+    let spawner = Spawner::new().map_err(StartError::Spawner)?.under(warrant.clone());
+    let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner, signals));
     // What still runs has had its time, or a second signal took it away. With their tasks all children go down, and what
     // these have started.
     runtime.shutdown_timeout(BURIAL);
+    warrant.lay_down();
     // Said late: first the deed, then the word.
     match ended.cut {
         Some(Cut::Replaced) => warn!("Not everything had ended in time, it was ended before another one leads"),
@@ -88,7 +92,7 @@ async fn one_life(
     };
     let replaced = async {
         deposed.cancelled().await;
-        sleep(leading::farewell()).await;
+        sleep(leading::farewell(settings)).await;
     };
     let mut cut = None;
     let code = tokio::select! {

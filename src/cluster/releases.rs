@@ -3,6 +3,8 @@
 //! Labels answer most questions, so the large content is fetched only when it is needed. Writes two things only: our own
 //! marks on a revision, and the state of a revision that a killed helm left unfinished. Never deletes a revision.
 
+pub mod vigil;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
@@ -29,6 +31,8 @@ pub const CHECKSUM: &str = "moduleChecksum";
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
+/// When the helm child of ours was started that began the revision, a label: it is there from helm's first word on.
+const BEGUN: &str = "addon-operator/begun";
 /// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
 /// also when a person upgrades or rolls back by hand, but never annotations.
 pub const INPUTS: &str = "addon-operator/inputs";
@@ -50,6 +54,10 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
+    /// When helm last wrote it by the clock of its machine, in seconds since 1970. For people: clocks differ.
+    pub written: u64,
+    /// Another one is another writing of it.
+    pub version: String,
     secret: String,
 }
 
@@ -67,11 +75,18 @@ pub struct Marks {
 }
 
 /// The labels of a release of ours.
-pub fn labels(checksum: Option<&str>, unmanaged: bool) -> BTreeMap<String, String> {
+fn labels(checksum: Option<&str>, unmanaged: bool) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), unmanaged.to_string())]);
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
+    labels
+}
+
+/// The same for a revision that is about to be begun.
+pub fn labels_of_new(checksum: Option<&str>, unmanaged: bool, started: u64) -> BTreeMap<String, String> {
+    let mut labels = labels(checksum, unmanaged);
+    labels.insert(BEGUN.to_owned(), started.to_string());
     labels
 }
 
@@ -151,7 +166,7 @@ impl Cluster {
         let revisions = self.revisions(deployed).await?;
         Ok(revisions
             .into_iter()
-            .map(|Revision { release, newest, .. }| (release, (newest.revision, newest.written)))
+            .map(|revision| (revision.release, (revision.newest.revision, revision.written)))
             .collect())
     }
 
@@ -271,13 +286,15 @@ impl Revision {
             unmanaged: label(MAINTENANCE) == Some("true"),
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
-            written,
+            begun: label(BEGUN).and_then(|text| text.parse().ok()),
         };
         let objects = annotation(OBJECTS);
         Some(Self {
             release,
             newest,
             objects,
+            written,
+            version: metadata.resource_version.clone().unwrap_or_default(),
             secret: metadata.name.clone()?,
         })
     }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::reaper;
 use super::sys::{self, Ended, Pid, Signal};
+use super::warrant::Warrant;
 use crate::secrets::Secrets;
 
 /// How often the thread looks after abandoned children, and as the first process of a container after orphans.
@@ -25,11 +26,13 @@ const ROUND: Duration = Duration::from_secs(1);
 pub struct Spawner {
     requests: mpsc::Sender<Request>,
     secrets: Secrets,
+    warrant: Warrant,
 }
 
 enum Request {
     Start {
         command: Box<Command>,
+        warrant: Warrant,
         home: mpsc::Sender<Self>,
         reply: oneshot::Sender<io::Result<Newborn>>,
     },
@@ -58,6 +61,7 @@ impl Spawner {
         Ok(Self {
             requests,
             secrets: Secrets::default(),
+            warrant: Warrant::default(),
         })
     }
 
@@ -65,6 +69,17 @@ impl Spawner {
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// The same, which starts nothing once this has run out.
+    #[must_use]
+    pub fn under(self, warrant: Warrant) -> Self {
+        Self { warrant, ..self }
+    }
+
+    /// Until when it starts anything.
+    pub fn warrant(&self) -> &Warrant {
+        &self.warrant
     }
 
     /// What nobody is shown of what programs say, for whoever cuts it.
@@ -77,6 +92,7 @@ impl Spawner {
         let (reply, answer) = oneshot::channel();
         let request = Request::Start {
             command: Box::new(command),
+            warrant: self.warrant.clone(),
             home: self.requests.clone(),
             reply,
         };
@@ -120,9 +136,15 @@ impl Nursery {
                 inbox.recv_timeout(ROUND)
             };
             match request {
-                Ok(Request::Start { command, home, reply }) => {
+                Ok(Request::Start {
+                    command,
+                    warrant,
+                    home,
+                    reply,
+                }) => {
+                    let allowed = warrant.may_begin().map_err(io::Error::other);
                     // A caller that has gone meanwhile drops the child, which abandons it.
-                    drop(reply.send(self.start(*command, home)));
+                    drop(reply.send(allowed.and_then(|()| self.start(*command, home))));
                 }
                 Ok(Request::Reaped(pid)) => {
                     self.ours.remove(&pid);

@@ -12,6 +12,7 @@ fn intent(revision_before: u32) -> Intent {
         revision_before,
         digest: "d".to_owned(),
         started: 7,
+        holder: None,
     }
 }
 

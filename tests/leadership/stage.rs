@@ -168,6 +168,15 @@ impl Stage {
         states.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// Waits until the states are these.
+    pub(crate) fn wait_for_history(&self, states: &str) {
+        let look = || match self.history() {
+            found if found == states => Ok(Some(())),
+            found => Err(found),
+        };
+        wait_until(PATIENCE, &format!("the history '{states}'"), look).unwrap();
+    }
+
     pub(crate) fn lease(&self, field: &str) -> String {
         self.lease_of("addon-operator", field)
     }
