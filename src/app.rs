@@ -27,6 +27,7 @@ mod watching;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
@@ -64,7 +65,7 @@ use crate::serve::{Loop, pulse};
 use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
-use crate::telemetry::{self, LevelHandle};
+use crate::telemetry::{self, LevelHandle, Spools};
 use crate::traces::Traces;
 use config_events::ConfigEvents;
 use leading::Concerned;
@@ -73,6 +74,8 @@ use start::StartError;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
+/// How long an end waits for those who read the log.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Keeps modules as they should be until it is told to stop.
 pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
@@ -90,20 +93,25 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         Err(error) => return start::refuse(&error),
     };
     let secrets = Secrets::default();
-    let levels = match telemetry::start(settings.log, secrets.clone()) {
-        Ok(levels) => levels,
+    let (levels, spools) = match telemetry::start(settings.log, secrets.clone()) {
+        Ok(started) => started,
         Err(error) => return start::refuse(&error),
     };
-    match lives::live(&settings, environment, &Log { levels, secrets }) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => ExitCode::from(cannot_start(&error)),
-    }
+    let log = Log {
+        levels,
+        spools,
+        secrets,
+    };
+    let code = lives::live(&settings, environment, &log).unwrap_or_else(|error| cannot_start(&error));
+    log.spools.flush(LAST_WORDS);
+    ExitCode::from(code)
 }
 
 /// The log, as it was started: what changes its level, and what it does not show.
 #[derive(Clone)]
 struct Log {
     levels: LevelHandle,
+    spools: Spools,
     secrets: Secrets,
 }
 
@@ -145,13 +153,13 @@ async fn build(
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(start::meters(settings).hiding(log.secrets.clone()));
+    let meters = Arc::new(start::meters(settings, &log));
     let (trouble, told_trouble) = watch::channel(None);
-    let outside = Outside::new(&doors, &meters, told_trouble, log.secrets);
+    let outside = Outside::new(&doors, &meters, told_trouble, &log);
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
-    let cluster = start::connect(settings, environment, &tmp, &meters).await?;
+    let cluster = start::connect(settings, environment, &tmp, (&meters, spawner.warrant())).await?;
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
         let found = start::helm(modules, environment, &cluster, &tmp, spawner.clone())?;
@@ -187,7 +195,7 @@ async fn build(
     });
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
-    leading::start(settings, &tools.cluster, outside.concerned(), parts);
+    leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     let traces = traces.clone();
     let run = move |job, cancel| {
         outside.events.wanted(&job);
@@ -259,11 +267,12 @@ struct Outside {
     charts: Arc<OnceLock<Charts>>,
     events: ConfigEvents,
     secrets: Secrets,
+    spools: Spools,
     standing: watch::Sender<Standing>,
 }
 
 impl Outside {
-    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, secrets: Secrets) -> Self {
+    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, log: &Log) -> Self {
         Self {
             doors: doors.clone(),
             meters: Arc::clone(meters),
@@ -272,16 +281,19 @@ impl Outside {
             lookout: Arc::default(),
             charts: Arc::default(),
             events: ConfigEvents::default(),
-            secrets,
+            secrets: log.secrets.clone(),
+            spools: log.spools.clone(),
             standing: watch::Sender::new(Standing::Seeks { trouble: None }),
         }
     }
 
-    fn concerned(&self) -> Concerned {
+    fn concerned(&self, spawner: &Spawner) -> Concerned {
         Concerned {
             doors: self.doors.clone(),
             meters: Arc::clone(&self.meters),
             standing: self.standing.clone(),
+            warrant: spawner.warrant().clone(),
+            spools: self.spools.clone(),
         }
     }
 }

@@ -48,6 +48,7 @@ Exit codes:
   0        done; for start: stopped after SIGTERM or SIGINT
   1        failed, or the command line could not be understood; why is on standard error, or in the log
   70       a defect of the operator
+  75       the lease had run out and not everything had ended, so the operator ended itself
   128 + N  ended at once by a second signal N
 
 Called without a command it starts the operator with the settings of the environment.";

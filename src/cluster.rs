@@ -12,6 +12,8 @@ pub mod difference;
 pub mod drift;
 pub mod error;
 pub mod events;
+mod guard;
+pub mod holder;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod leader;
@@ -38,6 +40,7 @@ use tokio::sync::Mutex;
 
 use crate::meters::Meters;
 use crate::meters::requests::Requests;
+use crate::process::warrant::Warrant;
 use crate::settings::{KubeSettings, RateLimit};
 
 use accounts::Accounts;
@@ -64,6 +67,8 @@ pub struct Cluster {
     server: String,
     kubeconfig: Option<PathBuf>,
     uses_plugin: bool,
+    /// Until when anything is written.
+    warrant: Warrant,
     /// The line that requests stand in, if there is one.
     pace: Option<Pace>,
     /// The service account that this is, if it is not the operator's own.
@@ -105,6 +110,7 @@ impl Cluster {
         Ok(Self {
             open: client.clone(),
             client,
+            warrant: Warrant::default(),
             pace: None,
             account: None,
             accounts,
@@ -127,10 +133,21 @@ impl Cluster {
         .paced()
     }
 
+    /// The same cluster, which nothing is written to once this has run out, but for the lease.
+    #[must_use]
+    pub fn under(&self, warrant: &Warrant) -> Self {
+        Self {
+            warrant: warrant.clone(),
+            ..self.clone()
+        }
+        .paced()
+    }
+
     fn paced(self) -> Self {
+        let guarded = guard::before(&self.open, &self.warrant);
         let client = match &self.pace {
-            Some(pace) => pace.before(&self.open),
-            None => self.open.clone(),
+            Some(pace) => pace.before(&guarded),
+            None => guarded,
         };
         Self { client, ..self }
     }
@@ -139,6 +156,7 @@ impl Cluster {
     #[must_use]
     fn as_patient_as(&self, other: &Self) -> Self {
         Self {
+            warrant: other.warrant.clone(),
             pace: other.pace.clone(),
             patience: other.patience,
             ..self.clone()

@@ -25,6 +25,7 @@ use self::hooks::HookMetrics;
 use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Row, Sampled};
 use self::queues::QueueActions;
 use crate::secrets::Secrets;
+use crate::telemetry::Spools;
 
 /// What a scrape answers with.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -52,6 +53,7 @@ pub struct Meters {
     histograms: BTreeMap<&'static str, HistogramVec>,
     hooks: HookMetrics,
     secrets: Secrets,
+    spools: Option<Spools>,
 }
 
 impl Meters {
@@ -78,6 +80,15 @@ impl Meters {
         Self { secrets, ..self }
     }
 
+    /// The same, which knows how many records of the log were lost.
+    #[must_use]
+    pub fn told_by(self, spools: Spools) -> Self {
+        Self {
+            spools: Some(spools),
+            ..self
+        }
+    }
+
     fn of(prefix: &str, face: Face) -> Self {
         let mut meters = Self {
             prefix: prefix.to_owned(),
@@ -88,6 +99,7 @@ impl Meters {
             histograms: BTreeMap::new(),
             hooks: HookMetrics::default(),
             secrets: Secrets::default(),
+            spools: None,
         };
         for row in table::all().into_iter().filter(|row| row.face.is_of(face)) {
             meters.keep(row);
@@ -163,6 +175,10 @@ impl Meters {
     /// Everything of our own as text, in the order of names and labels. Without a sample the series that come from the loop
     /// are absent.
     pub fn render(&self, sample: Option<&Sample>) -> String {
+        match self.spools.as_ref().map_or(0, Spools::take_lost) {
+            0 => {}
+            lost => self.add(&table::LOG_RECORDS_LOST, [], count(lost)),
+        }
         let mut families: Vec<MetricFamily> = Vec::new();
         families.extend(self.counters.values().flat_map(Collector::collect));
         families.extend(self.gauges.values().flat_map(Collector::collect));

@@ -19,6 +19,7 @@ mod sys;
 mod table;
 mod traced;
 mod undertaker;
+pub mod warrant;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -219,6 +220,13 @@ const STUCK_HINT: &str =
 enum Cause {
     Deadline,
     Cancel,
+}
+
+/// Kills everything that was ever started here, tells that it was done, and ends this process with it.
+pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
+    descendants::kill_all();
+    tell();
+    sys::exit_at_once(code.into())
 }
 
 impl Spawner {

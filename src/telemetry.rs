@@ -1,10 +1,15 @@
 //! The log: one record per line on stdout, in the layout that log pipelines of this operator know.
-//! Never decides what is worth a record, and never lets two records mix.
+//! Never decides what is worth a record, never lets two records mix, and never keeps anybody waiting who has one.
 
 mod record;
+pub mod spool;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use thiserror::Error;
@@ -18,10 +23,12 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
+use crate::report::last_words;
 use crate::secrets::Secrets;
 use crate::settings::{ClientLog, LogFormat, LogLevel, LogSettings};
 
 use record::Fields;
+use spool::Spool;
 
 /// A field of this name holds a JSON object as text; its members become fields of the record. It is for what only the
 /// run knows the names of, as the members of a hook's own JSON log line.
@@ -40,13 +47,68 @@ const EVERY_FAILURE: &str = "kube_client::client";
 pub enum TelemetryError {
     #[error("cannot start the log")]
     Start(#[source] TryInitError),
+    #[error("cannot start the thread that writes the log")]
+    Thread(#[source] io::Error),
 }
 
 /// Starts the log of the process on stdout, which shows no secret that is known. The handle changes the level at run time.
-pub fn start(settings: LogSettings, secrets: Secrets) -> Result<LevelHandle, TelemetryError> {
-    let (subscriber, handle) = subscriber(settings, secrets, io::stdout);
+pub fn start(settings: LogSettings, secrets: Secrets) -> Result<(LevelHandle, Spools), TelemetryError> {
+    let spools = Spools::start().map_err(TelemetryError::Thread)?;
+    let records = spools.records.clone();
+    let (subscriber, handle) = subscriber(settings, secrets, move || records.clone());
     subscriber.try_init().map_err(TelemetryError::Start)?;
-    Ok(handle)
+    let complaints = spools.complaints.clone();
+    std::panic::set_hook(Box::new(move |panic| complaints.put(of_panic(panic).into_bytes())));
+    Ok((handle, spools))
+}
+
+/// Where everything leaves the process that runs: records on stdout, last words on stderr.
+#[derive(Debug, Clone)]
+pub struct Spools {
+    records: Spool,
+    complaints: Spool,
+}
+
+impl Spools {
+    fn start() -> io::Result<Self> {
+        let tell = |records: usize| tracing::warn!(records, "Records were lost, because nobody read the log in time");
+        Ok(Self {
+            records: Spool::start("log", io::stdout(), tell)?,
+            complaints: Spool::start("stderr", io::stderr(), |_| {})?,
+        })
+    }
+
+    /// Says something on stderr, for an end that the log may not see.
+    pub fn complain(&self, text: &str) {
+        self.complaints.put(format!("{text}\n").into_bytes());
+    }
+
+    /// Waits until everything is written, but no longer than that: nobody may be reading it.
+    pub fn flush(&self, within: Duration) {
+        let end = Instant::now() + within;
+        self.complaints.flush(within);
+        self.records.flush(end.saturating_duration_since(Instant::now()));
+    }
+
+    /// How many records were lost since this was asked last.
+    pub fn take_lost(&self) -> usize {
+        self.records.take_lost()
+    }
+}
+
+/// What the standard library says of a panic, which would wait for who reads it.
+fn of_panic(panic: &PanicHookInfo<'_>) -> String {
+    let name = thread::current().name().unwrap_or("without a name").to_owned();
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!(
+        "thread '{name}' panicked at {place}:\n{}\n",
+        last_words(panic.payload())
+    );
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        text += &format!("{backtrace}\n");
+    }
+    text
 }
 
 fn subscriber<W>(settings: LogSettings, secrets: Secrets, writer: W) -> (impl Subscriber + Send + Sync, LevelHandle)
@@ -147,7 +209,7 @@ where
         event.record(&mut fields);
         fields.mask(&self.secrets);
         let line = fields.into_line(self.format, event.metadata(), Timestamp::now());
-        // One write, so that the lock of the stream keeps lines whole. A log that cannot be written has nobody to tell.
+        // One write, so that a line stays whole. A log that cannot be written has nobody to tell.
         drop(self.writer.make_writer_for(event.metadata()).write_all(line.as_bytes()));
     }
 }

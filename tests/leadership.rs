@@ -2,6 +2,9 @@
 //! becomes of the leader, no release ever has two helms.
 
 mod leadership {
+    mod frozen;
+    mod pods;
+    mod silence;
     mod stage;
     mod takeover;
 }

@@ -2,43 +2,54 @@
 //!
 //! While we do not lead, nothing else is held up by that: listeners answer, hooks are asked for their configuration, the
 //! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
-//! and what has not ended shortly before another may lead goes down with this life (see `lives`).
+//! what has not ended shortly before another may lead goes down with this life (see `lives`), and what even then is not
+//! over is ended by a thread that waits for nobody.
 
 mod label;
 mod process;
+mod watchdog;
+mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::leadership::{Election, Move, Sighting, Standing, Timing, Written};
+use addon_core::leadership::lease::{Sighting, Timing, Written};
+use addon_core::leadership::{Election, Move, Reign, Standing, Succession};
 use addon_core::operator::event::Event;
+use addon_core::release::tenure;
+use addon_core::time::{Now, Tick};
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use self::process::Place;
+use self::witness::Witness;
 use super::parts::Parts;
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 use crate::cluster::lease::SharedLease;
-use crate::driver::Clock;
 use crate::meters::{Meters, table};
+use crate::process::warrant::{Term, Warrant, boot_time};
 use crate::serve::Loop;
 use crate::serve::standing::{self, Leader};
 use crate::settings::Settings;
 use crate::settings::leadership::{Leadership, Name, address_in};
+use crate::telemetry::Spools;
 
-const TIMING: Timing = Timing::ORIGINAL;
 /// How much of what is left of the lease after the deadline a leader that steps down may use: the rest is for the kernel
 /// to end what has not obeyed, and for clocks that do not run alike.
 const MARGIN: Duration = Duration::from_secs(3);
 
 /// How long what runs may take to end after its leader was deposed.
-pub(super) fn farewell() -> Duration {
-    TIMING.farewell().saturating_sub(MARGIN)
+pub(super) fn farewell(settings: &Settings) -> Duration {
+    match &settings.leadership {
+        Leadership::Elected { timing, .. } => timing.farewell().saturating_sub(MARGIN),
+        Leadership::Alone => Duration::ZERO,
+    }
 }
 
 /// Whom a change of leadership concerns.
@@ -48,6 +59,9 @@ pub(super) struct Concerned {
     pub(super) meters: Arc<Meters>,
     /// What listeners tell.
     pub(super) standing: watch::Sender<standing::Standing>,
+    /// Until when anything may begin, and who says so at the end.
+    pub(super) warrant: Warrant,
+    pub(super) spools: Spools,
 }
 
 impl Concerned {
@@ -64,7 +78,7 @@ impl Concerned {
 pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
     let follower = concerned.standing.subscribe();
     label::start(settings.leader_label.as_ref(), cluster, follower, parts);
-    let Leadership::Elected { lease, name } = &settings.leadership else {
+    let Leadership::Elected { lease, name, timing } = &settings.leadership else {
         concerned.tell(standing::Standing::Leads);
         return;
     };
@@ -76,14 +90,16 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     info!(lease, identity = me, "Taking part in the election of a leader");
     let candidate = Candidate {
         lease: cluster.lease(lease),
-        election: Election::new(me, TIMING),
+        election: Election::new(me.clone(), *timing),
+        me,
+        timing: *timing,
+        witness: Witness::new(cluster.clone()),
         place,
         concerned,
         shutdown: parts.shutdown().clone(),
         deposed: parts.deposed().clone(),
         stopping: parts.stopping().clone(),
         at_rest: parts.at_rest().clone(),
-        clock: Clock::start(),
         trouble: None,
         told: Standing::Standby,
         is_behind: false,
@@ -95,13 +111,15 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
 struct Candidate {
     lease: SharedLease,
     election: Election,
+    me: String,
+    timing: Timing,
+    witness: Witness,
     place: Place,
     concerned: Concerned,
     shutdown: CancellationToken,
     deposed: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
-    clock: Clock,
     /// What keeps us from the lease.
     trouble: Option<String>,
     /// What the loop was told last.
@@ -116,7 +134,7 @@ impl Candidate {
         let mut news = std::pin::pin!(self.lease.news());
         loop {
             self.follow();
-            match self.election.poll(self.clock.now()) {
+            match self.election.poll(now()) {
                 Move::StepDown => {
                     self.follow();
                     return;
@@ -126,10 +144,21 @@ impl Candidate {
                     () = stopping.cancelled() => break,
                     Some(found) = news.next() => {
                         let found = self.judged(found);
-                        self.election.heard(self.clock.now().tick, found);
+                        self.election.heard(now().tick, found);
                     }
-                    () = sleep_until(self.clock.instant(until)) => {}
+                    () = self.witness.sign(), if self.told == Standing::Standby => {
+                        self.election.suspect(now().tick);
+                    }
+                    () = sleep_until(instant(until)) => {}
                 },
+                Move::Ask(about, limit) => {
+                    let holder = tokio::select! {
+                        biased;
+                        () = stopping.cancelled() => break,
+                        holder = self.witness.ask(&about.record.holder, limit) => holder,
+                    };
+                    self.election.asked(now().tick, &about, holder);
+                }
                 Move::Look(limit) => {
                     let found = tokio::select! {
                         biased;
@@ -137,7 +166,7 @@ impl Candidate {
                         found = self.lease.read(limit) => found,
                     };
                     let found = self.heeded(found);
-                    let now = self.clock.now().tick;
+                    let now = now().tick;
                     match found {
                         Some(found) => {
                             let found = found.map(|found| self.judged(found));
@@ -147,10 +176,10 @@ impl Candidate {
                     }
                 }
                 Move::Write(writing, limit) => {
-                    let sent = self.clock.now().tick;
+                    let sent = now().tick;
                     let written = self.lease.write(&writing, limit).await;
                     let written = self.heeded(written).unwrap_or(Written::Unknown);
-                    self.election.wrote(sent, self.clock.now().tick, writing, written);
+                    self.election.wrote(sent, now().tick, writing, written);
                 }
             }
         }
@@ -166,19 +195,29 @@ impl Candidate {
 
     /// Tells what has changed to those whom it concerns.
     fn follow(&mut self) {
-        let standing = self.election.standing(self.clock.now().tick);
+        let standing = self.election.standing(now().tick);
+        if let Some(reign) = self.election.reign() {
+            self.act_until(reign);
+        }
         if standing != self.told {
             self.told = standing;
             match standing {
                 Standing::Standby => {}
                 Standing::Leads => {
-                    info!("Leadership is acquired");
+                    if let Err(error) = watchdog::start(self.concerned.warrant.clone(), self.concerned.spools.clone()) {
+                        // Without it nobody would end us: then somebody else may lead.
+                        self.step_down();
+                        error!(%error, "cannot start the thread that watches over the lease");
+                        return;
+                    }
                     // A loop that has ended needs no leader.
                     let _ = self.concerned.doors.post(Event::Elected);
+                    info!("Leadership is acquired");
                 }
                 Standing::Deposed => self.step_down(),
             }
         }
+        self.witness.follow(self.election.leader());
         if standing == Standing::Standby && self.election.leader().is_some() && !self.is_behind {
             self.is_behind = true;
             let _ = self.concerned.doors.post(Event::LedByAnother);
@@ -203,11 +242,30 @@ impl Candidate {
         });
     }
 
+    /// Everything that begins or ends with our time as leader goes by this.
+    fn act_until(&self, reign: Reign) {
+        let warrant = &self.concerned.warrant;
+        let overlap = match reign.succession {
+            Succession::Clear => Duration::ZERO,
+            Succession::Contested => self.timing.lease + watchdog::MARGIN,
+        };
+        warrant.name(Term {
+            holder: tenure::Holder {
+                identity: self.me.clone(),
+                transitions: reign.transitions,
+            },
+            clear: boot_time() + overlap,
+        });
+        let end = reign.expiry.since(Tick::ZERO);
+        warrant.extend(reign.deadline.since(Tick::ZERO), end.saturating_sub(watchdog::MARGIN));
+    }
+
     fn step_down(&self) {
+        self.concerned.warrant.revoke();
         if self.stopping.is_cancelled() {
             return;
         }
-        // First of all the deed: nobody may be reading the log, and then a word would wait for ever.
+        // First the deed, then the word.
         let _ = self.concerned.doors.post(Event::Deposed);
         self.deposed.cancel();
         self.shutdown.cancel();
@@ -246,7 +304,8 @@ impl Candidate {
         if !self.at_rest.is_cancelled() {
             return;
         }
-        let Some(writing) = self.election.release(self.clock.now()) else {
+        self.concerned.warrant.lay_down();
+        let Some(writing) = self.election.release(now()) else {
             return;
         };
         match self.lease.write(&writing, MARGIN).await {
@@ -261,4 +320,18 @@ impl Candidate {
             }
         }
     }
+}
+
+/// Both times. The first one goes on while the machine sleeps, as a lease does.
+fn now() -> Now {
+    let micros = u64::try_from(boot_time().as_micros()).unwrap_or(u64::MAX);
+    Now {
+        tick: Tick::from_micros(micros),
+        wall: Timestamp::now(),
+    }
+}
+
+/// When that tick comes, if the machine does not sleep meanwhile.
+fn instant(tick: Tick) -> Instant {
+    Instant::now() + tick.since(now().tick)
 }

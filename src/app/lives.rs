@@ -10,6 +10,7 @@ use super::parts::Parts;
 use super::signals::Signals;
 use super::start::{self, StartError};
 use super::{FAILED, Log, leading, operate};
+use crate::process::warrant::Warrant;
 use crate::process::{self, Spawner};
 use crate::settings::{Environment, Settings};
 
@@ -26,11 +27,18 @@ enum End {
     Deposed,
 }
 
+/// Why something still ran when a life had to be over.
+enum Cut {
+    /// Another one was about to lead.
+    Replaced,
+    /// A stop took too long.
+    TooLate,
+}
+
 /// What became of one life.
 struct Ended {
     how: End,
-    /// Something still ran when another one was about to lead.
-    was_cut: bool,
+    cut: Option<Cut>,
 }
 
 /// One life after another, until one ends with the whole process.
@@ -49,15 +57,25 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
     let runtime = start::runtime()?;
-    let spawner = Spawner::new().map_err(StartError::Spawner)?.hiding(log.secrets.clone());
+    let warrant = Warrant::default();
+    let spawner = Spawner::new().map_err(StartError::Spawner)?.under(warrant.clone());
+    let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
     // What still runs has had its time, or a second signal took it away. With their tasks all children go down.
     runtime.shutdown_timeout(BURIAL);
     // And with these what they have started, wherever it has gone.
     spawner.end_all_runs(BURIAL);
-    if ended.was_cut {
-        // Said late: nobody may be reading the log, and then a word would wait for ever.
-        warn!("Not everything had ended in time, it was ended before another one leads");
+    warrant.lay_down();
+    // Said late: first the deed, then the word.
+    match ended.cut {
+        Some(Cut::Replaced) => warn!("Not everything had ended in time, it was ended before another one leads"),
+        Some(Cut::TooLate) => {
+            error!(
+                seconds = STOP_WITHIN.as_secs(),
+                "Operator did not stop in time, ending it"
+            );
+        }
+        None => {}
     }
     Ok(ended.how)
 }
@@ -79,18 +97,18 @@ async fn one_life(
     };
     let replaced = async {
         deposed.cancelled().await;
-        sleep(leading::farewell()).await;
+        sleep(leading::farewell(settings)).await;
     };
-    let mut was_cut = false;
+    let mut cut = None;
     let code = tokio::select! {
         code = operate(settings, environment, log, spawner, parts) => code,
         number = signals.second(&shutdown) => 128_u8.saturating_add(number),
         () = replaced => {
-            was_cut = true;
+            cut = Some(Cut::Replaced);
             0
         }
         () = too_late => {
-            error!(seconds = STOP_WITHIN.as_secs(), "Operator did not stop in time, ending it");
+            cut = Some(Cut::TooLate);
             FAILED
         }
     };
@@ -99,5 +117,5 @@ async fn one_life(
     } else {
         End::Code(code)
     };
-    Ended { how, was_cut }
+    Ended { how, cut }
 }

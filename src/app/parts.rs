@@ -107,13 +107,14 @@ impl Parts {
             let Ok(Ended { name, panicked }) = ended else { continue };
             let expected = self.shutdown.is_cancelled() && !panicked;
             if !expected {
+                // First the deed, then the word.
+                self.shutdown.cancel();
                 error!(part = name, "A part of the operator ended by itself, shutting down");
                 code = code.max(if panicked && name == DRIVER {
                     DEFECT
                 } else {
                     super::FAILED
                 });
-                self.shutdown.cancel();
             }
             if name == DRIVER {
                 break;

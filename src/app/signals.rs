@@ -52,11 +52,12 @@ impl Signals {
     /// The first one asks for a stop; returns the number of the second.
     pub(super) async fn second(&self, shutdown: &CancellationToken) -> u8 {
         let (name, _) = self.nth(0).await;
+        // First the deed, then the word.
+        shutdown.cancel();
         info!(
             signal = name,
             "Signal is received, stopping; a second one ends everything at once"
         );
-        shutdown.cancel();
         let (name, number) = self.nth(1).await;
         warn!(signal = name, "Second signal is received, ending at once");
         number

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinError;
 use tracing::{error, info, warn};
 
-use super::FAILED;
+use super::{FAILED, Log};
 use crate::certificates::tls::TlsError;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{self, Address, ConnectError};
@@ -28,6 +28,7 @@ use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::tmp::TmpDir;
 use crate::meters::Meters;
 use crate::process::Spawner;
+use crate::process::warrant::Warrant;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
 use crate::settings::leadership;
@@ -229,13 +230,13 @@ pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
     tmp: &TmpDir,
-    meters: &Arc<Meters>,
+    (meters, warrant): (&Arc<Meters>, &Warrant),
 ) -> Result<Cluster, StartError> {
     let address = address(settings, environment);
     let namespace = namespace(settings, &address)?;
     let dir = private_dir(settings, environment, tmp)?;
     let cluster = Cluster::connect(&address, &namespace, dir.as_deref(), Arc::clone(meters)).await?;
-    let cluster = cluster.limited(settings.kube.limit);
+    let cluster = cluster.limited(settings.kube.limit).under(warrant);
     info!(server = cluster.server(), namespace, "Cluster is configured");
     Ok(cluster)
 }
@@ -297,12 +298,13 @@ pub(super) fn helm(
 }
 
 /// Our own metrics, under the names of the program that we are.
-pub(super) fn meters(settings: &Settings) -> Meters {
+pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     let prefix = &settings.metrics_prefix;
     let meters = match settings.work {
         Work::Modules(_) => Meters::new(prefix),
         Work::Hooks(_) => Meters::of_hooks_alone(prefix),
     };
+    let meters = meters.hiding(log.secrets.clone()).told_by(log.spools.clone());
     match settings.queue_actions {
         QueueActions::Timed => meters,
         QueueActions::Left => meters.without_queue_actions(),

@@ -6,7 +6,7 @@
 use std::future::ready;
 use std::time::Duration;
 
-use addon_core::leadership::{Holder, Record, Sighting, Writing, Written};
+use addon_core::leadership::lease::{Holder, Record, Sighting, Writing, Written};
 use futures::stream::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

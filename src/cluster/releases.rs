@@ -3,6 +3,8 @@
 //! Labels answer most questions, so the large content is fetched only when it is needed. Writes two things only: our own
 //! marks on a revision, and the state of a revision that a killed helm left unfinished. Never deletes a revision.
 
+pub mod vigil;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
@@ -31,6 +33,8 @@ const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
 /// What the ConfigMap said of the module, a label: written by helm with the revision, so that no revision is without it.
 pub const CONFIG: &str = "addon-operator/config";
+/// When the helm child of ours was started that began the revision, a label: it is there from helm's first word on.
+const BEGUN: &str = "addon-operator/begun";
 /// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
 /// also when a person upgrades or rolls back by hand, but never annotations.
 pub const INPUTS: &str = "addon-operator/inputs";
@@ -81,6 +85,18 @@ pub fn labels(checksum: Option<&str>, unmanaged: bool, config: ConfigTrace) -> B
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
+    labels
+}
+
+/// The same for a revision that is about to be begun.
+pub fn labels_of_new(
+    checksum: Option<&str>,
+    unmanaged: bool,
+    config: ConfigTrace,
+    started: u64,
+) -> BTreeMap<String, String> {
+    let mut labels = labels(checksum, unmanaged, config);
+    labels.insert(BEGUN.to_owned(), started.to_string());
     labels
 }
 
@@ -160,7 +176,7 @@ impl Cluster {
         let revisions = self.revisions(deployed).await?;
         Ok(revisions
             .into_iter()
-            .map(|Revision { release, newest, .. }| (release, (newest.revision, newest.written)))
+            .map(|revision| (revision.release, (revision.newest.revision, revision.written)))
             .collect())
     }
 
@@ -291,7 +307,7 @@ impl Revision {
             unmanaged: label(MAINTENANCE) == Some("true"),
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
-            written,
+            begun: label(BEGUN).and_then(|text| text.parse().ok()),
         };
         let (objects, config) = (annotation(OBJECTS), label(CONFIG).map(str::to_owned));
         Some(Self {
@@ -299,6 +315,8 @@ impl Revision {
             newest,
             objects,
             config,
+            written,
+            version: metadata.resource_version.clone().unwrap_or_default(),
             secret: metadata.name.clone()?,
         })
     }

@@ -16,6 +16,7 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
@@ -139,7 +140,8 @@ impl<'a> Sync<'a> {
                 objects: Objects::Unknown,
                 rendered: None,
                 intent: None,
-                now: 0,
+                tenure: None,
+                unchanged: Duration::ZERO,
                 helm_timeout: tools.helm()?.options().timeout,
             },
         })
@@ -320,12 +322,14 @@ impl<'a> Sync<'a> {
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             claims: Some(tools.helm()?.claims()),
         };
-        let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged, self.config);
+        let started = now();
+        let labels = releases::labels_of_new(self.facts.rendered.as_deref(), self.facts.unmanaged, self.config, started);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
             digest: self.facts.inputs.clone(),
-            started: now(),
+            started,
+            holder: self.facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
         };
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");

@@ -119,6 +119,12 @@ pub static LIVE_TICKS: Meter<Counter, 0> = Meter::new(
     [],
     "Grows by one at start and every 10 seconds while the main loop answers.",
 );
+pub static LOG_RECORDS_LOST: Meter<Counter, 0> = Meter::new(
+    "log_records_lost_total",
+    Unit::Count,
+    [],
+    "Records of the log that were dropped, the oldest first, because nobody read the log in time.",
+);
 pub static MM_MODULE_INFO: Meter<Sampled, 3> = Meter::new(
     "mm_module_info",
     Unit::Count,
@@ -325,6 +331,7 @@ static OWN: [Row; 40] = [
     GLOBAL_HOOK_SUCCESS.row(),
     HELM_OPERATION_SECONDS.row(),
     LIVE_TICKS.row(),
+    LOG_RECORDS_LOST.row(),
     MM_MODULE_INFO.row(),
     MM_MODULE_MAINTENANCE.row(),
     MODULE_DELETE_ERRORS.row(),

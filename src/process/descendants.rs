@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Whoever forks while all are looked for is found the next time.
+const ROUNDS: usize = 10;
+
 /// Whose descendants are meant.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
@@ -66,10 +69,7 @@ impl Descendants {
     /// Takes note of those that there are, so that none is lost by what happens to the others. These are they.
     pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
         let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
-        let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
-        for row in &rows {
-            children.entry(row.parent).or_default().push(*row);
-        }
+        let children = by_parent(&rows);
         let us = std::process::id();
         let candidates = match self.place {
             Where::Below => below(us, &children),
@@ -137,6 +137,31 @@ pub(super) enum Undead {
     Left(usize),
     /// The process table could not be read.
     Unseen(io::Error),
+}
+
+/// Kills all that is below us, whoever has started it: for an end of ours that waits for nobody.
+pub(super) fn kill_all() {
+    for _ in 0..ROUNDS {
+        // What cannot be seen now may be seen the next time.
+        let Ok(rows) = table::rows() else { continue };
+        let rows: Vec<Row> = rows.into_iter().filter(|row| !row.ended).collect();
+        let found = below(std::process::id(), &by_parent(&rows));
+        if found.is_empty() {
+            return;
+        }
+        for row in &found {
+            // One that has ended meanwhile needs no signal.
+            let _ = signal(row, Signal::Kill);
+        }
+    }
+}
+
+fn by_parent(rows: &[Row]) -> BTreeMap<u32, Vec<Row>> {
+    let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        children.entry(row.parent).or_default().push(*row);
+    }
+    children
 }
 
 /// All that descend from that process.

@@ -13,6 +13,7 @@ use super::mark::Mark;
 use super::nursery::{BirthId, Nursery};
 use super::spawner::{Grave, Home, Newborn};
 use super::sys::{self, Pid};
+use super::warrant::Warrant;
 
 /// More that hang at the same time are a machine without its disks.
 pub(super) const MOST: usize = 16;
@@ -20,6 +21,7 @@ pub(super) const MOST: usize = 16;
 /// Something to be started.
 pub(super) struct Request {
     pub(super) command: Box<Command>,
+    pub(super) warrant: Warrant,
     pub(super) mark: Mark,
     pub(super) home: Home,
     pub(super) progress: Arc<Progress>,
@@ -102,6 +104,7 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         let Ok(request) = next else { return };
         let Request {
             command,
+            warrant,
             mark,
             home,
             progress,
@@ -110,7 +113,8 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         progress.is_begun.store(true, Ordering::Release);
         if !reply.is_closed() {
             // A caller that has gone meanwhile drops the child, which abandons it.
-            drop(reply.send(fork(nursery, *command, mark, home, &progress)));
+            let allowed = warrant.may_begin().map_err(io::Error::other);
+            drop(reply.send(allowed.and_then(|()| fork(nursery, *command, mark, home, &progress))));
         }
     }
 }

@@ -19,6 +19,7 @@ use super::mark::{Mark, Marks};
 use super::nursery::Nursery;
 use super::sys::{self, Ended, Pid, Signal};
 use super::undertaker::{self, Orphans};
+use super::warrant::Warrant;
 use crate::secrets::Secrets;
 
 /// How long a request waits for a thread before another one is started for it.
@@ -32,6 +33,7 @@ pub struct Spawner {
     marks: Marks,
     place: Where,
     secrets: Secrets,
+    warrant: Warrant,
 }
 
 /// Why a program was not started.
@@ -68,6 +70,7 @@ impl Spawner {
             marks: Marks::new(),
             place,
             secrets: Secrets::default(),
+            warrant: Warrant::default(),
         })
     }
 
@@ -80,6 +83,17 @@ impl Spawner {
     /// What nobody is shown of what programs say, for whoever cuts it.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// The same, which starts nothing once this has run out.
+    #[must_use]
+    pub fn under(self, warrant: Warrant) -> Self {
+        Self { warrant, ..self }
+    }
+
+    /// Until when it starts anything.
+    pub fn warrant(&self) -> &Warrant {
+        &self.warrant
     }
 
     pub(super) fn marks(&self) -> &Marks {
@@ -110,6 +124,7 @@ impl Spawner {
         let progress = Arc::<Progress>::default();
         let request = Request {
             command: Box::new(command),
+            warrant: self.warrant.clone(),
             mark,
             home: self.home.clone(),
             progress: Arc::clone(&progress),

@@ -196,6 +196,12 @@ fn look_for_zombies() -> rustix::io::Result<Option<WaitIdStatus>> {
     rustix::process::waitid(WaitId::All, options)
 }
 
+/// Ends this process without a word to anybody, at once.
+pub(super) fn exit_at_once(code: i32) -> ! {
+    // SAFETY: the call takes one number and does not return; nothing of ours is asked on the way.
+    unsafe { libc::_exit(code) }
+}
+
 /// Makes orphans below us our children, as they are those of process 1.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)

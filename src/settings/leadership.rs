@@ -1,6 +1,9 @@
 //! Whether we act only while we hold a lease, and under which name we hold it. Variables alone say so, as in the original.
 
 use std::net::IpAddr;
+use std::time::Duration;
+
+use addon_core::leadership::lease::Timing;
 
 use super::ConfigurationError;
 use super::labels;
@@ -8,13 +11,20 @@ use super::program::Program;
 use super::said::{Said, Setting};
 use super::words::{Checked, Words};
 
+/// What a leader needs at the end of its lease to end all that it has started.
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// When we act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
     /// At once: nobody else does what we do.
     Alone,
     /// While we hold this lease.
-    Elected { lease: &'static str, name: Name },
+    Elected {
+        lease: &'static str,
+        name: Name,
+        timing: Timing,
+    },
 }
 
 /// What the holder of a lease is called.
@@ -54,8 +64,45 @@ impl Words<'_> {
             (Wish::Replicas, _) => self.required_name()?,
             (Wish::Nothing, Program::AddonOperator) => self.name_if_known()?,
         };
-        let lease = self.program.lease();
-        Ok(Leadership::Elected { lease, name })
+        Ok(Leadership::Elected {
+            lease: self.program.lease(),
+            name,
+            timing: self.timing()?,
+        })
+    }
+
+    /// A leader has to have time to try again, and others have to wait until it has ended what it has started.
+    fn timing(&self) -> Checked<Timing> {
+        let [lease, deadline, retry] = self.program.lease_variables();
+        let said = |variable| Setting::look_up(self.environment, "", None, &[variable])?.duration();
+        let refuse = |name, value: Duration, allowed| ConfigurationError::NotAllowed {
+            name,
+            value: format!("{value:?}"),
+            allowed,
+        };
+        let usual = Timing::USUAL;
+        let lasts = said(lease)?.unwrap_or(usual.lease);
+        if lasts < FAREWELL + Duration::from_secs(2) || lasts.subsec_nanos() > 0 {
+            return Err(refuse(lease, lasts, "whole seconds, seven or more"));
+        }
+        let latest = lasts.saturating_sub(FAREWELL);
+        let until = said(deadline)?.unwrap_or(latest);
+        if until > latest {
+            return Err(refuse(
+                deadline,
+                until,
+                "at least five seconds less than the lease lasts",
+            ));
+        }
+        let often = said(retry)?.unwrap_or(usual.retry.min(until / 3));
+        if often > until / 2 {
+            return Err(refuse(retry, often, "no more than half of the renew deadline"));
+        }
+        Ok(Timing {
+            lease: lasts,
+            deadline: until,
+            retry: often,
+        })
     }
 
     /// Only who wants it pays for it with a right to patch pods.
@@ -121,6 +168,13 @@ fn pod_name(pod: &str, address: IpAddr, namespace: &str) -> String {
     format!("{pod}.{address}.{namespace}.pod")
 }
 
+/// The pod that the holder of that name is, if the name tells.
+pub fn pod_in(name: &str) -> Option<&str> {
+    let mut labels = name.rsplitn(4, '.');
+    let (last, _, _, pod) = (labels.next()?, labels.next()?, labels.next()?, labels.next()?);
+    (last == "pod" && !pod.is_empty()).then_some(pod)
+}
+
 /// Where the holder of that name listens, if the name tells.
 pub fn address_in(name: &str) -> Option<IpAddr> {
     let mut labels = name.split('.');
@@ -145,6 +199,7 @@ mod tests {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(pod_name("operator-0", address, "ns"), name);
             assert_eq!(address_in(name), Some(address));
+            assert_eq!(pod_in(name), Some("operator-0"));
         }
         for name in [
             "",

@@ -65,6 +65,22 @@ impl Program {
         }
     }
 
+    /// How long the lease lasts, how long it is held without a renewal, and how often it is renewed.
+    pub(super) fn lease_variables(self) -> [&'static str; 3] {
+        match self {
+            Self::AddonOperator => [
+                "ADDON_OPERATOR_LEASE_DURATION",
+                "ADDON_OPERATOR_LEASE_RENEW_DEADLINE",
+                "ADDON_OPERATOR_LEASE_RETRY_PERIOD",
+            ],
+            Self::ShellOperator => [
+                "SHELL_OPERATOR_LEASE_DURATION",
+                "SHELL_OPERATOR_LEASE_RENEW_DEADLINE",
+                "SHELL_OPERATOR_LEASE_RETRY_PERIOD",
+            ],
+        }
+    }
+
     pub(super) fn listen_address(self) -> (&'static str, Names) {
         match self {
             Self::AddonOperator => (

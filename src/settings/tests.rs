@@ -1,8 +1,10 @@
 //! Who wins, what is allowed, and what an error says.
 
+use addon_core::leadership::lease::Timing;
 use clap::{Args, Command, FromArgMatches};
 
 use super::leadership::Name;
+
 use super::*;
 
 mod election;
@@ -125,6 +127,7 @@ fn without_a_word_everything_has_its_default() {
         leadership: Leadership::Elected {
             lease: "addon-operator-leader-election",
             name: Name::Process { pod: None },
+            timing: Timing::USUAL,
         },
         leader_label: None,
         kube: KubeSettings {

@@ -8,6 +8,9 @@ Variables without a flag:
   ADDON_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE have to be
                                        said; false: nobody is elected [default: a leader, named as well as can be]
   ADDON_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
+  ADDON_OPERATOR_LEASE_DURATION        How long the lease of a leader that has ended keeps others away [default: 18s]
+  ADDON_OPERATOR_LEASE_RENEW_DEADLINE  How long a leader goes on that cannot renew it [default: 5 s less than that]
+  ADDON_OPERATOR_LEASE_RETRY_PERIOD    How often it is renewed [default: 3s]
   ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
   ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole that owns the webhook configurations, which go with it
   VALIDATING_WEBHOOK_CONFIGURATION_NAME, VALIDATING_WEBHOOK_SERVICE_NAME, …_LISTEN_ADDRESS, …_LISTEN_PORT,
@@ -27,6 +30,9 @@ Variables without a flag:
   SHELL_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE have to be
                                        said [default: nobody is elected]
   SHELL_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
+  SHELL_OPERATOR_LEASE_DURATION        How long the lease of a leader that has ended keeps others away [default: 18s]
+  SHELL_OPERATOR_LEASE_RENEW_DEADLINE  How long a leader goes on that cannot renew it [default: 5 s less than that]
+  SHELL_OPERATOR_LEASE_RETRY_PERIOD    How often it is renewed [default: 3s]
   SHELL_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
   TRACING_OTLP_ENDPOINT                Where traces go, such as https://collector.example:4317 [default: nowhere]
   TRACING_OTLP_AUTH_TOKEN              Said to the collector

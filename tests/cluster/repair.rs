@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Class;
 use addon_core::name::ModuleName;
@@ -141,6 +141,7 @@ async fn what_a_removal_noted_that_was_killed_after_helm_is_forgotten() {
         revision_before: 1,
         digest: String::new(),
         started: 1,
+        holder: None,
     };
     world.tools.cluster.record_intent("one", &intent).await.unwrap();
     world.delete().await.unwrap();
@@ -179,4 +180,64 @@ async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
         );
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_clock_but_our_own_says_how_long_another_helm_was_at_work() {
+    let mut world = World::new("clocks").await;
+    endless_module(&mut world).await;
+    let values = || json!({"one": {"x": "a"}});
+    kill_in_the_middle(&mut world, values(), "1:pending-install").await;
+    world.tools.cluster.clear_intent("one").await.unwrap();
+    world.module("one", &[("templates/hook.yaml", "")]).await;
+    world.allow_helm(Duration::from_secs(1)).await;
+    let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let begin = wall();
+    // By the wall clock its time is over, as after a jump: but nobody has seen it at work for so long.
+    wait_until(PATIENCE, "two more seconds", || {
+        Ok::<_, String>((wall() > begin + 2).then_some(()))
+    })
+    .unwrap();
+    let failure = world.sync(values()).await.unwrap_err();
+    assert!(failure.report.contains("another helm"), "{failure}");
+    assert_eq!(world.history(), "1:pending-install");
+
+    // Whoever wrote this has a clock that is an hour ahead of ours.
+    let label = format!("modifiedAt={}", wall() + 3600);
+    let secret = "sh.helm.release.v1.one.v1";
+    world
+        .namespace
+        .kubectl(["label", "--overwrite", "secret", secret, &label])
+        .unwrap();
+    let failure = world.sync(values()).await.unwrap_err();
+    assert!(failure.report.contains("for 0 s"), "it is watched anew: {failure}");
+    let runtime = tokio::runtime::Handle::current();
+    let synced = tokio::task::block_in_place(|| {
+        wait_until(PATIENCE, "the helm timeout to pass", || {
+            runtime.block_on(world.sync(values())).map(Some)
+        })
+    });
+    assert_eq!(synced.unwrap().action, SyncAction::Upgraded);
+    assert_eq!(world.history(), "1:superseded 2:deployed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_began_after_our_helm_was_killed_is_not_marked_as_failed() {
+    let mut world = World::new("persons").await;
+    world.simple_module().await;
+    world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+    endless_module(&mut world).await;
+    kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
+    // As helm copies it from the revision before.
+    let earlier =
+        world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.labels.addon-operator/begun}");
+    let label = format!("addon-operator/begun={}", earlier.parse::<u64>().unwrap() - 1);
+    let secret = "sh.helm.release.v1.one.v2";
+    world
+        .namespace
+        .kubectl(["label", "--overwrite", "secret", secret, &label])
+        .unwrap();
+    let failure = world.sync(json!({"one": {"x": "c"}})).await.unwrap_err();
+    assert!(failure.report.contains("another helm"), "{failure}");
+    assert_eq!(world.history(), "1:deployed 2:pending-upgrade");
 }

@@ -15,6 +15,7 @@ fn intent(revision_before: u32) -> Intent {
         revision_before,
         digest: "d".to_owned(),
         started: 7,
+        holder: None,
     }
 }
 

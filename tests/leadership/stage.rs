@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::Permissions;
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -77,9 +78,19 @@ pub(crate) struct Stage {
     namespace: Namespace<'static>,
     folder: TempDir,
     port: u16,
+    /// How long the lease is to last, if not as usual.
+    lease: Option<&'static str>,
 }
 
 impl Stage {
+    /// The same with a lease that does not last long.
+    pub(crate) fn with_lease(prefix: &str, lease: &'static str) -> Self {
+        Self {
+            lease: Some(lease),
+            ..Self::build(prefix)
+        }
+    }
+
     pub(crate) fn build(prefix: &str) -> Self {
         let plane = testbed::shared::plane();
         // In the folder of the control plane, which is swept even after a kill.
@@ -92,6 +103,7 @@ impl Stage {
             namespace: plane.namespace(prefix).unwrap(),
             folder,
             port: listener.local_addr().unwrap().port(),
+            lease: None,
         };
         let mut objects = String::new();
         for member in 0..MEMBERS {
@@ -124,7 +136,7 @@ impl Stage {
         self.folder.path().join(inside)
     }
 
-    fn write(&self, inside: &str, text: &str) {
+    pub(crate) fn write(&self, inside: &str, text: &str) {
         let path = self.path(inside);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
@@ -156,6 +168,15 @@ impl Stage {
         states.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// Waits until the states are these.
+    pub(crate) fn wait_for_history(&self, states: &str) {
+        let look = || match self.history() {
+            found if found == states => Ok(Some(())),
+            found => Err(found),
+        };
+        wait_until(PATIENCE, &format!("the history '{states}'"), look).unwrap();
+    }
+
     pub(crate) fn lease(&self, field: &str) -> String {
         self.lease_of("addon-operator", field)
     }
@@ -168,7 +189,8 @@ impl Stage {
 
     /// When the lease runs out, if nobody renews it.
     pub(crate) fn end_of_lease(&self) -> Timestamp {
-        self.lease("renewTime").parse::<Timestamp>().unwrap() + Duration::from_secs(35)
+        let lasts = self.lease("leaseDurationSeconds").parse().unwrap();
+        self.lease("renewTime").parse::<Timestamp>().unwrap() + Duration::from_secs(lasts)
     }
 
     /// What the operators of this user, and helm for them, have asked for in our namespace.
@@ -190,6 +212,13 @@ impl Stage {
         self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], None)
     }
 
+    /// The same, whose log goes into a pipe. Nobody reads it but whoever is given the other end.
+    pub(crate) fn start_unread(&self, replica: &'static str, kubeconfig: PathBuf) -> (Replica, PipeReader) {
+        let (reader, writer) = io::pipe().unwrap();
+        let replica = self.launch_into(writer.into(), replica, kubeconfig, "ADDON_OPERATOR", &["start"], None);
+        (replica, reader)
+    }
+
     /// The same beside a pod of its name, which carries the label while it leads.
     pub(crate) fn start_marked(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
         self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], Some(LABEL))
@@ -207,6 +236,26 @@ impl Stage {
 
     fn launch(
         &self,
+        replica: &'static str,
+        kubeconfig: PathBuf,
+        prefix: &str,
+        arguments: &[&str],
+        label: Option<&str>,
+    ) -> Replica {
+        let output = fs::File::create(self.path(&format!("{replica}.log"))).unwrap();
+        self.launch_into(
+            output.into_parts().0.into(),
+            replica,
+            kubeconfig,
+            prefix,
+            arguments,
+            label,
+        )
+    }
+
+    fn launch_into(
+        &self,
+        output: OwnedFd,
         replica: &'static str,
         kubeconfig: PathBuf,
         prefix: &str,
@@ -246,7 +295,7 @@ impl Stage {
             ("DEBUG_UNIX_SOCKET".to_owned(), own("debug.socket")),
         ]);
         variables.extend(label.map(|label| (named("LEADER_LABEL"), label.into())));
-        let output = fs::File::create(&log).unwrap().into_parts().0;
+        variables.extend(self.lease.map(|lease| (named("LEASE_DURATION"), lease.into())));
         let mut command = process::command(OPERATOR);
         command
             .args(arguments)
@@ -275,7 +324,8 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+        // One that nobody reads has no file.
+        fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Waits until the log says this so many times.
@@ -322,8 +372,23 @@ impl Replica {
 
     /// `kill -9`.
     pub(crate) fn kill(mut self) {
-        process::signal(self.bound.id(), libc::SIGKILL);
-        wait_until(PATIENCE, "the end of a killed operator", || self.bound.ended()).unwrap();
+        self.signal(libc::SIGKILL);
+        self.wait_for_end();
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        process::signal(self.bound.id(), signal);
+    }
+
+    /// Returns its code, if it has one.
+    pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
+        let ended = wait_until(PATIENCE, "the end of the operator", || self.bound.ended());
+        ended.unwrap().code()
+    }
+
+    /// The part of its name that is an address.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address.ip()
     }
 
     /// Asks it to stop, which it has to do well. Returns when it has ended.

@@ -3,85 +3,31 @@
 //! A replica leads because of a write of its own that went through, and no longer than the renew deadline after it *sent*
 //! that write. Another one takes the lease when it has known the same version of it for as long as the lease is good,
 //! counted from when it *received* it, and only over that very version. So no two lead at once as long as no clock runs
-//! faster than another by more than the lease is longer than the deadline.
+//! faster than another by more than the lease is longer than the deadline. A lease whose holder is found to have ended, by
+//! who asks after that version was seen, need not be waited for.
 //! Must never compare the clocks of two replicas: the times that stand in the lease are for people.
+
+pub mod lease;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::time::{Now, Tick};
+use lease::{Holder, Record, Sighting, Timing, Writing, Written};
 
 /// Between an attempt that failed and the next one.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long one request about the lease may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long everything takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// How long a lease that nobody renews keeps others away.
-    pub lease: Duration,
-    /// How long a leader leads without a renewal; what it has started is to have ended before the lease does.
-    pub deadline: Duration,
-    /// How often a leader renews, and others look.
-    pub retry: Duration,
-}
-
-impl Timing {
-    /// The times of the original, which may hold the same lease.
-    pub const ORIGINAL: Self = Self {
-        lease: Duration::from_secs(35),
-        deadline: Duration::from_secs(30),
-        retry: Duration::from_secs(10),
-    };
-
-    /// How much of a lease is left after the deadline, to end what a leader has started.
-    pub fn farewell(self) -> Duration {
-        self.lease.saturating_sub(self.deadline)
-    }
-}
-
-/// What stands in the lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// Who holds it; empty for nobody.
-    pub holder: String,
-    /// How long it keeps others away; nothing for what is no time.
-    pub lasts: Duration,
-    /// When its holder came to hold it. It tells two lives of one name apart.
-    pub acquired: Timestamp,
-    /// When it was written last.
-    pub renewed: Timestamp,
-    /// How often its holder has changed.
-    pub transitions: u32,
-}
-
-/// The lease as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
-    /// The version of the object: another one is another writing.
-    pub version: String,
-    /// What it says.
-    pub record: Record,
-    /// What is known of its holder beside that.
-    pub holder: Holder,
-}
-
-/// Whether the holder of a lease can be known to have ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
-    /// It may live.
-    Unknown,
-    /// It was a process of this machine, and there is no such process any more.
-    Gone,
-}
-
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Read the lease, and tell what was found.
     Look(Limit),
+    /// Ask whether its holder has ended, and tell what was found about this version.
+    Ask(Sighting, Limit),
     /// Write the lease, and tell how that went.
     Write(Writing, Limit),
     /// Nothing, before this tick or before something is heard of the lease.
@@ -92,26 +38,6 @@ pub enum Move {
 
 /// How long a request may take.
 pub type Limit = Duration;
-
-/// One write of the lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Writing {
-    /// What it is to say.
-    pub record: Record,
-    /// Over which version and no other; `None`: only if there is no lease.
-    pub over: Option<String>,
-}
-
-/// How a write ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
-    /// It stands there, at this version.
-    Through(String),
-    /// Somebody else was faster: it was not written.
-    Conflict,
-    /// Nobody knows whether it was written.
-    Unknown,
-}
 
 /// What a replica is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +50,28 @@ pub enum Standing {
     Deposed,
 }
 
+/// What a time as leader begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Succession {
+    /// Nothing runs of one who led before.
+    Clear,
+    /// Its lease had run out, and nobody has seen its end.
+    Contested,
+}
+
+/// A time as leader, while it lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reign {
+    /// How often the lease had changed hands by then.
+    pub transitions: u32,
+    /// How it began.
+    pub succession: Succession,
+    /// When nothing more may begin.
+    pub deadline: Tick,
+    /// When another one may lead.
+    pub expiry: Tick,
+}
+
 /// One replica's part in the election.
 #[derive(Debug, Clone)]
 pub struct Election {
@@ -133,6 +81,10 @@ pub struct Election {
     known: Known,
     /// Not before this is anything tried.
     next: Tick,
+    /// The holder may have ended, and nobody has asked.
+    doubt: bool,
+    /// How it would be if we came to lead.
+    succession: Succession,
 }
 
 #[derive(Debug, Clone)]
@@ -169,7 +121,22 @@ impl Election {
             role: Role::Standby,
             known: Known::Nothing,
             next: Tick::ZERO,
+            doubt: false,
+            succession: Succession::Clear,
         }
+    }
+
+    /// The time as leader that lasts, or that has run out and is not over yet.
+    pub fn reign(&self) -> Option<Reign> {
+        let Role::Leads(term) = &self.role else {
+            return None;
+        };
+        Some(Reign {
+            transitions: term.transitions,
+            succession: self.succession,
+            deadline: self.end_of(term),
+            expiry: term.renewed + self.timing.lease,
+        })
     }
 
     /// What it is at this moment. To be asked before anything is done as leader.
@@ -216,19 +183,31 @@ impl Election {
         }
     }
 
-    fn poll_standby(&self, now: Now) -> Move {
+    fn poll_standby(&mut self, now: Now) -> Move {
         let wall = micros(now.wall);
+        let succession = match &self.known {
+            // Of our own writes we may not have heard.
+            Known::There(sighting, _) if sighting.record.holder == self.me => self.succession,
+            Known::There(sighting, _) if self.is_free(sighting) => Succession::Clear,
+            Known::There(..) | Known::Absent | Known::Nothing => Succession::Contested,
+        };
         match &self.known {
             _ if now.tick < self.next => Move::Wait(self.next),
             Known::Nothing => Move::Look(PATIENCE),
             Known::There(sighting, since) if !self.is_free(sighting) && now.tick < self.expiry(sighting, *since) => {
-                Move::Look(PATIENCE)
+                if self.doubt {
+                    Move::Ask(sighting.clone(), PATIENCE)
+                } else {
+                    Move::Look(PATIENCE)
+                }
             }
             Known::Absent => {
+                self.succession = succession;
                 let record = self.record(wall, wall, 0);
                 Move::Write(Writing { record, over: None }, PATIENCE)
             }
             Known::There(sighting, _) => {
+                self.succession = succession;
                 let is_new = sighting.record.holder != self.me;
                 let transitions = sighting.record.transitions.saturating_add(u32::from(is_new));
                 Move::Write(over(sighting, self.record(wall, wall, transitions)), PATIENCE)
@@ -254,8 +233,48 @@ impl Election {
                 }
                 self.known = Known::There(found, now);
             }
-            Role::Standby => self.found(now, found),
+            Role::Standby => {
+                self.found(now, found);
+                self.doubt_if_overdue(now);
+            }
             Role::Deposed => {}
+        }
+    }
+
+    /// A holder that does not renew as often as it should may have ended.
+    fn doubt_if_overdue(&mut self, now: Tick) {
+        if let Known::There(sighting, since) = &self.known
+            && !self.is_free(sighting)
+            && now.since(*since) > self.timing.retry * 3 / 2
+        {
+            self.doubt = true;
+            self.next = now;
+        }
+    }
+
+    /// There is a sign that the holder has ended. It may be old: what counts is what is found when somebody asks.
+    pub fn suspect(&mut self, now: Tick) {
+        if matches!(self.role, Role::Standby) {
+            self.doubt = true;
+            self.next = self.next.min(now);
+        }
+    }
+
+    /// It was asked, after that version had been seen, whether its holder has ended.
+    pub fn asked(&mut self, now: Tick, about: &Sighting, holder: Holder) {
+        self.doubt = false;
+        let (retry, lasts) = (self.timing.retry, self.timing.lease);
+        if let (Role::Standby, Known::There(known, since)) = (&self.role, &mut self.known)
+            && known.version == about.version
+        {
+            known.holder = holder;
+            let lasts = Some(known.record.lasts)
+                .filter(|lasts| !lasts.is_zero())
+                .unwrap_or(lasts);
+            self.next = match holder {
+                Holder::Gone => now,
+                Holder::Unknown => (*since + lasts).min(now + retry),
+            };
         }
     }
 
@@ -266,9 +285,14 @@ impl Election {
         }
     }
 
-    fn found(&mut self, now: Tick, found: Sighting) {
+    fn found(&mut self, now: Tick, mut found: Sighting) {
         let since = match &self.known {
-            Known::There(known, since) if known.version == found.version => *since,
+            Known::There(known, since) if known.version == found.version => {
+                if known.holder == Holder::Gone {
+                    found.holder = Holder::Gone;
+                }
+                *since
+            }
             Known::There(..) | Known::Nothing | Known::Absent => now,
         };
         self.next = if self.is_free(&found) {

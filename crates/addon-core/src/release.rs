@@ -4,6 +4,8 @@
 //! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could
 //! be the work of another helm is left alone until nobody can be working on it any more.
 
+pub mod tenure;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
+use tenure::{Holder, Tenure};
 
 /// The state that helm wrote into the newest revision of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,8 +160,8 @@ pub struct Newest {
     pub unmanaged: bool,
     /// The checksum of its rendering, if this very revision was marked with one.
     pub checksum: Option<String>,
-    /// When helm last wrote it, in seconds since 1970.
-    pub written: u64,
+    /// Which helm child of ours began it, by when that was started. Helm copies this to revisions that people make.
+    pub begun: Option<u64>,
 }
 
 /// What a helm child of ours was started for. Written before the start, cleared after the end.
@@ -173,6 +176,9 @@ pub struct Intent {
     pub digest: String,
     /// When it was started, in seconds since 1970.
     pub started: u64,
+    /// Under which leadership; nobody where none is elected, or where an older version wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
 }
 
 /// The two things a helm child of ours does to a release.
@@ -186,10 +192,14 @@ pub enum IntentKind {
 }
 
 impl Intent {
-    /// Whether the unfinished revision is what this child left behind.
+    /// Whether the unfinished revision is what this child left behind: one of that number may also be what a person began,
+    /// after the child had been ended and before it had written anything. Children of older versions left no sign.
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
-            IntentKind::Upgrade => newest.revision == self.revision_before.saturating_add(1),
+            IntentKind::Upgrade => {
+                newest.revision == self.revision_before.saturating_add(1)
+                    && newest.begun.is_none_or(|begun| begun == self.started)
+            }
             IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
         }
     }
@@ -223,8 +233,10 @@ pub struct Facts {
     pub rendered: Option<String>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
-    /// The wall clock, in seconds since 1970.
-    pub now: u64,
+    /// Our own time as leader, `None` where nobody is elected.
+    pub tenure: Option<Tenure>,
+    /// For how long we have seen the newest revision unfinished and unchanged, with our own eyes and on a clock that nobody sets.
+    pub unchanged: Duration,
     /// How long any helm may work on a release.
     pub helm_timeout: Duration,
 }
@@ -296,6 +308,13 @@ impl fmt::Display for Reason {
 
 /// The next step towards the release that the inputs describe.
 pub fn decide(facts: &Facts) -> Step {
+    match next_step(facts) {
+        step @ (Step::Repair { .. } | Step::Upgrade(_)) => facts.left_to_another().map_or(step, Step::Refuse),
+        step => step,
+    }
+}
+
+fn next_step(facts: &Facts) -> Step {
     let Some(newest) = &facts.newest else {
         return Step::Upgrade(Reason::NotInstalled);
     };
@@ -356,6 +375,9 @@ pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
     if !newest.ours {
         return Some(foreign(&facts.release));
     }
+    if let Some(failure) = facts.left_to_another() {
+        return Some(failure);
+    }
     if !newest.status.is_unfinished() {
         return None;
     }
@@ -367,19 +389,21 @@ pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
 
 fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
     let left_by_us = facts.intent.as_ref().is_some_and(|intent| intent.explains(newest));
-    let age = facts.now.saturating_sub(newest.written);
-    if left_by_us || age >= facts.helm_timeout.as_secs() {
+    if left_by_us || facts.unchanged >= facts.helm_timeout {
         return Step::Repair {
             revision: newest.revision,
             left: newest.status,
         };
     }
-    let rest = facts.helm_timeout.as_secs() - age;
+    let (age, rest) = (
+        facts.unchanged.as_secs(),
+        (facts.helm_timeout.saturating_sub(facts.unchanged)).as_secs(),
+    );
     Step::Refuse(
         Failure::new(
             Class::Unavailable,
             format!(
-                "release '{}' is being changed by another helm: revision {} is {} since {age} s",
+                "release '{}' is being changed by another helm: revision {} is {}, unchanged since we have looked for {age} s",
                 facts.release, newest.revision, newest.status
             ),
         )

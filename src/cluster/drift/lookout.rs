@@ -12,7 +12,7 @@ mod releases;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::Restoring;
@@ -37,6 +37,7 @@ use crate::cluster::monitor::ledger::{Key, OwnId, Target};
 use crate::cluster::monitor::lens::Lens;
 use crate::cluster::monitor::selection::Selection;
 use crate::cluster::monitor::shared::Shared;
+use crate::cluster::releases::vigil::Vigil;
 use crate::cluster::releases::{Revision, SECRET_TYPE};
 
 /// The watch of the Secrets.
@@ -162,6 +163,8 @@ struct Watch {
     dirty: BTreeSet<String>,
     /// Releases that are looked at again at these times, whatever happens.
     again: BTreeMap<String, Instant>,
+    /// How long others have been seen at work on releases.
+    vigil: Vigil,
     /// Revisions whose objects were asked for.
     asked: BTreeMap<String, u32>,
     /// Revisions of which it was told that their objects cannot be read now.
@@ -194,6 +197,7 @@ impl Watch {
             secrets: BTreeMap::new(),
             dirty: BTreeSet::new(),
             again: BTreeMap::new(),
+            vigil: Vigil::default(),
             asked: BTreeMap::new(),
             unread: BTreeMap::new(),
             comparing: BTreeSet::new(),
@@ -333,21 +337,17 @@ impl Watch {
     }
 
     fn judge(&mut self, name: &str, release: &Release, now: Instant) -> Option<Drift> {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
         let namespace = self.inner.cluster.namespace();
         let timeout = self.inner.settings.helm_timeout;
         if self.inner.settings.restored.of(name) == Restoring::Off {
             return None;
         }
-        match release.judge(namespace, timeout, wall, |kind, object| self.posts.holds(kind, object)) {
+        let rest = timeout.saturating_sub(self.vigil.see(name, release.newest_revision(), now.into()));
+        match release.judge(namespace, rest, |kind, object| self.posts.holds(kind, object)) {
             Judgement::Whole => None,
             Judgement::Drifted(drift) => Some(drift),
-            Judgement::Unfinished(until) => {
-                let at = now + Duration::from_secs(until.saturating_sub(wall) + 1);
-                self.again.insert(name.to_owned(), at);
+            Judgement::Unfinished(rest) => {
+                self.again.insert(name.to_owned(), now + rest);
                 None
             }
         }

@@ -61,8 +61,8 @@ fn a_checksum_that_helm_copied_to_a_revision_made_by_hand_does_not_count() {
 #[test]
 fn a_revision_is_as_old_as_helms_last_write() {
     let created = 1_767_225_600;
-    assert_eq!(read(&[]).newest.written, created);
-    assert_eq!(read(&[("modifiedAt", "1767225700")]).newest.written, created + 100);
+    assert_eq!(read(&[]).written, created);
+    assert_eq!(read(&[("modifiedAt", "1767225700")]).written, created + 100);
 }
 
 #[test]

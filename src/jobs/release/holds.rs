@@ -1,19 +1,32 @@
-//! Who works on which release: never two of ours at once.
+//! Who works on which release: never two of ours at once, and others are watched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedMutexGuard;
 
+use crate::cluster::releases::Revision;
+use crate::cluster::releases::vigil::Vigil;
+
 /// Who holds which release. Clones share the holds.
 #[derive(Debug, Clone, Default)]
-pub struct Holds(Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>);
+pub struct Holds {
+    ours: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+    others: Arc<Mutex<Vigil>>,
+}
 
 impl Holds {
+    /// For how long we have seen the newest revision of a release unfinished and unchanged.
+    pub(super) fn unchanged(&self, release: &str, newest: Option<&Revision>) -> Duration {
+        let mut vigil = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        vigil.see(release, newest, Instant::now())
+    }
+
     /// Waits until nobody else holds the release.
     pub(super) async fn hold(&self, release: &str) -> OwnedMutexGuard<()> {
         let mutex = {
-            let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut holds = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(holds.entry(release.to_owned()).or_default())
         };
         mutex.lock_owned().await

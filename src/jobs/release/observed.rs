@@ -16,12 +16,15 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
     let revision = tools.cluster.newest_revision(&facts.release).await?;
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
     facts.objects = Objects::Unknown;
-    facts.now = now();
+    facts.unchanged = tools.holds.unchanged(&facts.release, revision.as_ref());
+    facts.tenure = tools.spawner.warrant().tenure();
     let unfinished = facts
         .newest
         .as_ref()
         .is_some_and(|newest| newest.status.is_unfinished());
-    facts.intent = if unfinished {
+    // While one who led before us may still be at work, what it meant to do counts before its helm has written a word.
+    let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
+    facts.intent = if unfinished || may_overlap {
         tools.cluster.intent(&facts.release).await?
     } else {
         None

@@ -1,6 +1,7 @@
 //! Removes a release. Only an explicit job comes here, and a foreign release is refused whatever the job says.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
@@ -23,7 +24,8 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         objects: Objects::Unknown,
         rendered: None,
         intent: None,
-        now: 0,
+        tenure: None,
+        unchanged: Duration::ZERO,
         helm_timeout: tools.helm()?.options().timeout,
     };
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
@@ -41,6 +43,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         revision_before: revision.newest.revision,
         digest: String::new(),
         started: now(),
+        holder: facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
     };
     let acting = unless(cancel, tools.acting_for(release)).await?;
     tools.helm()?.version().await?;

@@ -13,6 +13,7 @@ fn who_asks_for_replicas_says_who_we_are() {
     let elected = |name| Leadership::Elected {
         lease: "addon-operator-leader-election",
         name,
+        timing: Timing::USUAL,
     };
     let pod = Name::Pod("operator-0.10-0-0-7.ns.pod".to_owned());
     assert_eq!(check(&[], &all).unwrap().leadership, elected(pod.clone()));
@@ -44,6 +45,7 @@ fn with_modules_there_is_a_lease_unless_it_is_refused() {
         name: Name::Process {
             pod: pod.map(str::to_owned),
         },
+        timing: Timing::USUAL,
     };
     assert_eq!(leadership(&[]), process(None));
     assert_eq!(leadership(&[("ADDON_OPERATOR_POD", "p")]), process(Some("p")));
@@ -79,6 +81,7 @@ fn hooks_alone_have_a_lease_if_it_is_asked_for() {
         Leadership::Elected {
             lease: "shell-operator-leader-election",
             name: Name::Pod("hooks-0.--1.ns.pod".to_owned()),
+            timing: Timing::USUAL,
         }
     );
 }
@@ -97,5 +100,40 @@ fn the_label_of_the_leader_needs_a_pod_to_carry_it() {
     for key in ["/leader", "a b", "Of.Us/leader", "-"] {
         let refused = check(&[], &[("ADDON_OPERATOR_POD", "p"), label(key)]).unwrap_err();
         assert!(refused.contains("the key of a label"), "{refused}");
+    }
+}
+
+#[test]
+fn a_lease_leaves_time_to_try_again_and_to_end() {
+    let [lease, deadline, retry] = [
+        "ADDON_OPERATOR_LEASE_DURATION",
+        "ADDON_OPERATOR_LEASE_RENEW_DEADLINE",
+        "ADDON_OPERATOR_LEASE_RETRY_PERIOD",
+    ];
+    let timing =
+        |variables: &[(&'static str, &'static str)]| match check(&[], variables).map(|settings| settings.leadership) {
+            Ok(Leadership::Elected { timing, .. }) => {
+                Ok([timing.lease, timing.deadline, timing.retry].map(|time| time.as_secs()))
+            }
+            Ok(Leadership::Alone) => Err("alone".to_owned()),
+            Err(error) => Err(error),
+        };
+    for (said, expected) in [
+        (&[][..], [18, 13, 3]),
+        (&[(lease, "35s")], [35, 30, 3]),
+        (&[(lease, "35s"), (retry, "10s")], [35, 30, 10]),
+        (&[(lease, "8s"), (retry, "1s")], [8, 3, 1]),
+        (&[(lease, "1m"), (deadline, "20s")], [60, 20, 3]),
+    ] {
+        assert_eq!(timing(said), Ok(expected), "{said:?}");
+    }
+    for (said, allowed) in [
+        (&[(lease, "6s")][..], "seven or more"),
+        (&[(lease, "8500ms")], "whole seconds"),
+        (&[(lease, "8s"), (deadline, "4s")], "five seconds less"),
+        (&[(lease, "8s"), (retry, "2s")], "half of the renew deadline"),
+    ] {
+        let refused = timing(said).unwrap_err();
+        assert!(refused.contains(allowed), "{refused}");
     }
 }

@@ -88,6 +88,9 @@ fn a_lease_of_another_is_left_to_it_until_it_is_known_for_as_long_as_it_lasts() 
         assert_eq!(election.poll(at(seconds - 1)), Move::Wait(tick(seconds)));
         assert_eq!(election.poll(at(seconds)), Move::Look(PATIENCE));
         election.looked(tick(seconds), Some(held("7", "other")));
+        if let Move::Ask(about, _) = election.poll(at(seconds)) {
+            election.asked(tick(seconds), &about, Holder::Unknown);
+        }
     }
     assert_eq!(
         election.poll(at(134)),
@@ -259,7 +262,100 @@ fn clocks_that_differ_by_more_than_the_lease_allows_are_found_out() {
     assert!(overlaps.count() > 0, "the world is too tame");
 }
 
+/// Waits for a lease of another that is overdue, until it wants to ask about its holder.
+fn in_doubt() -> (Election, Sighting) {
+    let mut election = replica();
+    election.looked(tick(0), Some(held("7", "other")));
+    for seconds in [10, 20] {
+        assert_eq!(election.poll(at(seconds)), Move::Look(PATIENCE));
+        election.looked(tick(seconds), Some(held("7", "other")));
+    }
+    let Move::Ask(about, PATIENCE) = election.poll(at(20)) else {
+        panic!("it does not ask")
+    };
+    (election, about)
+}
+
+#[test]
+fn a_lease_that_is_overdue_is_taken_at_once_if_its_holder_has_ended() {
+    let (mut election, about) = in_doubt();
+    assert_eq!(about, held("7", "other"));
+    election.asked(tick(20), &about, Holder::Gone);
+    // That it was heard of before changes nothing.
+    election.heard(tick(20), held("7", "other"));
+    let record = write(&mut election, 20, "8");
+    assert_eq!(record.transitions, 4);
+    assert_eq!(election.reign().unwrap().succession, Succession::Clear);
+}
+
+#[test]
+fn a_holder_that_may_live_is_waited_for_and_asked_after_again() {
+    let (mut election, about) = in_doubt();
+    election.asked(tick(20), &about, Holder::Unknown);
+    assert_eq!(election.poll(at(29)), Move::Wait(tick(30)));
+    assert_eq!(election.poll(at(30)), Move::Look(PATIENCE));
+    election.looked(tick(30), Some(held("7", "other")));
+    assert!(matches!(election.poll(at(30)), Move::Ask(..)));
+    election.asked(tick(30), &about, Holder::Unknown);
+    write(&mut election, 35, "8");
+    assert_eq!(election.reign().unwrap().succession, Succession::Contested);
+}
+
+#[test]
+fn an_answer_about_an_earlier_version_says_nothing_of_a_later_one() {
+    let (mut election, about) = in_doubt();
+    election.heard(tick(20), held("8", "other"));
+    election.asked(tick(21), &about, Holder::Gone);
+    assert_eq!(
+        election.poll(at(29)),
+        Move::Wait(tick(30)),
+        "a process of the same name lives again"
+    );
+}
+
+#[test]
+fn a_sign_of_the_holders_end_is_followed_at_once() {
+    let mut election = replica();
+    election.looked(tick(0), Some(held("7", "other")));
+    election.suspect(tick(1));
+    assert!(matches!(election.poll(at(1)), Move::Ask(..)));
+    let mut leads = leader();
+    leads.suspect(tick(1));
+    assert_eq!(leads.poll(at(1)), Move::Wait(tick(10)));
+}
+
+#[test]
+fn a_reign_tells_its_ends() {
+    let mut election = leader();
+    write(&mut election, 10, "2");
+    let reign = election.reign().unwrap();
+    assert_eq!((reign.deadline, reign.expiry), (tick(40), tick(45)));
+    assert_eq!(reign.succession, Succession::Contested, "who deleted the lease?");
+    election.poll(at(40));
+    assert_eq!(election.reign(), None);
+    assert_eq!(replica().reign(), None);
+}
+
+#[test]
+fn a_holder_that_is_seen_to_have_ended_is_replaced_before_its_lease_runs_out() {
+    let mut world = World::new(7, &[Skew::NONE; 2]).faultless();
+    world.run_for(Duration::from_mins(1));
+    let first = world.leader().unwrap();
+    world.end(first);
+    world.run_for(TIMING.retry * 3);
+    assert!(world.leader().is_some_and(|second| second != first));
+}
+
 proptest! {
+    #[test]
+    fn no_two_lead_at_once_if_ends_are_seen(seed: u64, skew in 1.0..1.029_f64) {
+        let mut world = World::new(seed, &[Skew::faster_by(skew), Skew::NONE, Skew::NONE]);
+        world.ends_after(Duration::from_secs(4));
+        world.with_deaths();
+        world.run_for(Duration::from_mins(20));
+        prop_assert_eq!(world.overlap(), None);
+    }
+
     #[test]
     fn no_two_lead_at_once(seed: u64, skew in 1.0..1.166_f64, replicas in 2_usize..4) {
         let mut skews = vec![Skew::NONE; replicas];

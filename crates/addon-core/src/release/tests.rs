@@ -1,6 +1,6 @@
 use super::*;
 
-const NOW: u64 = 1_000_000;
+const STARTED: u64 = 1_000_000;
 const TIMEOUT: Duration = Duration::from_mins(20);
 
 fn newest(status: Status) -> Newest {
@@ -11,7 +11,7 @@ fn newest(status: Status) -> Newest {
         unmanaged: false,
         inputs: Some("same".to_owned()),
         checksum: Some("text".to_owned()),
-        written: NOW - 5,
+        begun: Some(STARTED),
     }
 }
 
@@ -24,7 +24,8 @@ fn facts(newest: Option<Newest>) -> Facts {
         objects: Objects::Unknown,
         rendered: None,
         intent: None,
-        now: NOW,
+        tenure: None,
+        unchanged: Duration::from_secs(5),
         helm_timeout: TIMEOUT,
     }
 }
@@ -34,7 +35,8 @@ fn intent(kind: IntentKind, revision_before: u32) -> Intent {
         kind,
         revision_before,
         digest: "same".to_owned(),
-        started: NOW - 6,
+        started: STARTED,
+        holder: None,
     }
 }
 
@@ -154,10 +156,15 @@ fn what_another_helm_does_is_left_alone_until_its_time_is_over() {
             panic!("not refused: {:?}", facts.intent)
         };
         assert_eq!(failure.class, Class::Unavailable);
-        assert!(failure.report.contains("pending-upgrade since 5 s"), "{failure}");
+        assert!(
+            failure
+                .report
+                .contains("pending-upgrade, unchanged since we have looked for 5 s"),
+            "{failure}"
+        );
         assert_eq!(delay_of_removal(&facts), Some(failure));
 
-        facts.now += TIMEOUT.as_secs();
+        facts.unchanged = TIMEOUT;
         assert_eq!(
             decide(&facts),
             Step::Repair {
@@ -219,4 +226,91 @@ fn a_release_that_is_not_there_is_installed_also_for_the_hands_of_people() {
         ..facts(None)
     };
     assert_eq!(decide(&facts), Step::Upgrade(Reason::NotInstalled));
+}
+
+fn holder(identity: &str, transitions: u32) -> Holder {
+    Holder {
+        identity: identity.to_owned(),
+        transitions,
+    }
+}
+
+#[test]
+fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run() {
+    let theirs = |kind, revision| Intent {
+        holder: Some(holder("a", 3)),
+        ..intent(kind, revision)
+    };
+    let rows = [
+        (Some(newest(Status::PendingUpgrade)), theirs(IntentKind::Upgrade, 2)),
+        // Their helm may be about to write its first word.
+        (Some(newest(Status::Failed)), theirs(IntentKind::Upgrade, 3)),
+        (None, theirs(IntentKind::Upgrade, 0)),
+        (Some(newest(Status::Uninstalling)), theirs(IntentKind::Uninstall, 3)),
+    ];
+    for (newest, intent) in rows {
+        let mut facts = facts(newest);
+        facts.intent = Some(intent);
+        let mut tenure = Tenure {
+            holder: holder("b", 4),
+            overlap: Duration::from_secs(1),
+        };
+        facts.tenure = Some(tenure.clone());
+        let Step::Refuse(failure) = decide(&facts) else {
+            panic!("not refused: {facts:?}")
+        };
+        assert!(failure.report.contains("is left to 'a'"), "{failure}");
+        assert_eq!(delay_of_removal(&facts).is_some(), facts.newest.is_some());
+
+        tenure.overlap = Duration::ZERO;
+        facts.tenure = Some(tenure.clone());
+        assert!(
+            matches!(decide(&facts), Step::Repair { .. } | Step::Upgrade(_)),
+            "{facts:?}"
+        );
+        assert_eq!(delay_of_removal(&facts), None);
+        // What we have left ourselves in this very time as leader nobody else works on.
+        tenure.overlap = Duration::from_secs(1);
+        tenure.holder = holder("a", 3);
+        facts.tenure = Some(tenure);
+        assert!(
+            matches!(decide(&facts), Step::Repair { .. } | Step::Upgrade(_)),
+            "{facts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_release_that_is_as_it_should_be_is_no_reason_to_wait_for_anybody() {
+    let mut facts = facts(Some(newest(Status::Deployed)));
+    facts.objects = Objects::Present;
+    facts.intent = Some(Intent {
+        holder: Some(holder("a", 3)),
+        ..intent(IntentKind::Upgrade, 3)
+    });
+    facts.tenure = Some(Tenure {
+        holder: holder("b", 4),
+        overlap: Duration::from_secs(1),
+    });
+    assert_eq!(decide(&facts), Step::Keep { revision: 3 });
+}
+
+#[test]
+fn an_intent_of_an_older_version_has_no_holder() {
+    let old = r#"{"kind":"upgrade","revision_before":2,"digest":"same","started":1000000}"#;
+    let read: Intent = serde_json::from_str(old).unwrap();
+    assert_eq!(read, intent(IntentKind::Upgrade, 2));
+    assert_eq!(serde_json::to_string(&read).unwrap(), old);
+}
+
+#[test]
+fn what_a_person_began_where_our_child_was_killed_is_not_ours() {
+    for (begun, is_ours) in [(Some(STARTED), true), (Some(STARTED - 60), false), (None, true)] {
+        let mut facts = facts(Some(Newest {
+            begun,
+            ..newest(Status::PendingUpgrade)
+        }));
+        facts.intent = Some(intent(IntentKind::Upgrade, 2));
+        assert_eq!(matches!(decide(&facts), Step::Repair { .. }), is_ours, "{begun:?}");
+    }
 }

@@ -79,7 +79,7 @@ impl Release {
             inputs: self.marks.as_ref().map(|(inputs, _)| inputs.clone()),
             unmanaged: self.unmanaged,
             checksum: self.marks.as_ref().map(|(_, checksum)| checksum.clone()),
-            written: self.written,
+            begun: None,
         }
     }
 
@@ -156,7 +156,9 @@ impl World {
         let release = self.releases.get(&facts.release);
         facts.newest = release.map(Release::newest);
         facts.objects = Objects::Unknown;
-        facts.now = self.seconds();
+        // The operator looks again and again, so it has seen whatever it asks about from the beginning.
+        let age = release.map_or(0, |release| self.seconds().saturating_sub(release.written));
+        facts.unchanged = Duration::from_secs(age);
         facts.intent = self.ledger.intents.get(&facts.release).cloned();
     }
 
@@ -169,7 +171,8 @@ impl World {
             objects: Objects::Unknown,
             rendered: None,
             intent: None,
-            now: 0,
+            tenure: None,
+            unchanged: Duration::ZERO,
             helm_timeout: Duration::from_secs(HELM_TIMEOUT),
         };
         self.observe(&mut facts);
@@ -374,7 +377,8 @@ impl World {
             kind,
             revision_before: facts.newest.as_ref().map_or(0, |newest| newest.revision),
             digest: facts.inputs.clone(),
-            started: facts.now,
+            started: self.seconds(),
+            holder: None,
         };
         self.ledger.intents.insert(facts.release.clone(), intent);
     }

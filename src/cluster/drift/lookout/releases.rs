@@ -64,8 +64,8 @@ struct Known {
 pub(super) enum Judgement {
     Whole,
     Drifted(Drift),
-    /// A helm may be at work on it until then, in seconds since 1970.
-    Unfinished(u64),
+    /// A helm may be at work on it for so long.
+    Unfinished(Duration),
 }
 
 /// What is kept of a release Secret.
@@ -215,12 +215,17 @@ impl Release {
         of_kind.is_some_and(|objects| objects.iter().any(|object| object.name == name))
     }
 
-    /// What is wrong with it. `is_there` knows of an object, or of its kind, nothing yet.
+    /// The newest revision.
+    pub(super) fn newest_revision(&self) -> Option<&Revision> {
+        self.newest().map(|known| &known.revision)
+    }
+
+    /// What is wrong with it; a helm may work on it for the rest of its time. `is_there` knows of an object, or of its kind,
+    /// nothing yet.
     pub(super) fn judge(
         &self,
         namespace: &str,
-        helm_timeout: Duration,
-        now: u64,
+        rest: Duration,
         is_there: impl Fn(&KindName, &Named) -> Option<bool>,
     ) -> Judgement {
         let Some(Known { revision, is_unmanaged }) = self.newest() else {
@@ -230,7 +235,6 @@ impl Release {
         if !newest.ours || *is_unmanaged {
             return Judgement::Whole;
         }
-        let until = newest.written.saturating_add(helm_timeout.as_secs());
         match newest.status {
             Status::Deployed if self.objects_of != Some(newest.revision) => Judgement::Whole,
             Status::Deployed => match (self.absent(namespace, is_there), self.altered.first_key_value()) {
@@ -240,7 +244,7 @@ impl Release {
                 }),
                 (judgement, _) => judgement,
             },
-            status if status.is_unfinished() && now < until => Judgement::Unfinished(until),
+            status if status.is_unfinished() && !rest.is_zero() => Judgement::Unfinished(rest),
             status => Judgement::Drifted(Drift::Status(Some(status))),
         }
     }

@@ -1,10 +1,11 @@
 //! Several replicas and one lease: requests take their time, get lost or lose their answers, clocks run at different
 //! rates, and replicas stand still, die, leave and come again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::leadership::{Election, Holder, Move, Record, Sighting, Standing, Timing, Writing, Written};
+use crate::leadership::lease::{Holder, Record, Sighting, Timing, Writing, Written};
+use crate::leadership::{Election, Move, Standing};
 use crate::time::{Jitter, Now, Tick};
 use jiff::Timestamp;
 
@@ -54,6 +55,7 @@ struct Replica {
 #[derive(Debug, Clone)]
 enum Request {
     Look,
+    Ask(Sighting),
     Write(Writing),
     Release(Writing),
 }
@@ -64,6 +66,7 @@ enum Happening {
     Arrives(Request, Tick),
     Found(Option<Sighting>),
     Heard(Sighting),
+    Judged(Sighting, Holder),
     Written(Tick, Writing, Written),
     Failed(Request, Tick),
 }
@@ -81,6 +84,10 @@ pub(super) struct World {
     agenda: BTreeMap<(u64, u64), (usize, u64, Happening)>,
     entered: u64,
     overlap: Option<String>,
+    /// Whose end everybody can see.
+    ended: BTreeSet<String>,
+    /// Replicas end so by themselves, too.
+    with_deaths: bool,
 }
 
 impl World {
@@ -96,6 +103,8 @@ impl World {
             agenda: BTreeMap::new(),
             entered: 0,
             overlap: None,
+            ended: BTreeSet::new(),
+            with_deaths: false,
         };
         for (number, skew) in skews.iter().enumerate() {
             world.replicas.push(Replica {
@@ -133,6 +142,18 @@ impl World {
     /// It ends without a word, and does not come again.
     pub(super) fn kill(&mut self, number: usize) {
         self.replicas[number].life += 1;
+    }
+
+    pub(super) fn with_deaths(&mut self) {
+        self.with_deaths = true;
+    }
+
+    /// It ends with all that it has started, which everybody can see who asks, and does not come again.
+    pub(super) fn end(&mut self, number: usize) {
+        let replica = &mut self.replicas[number];
+        self.ended.insert(replica.election.me.clone());
+        replica.leads_until = self.now;
+        self.kill(number);
     }
 
     pub(super) fn run_for(&mut self, time: Duration) {
@@ -190,6 +211,10 @@ impl World {
                 replica.waits_for_answer = false;
                 replica.election.looked(now, found);
             }
+            Happening::Judged(about, holder) => {
+                replica.waits_for_answer = false;
+                replica.election.asked(now, &about, holder);
+            }
             Happening::Written(sent, writing, written) => {
                 replica.waits_for_answer = false;
                 let is_through = matches!(written, Written::Through(_));
@@ -203,6 +228,7 @@ impl World {
                 match request {
                     Request::Look => replica.election.look_failed(now),
                     Request::Write(writing) => replica.election.wrote(sent, now, writing, Written::Unknown),
+                    Request::Ask(about) => replica.election.asked(now, &about, Holder::Unknown),
                     Request::Release(_) => {}
                 }
             }
@@ -240,8 +266,13 @@ impl World {
         if self.misfortune(400) {
             return self.begin_anew(number);
         }
+        if self.with_deaths && self.misfortune(100) {
+            self.end(number);
+            return self.begin_anew(number);
+        }
         match self.replicas[number].election.poll(now) {
             Move::Look(limit) => self.send(number, Request::Look, limit),
+            Move::Ask(about, limit) => self.send(number, Request::Ask(about), limit),
             Move::Write(writing, limit) => self.send(number, Request::Write(writing), limit),
             Move::Wait(tick) => {
                 let lag = if self.misfortune(20) {
@@ -296,6 +327,11 @@ impl World {
     fn arrives(&mut self, number: usize, life: u64, request: Request, sent: Tick) {
         let answer = match request {
             Request::Look => Happening::Found(self.sighting()),
+            Request::Ask(about) => {
+                let has_ended = self.ended.contains(&about.record.holder);
+                let holder = if has_ended { Holder::Gone } else { Holder::Unknown };
+                Happening::Judged(about, holder)
+            }
             Request::Release(writing) => {
                 self.write(&writing);
                 return;

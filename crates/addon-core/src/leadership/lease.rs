@@ -1,0 +1,94 @@
+//! The lease as it is read and written, and how long everything about it takes.
+//! Decides nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// How long everything takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How long a lease that nobody renews keeps others away.
+    pub lease: Duration,
+    /// How long a leader leads without a renewal; what it has started is to have ended before the lease does.
+    pub deadline: Duration,
+    /// How often a leader renews, and others look.
+    pub retry: Duration,
+}
+
+impl Timing {
+    /// The times of the original, which may hold the same lease.
+    pub const ORIGINAL: Self = Self {
+        lease: Duration::from_secs(35),
+        deadline: Duration::from_secs(30),
+        retry: Duration::from_secs(10),
+    };
+
+    /// What is usual where nobody says otherwise: short enough that nobody waits long for the next leader, and long enough
+    /// for an API server that starts anew.
+    pub const USUAL: Self = Self {
+        lease: Duration::from_secs(18),
+        deadline: Duration::from_secs(13),
+        retry: Duration::from_secs(3),
+    };
+
+    /// How much of a lease is left after the deadline, to end what a leader has started.
+    pub fn farewell(self) -> Duration {
+        self.lease.saturating_sub(self.deadline)
+    }
+}
+
+/// What stands in the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; empty for nobody.
+    pub holder: String,
+    /// How long it keeps others away; nothing for what is no time.
+    pub lasts: Duration,
+    /// When its holder came to hold it. It tells two lives of one name apart.
+    pub acquired: Timestamp,
+    /// When it was written last.
+    pub renewed: Timestamp,
+    /// How often its holder has changed.
+    pub transitions: u32,
+}
+
+/// The lease as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// The version of the object: another one is another writing.
+    pub version: String,
+    /// What it says.
+    pub record: Record,
+    /// What is known of its holder beside that.
+    pub holder: Holder,
+}
+
+/// Whether the holder of a lease can be known to have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// It may live.
+    Unknown,
+    /// It has ended, and all that it has started: its containers have, or there is no such process on this machine.
+    Gone,
+}
+
+/// One write of the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writing {
+    /// What it is to say.
+    pub record: Record,
+    /// Over which version and no other; `None`: only if there is no lease.
+    pub over: Option<String>,
+}
+
+/// How a write ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// It stands there, at this version.
+    Through(String),
+    /// Somebody else was faster: it was not written.
+    Conflict,
+    /// Nobody knows whether it was written.
+    Unknown,
+}

@@ -1,0 +1,44 @@
+//! Whose helm may be at work on a release: ours, or that of one who led before us and may not have ended yet.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Facts;
+use crate::failure::{Class, Failure};
+
+/// One time as leader, told apart from all others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// What stands in the lease as its holder.
+    pub identity: String,
+    /// How often the lease had changed hands by then.
+    pub transitions: u32,
+}
+
+/// Our own time as leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenure {
+    /// As it is told apart from others.
+    pub holder: Holder,
+    /// How much longer something may run that one who led before us has started.
+    pub overlap: Duration,
+}
+
+impl Facts {
+    /// Why nobody but who led before us may work on the release, while something of theirs may still run.
+    pub(super) fn left_to_another(&self) -> Option<Failure> {
+        let (theirs, ours) = (self.intent.as_ref()?.holder.as_ref()?, self.tenure.as_ref()?);
+        if *theirs == ours.holder || ours.overlap.is_zero() {
+            return None;
+        }
+        let Self { release, .. } = self;
+        let (identity, rest) = (&theirs.identity, ours.overlap.as_secs() + 1);
+        Some(Failure::new(
+            Class::Unavailable,
+            format!(
+                "release '{release}' is left to '{identity}', which led before us and may still have a helm at work on it: {rest} s more"
+            ),
+        ))
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether the one who leads has ended, as its pod tells: looked at when somebody asks, and watched for a sign in between.
+//!
+//! A sign is only a reason to ask; what counts is what is found afterwards. Never takes the end of another pod for it.
+
+use std::time::Duration;
+
+use addon_core::leadership::lease::Holder;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::Pod;
+use tracing::debug;
+
+use crate::cluster::Cluster;
+use crate::cluster::holder::HolderPod;
+use crate::settings::leadership::{address_in, pod_in};
+
+pub(super) struct Witness {
+    cluster: Cluster,
+    watched: Option<Watched>,
+}
+
+struct Watched {
+    /// As it stands in the lease.
+    holder: String,
+    pod: HolderPod,
+    news: BoxStream<'static, Pod>,
+}
+
+impl Witness {
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self { cluster, watched: None }
+    }
+
+    /// Watches the pod of this one from now on, if it is one.
+    pub(super) fn follow(&mut self, holder: Option<&str>) {
+        if self.watched.as_ref().map(|watched| watched.holder.as_str()) == holder {
+            return;
+        }
+        self.watched = holder.and_then(|holder| {
+            let pod = HolderPod::new(pod_in(holder)?, address_in(holder));
+            Some(Watched {
+                holder: holder.to_owned(),
+                news: self.cluster.pod_news(pod.name()).boxed(),
+                pod,
+            })
+        });
+    }
+
+    /// Returns when there is a sign that it has ended.
+    pub(super) async fn sign(&mut self) {
+        if let Some(watched) = &mut self.watched {
+            while let Some(pod) = watched.news.next().await {
+                if watched.pod.see(Some(&pod)) {
+                    return;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Whether it has ended, by what stands there now.
+    pub(super) async fn ask(&mut self, holder: &str, within: Duration) -> Holder {
+        self.follow(Some(holder));
+        let Some(watched) = &mut self.watched else {
+            return Holder::Unknown;
+        };
+        match self.cluster.pod(watched.pod.name(), within).await {
+            Ok(pod) if watched.pod.see(pod.as_ref()) => Holder::Gone,
+            Ok(_) => Holder::Unknown,
+            Err(error) => {
+                debug!(%error, "cannot look at the pod of the leader, its lease alone will tell");
+                Holder::Unknown
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the pod of a lease's holder tells of its end.
+//!
+//! A pod has ended if all of its containers have, by the word of the kubelet that ran them. Must never take a pod for ended because
+//! it cannot be found: one that was deleted by force may still run, and so may one whose node is gone.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures::stream::{self, Stream, StreamExt as _};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::Api;
+use kube::api::WatchParams;
+use kube::core::WatchEvent;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::Cluster;
+use super::error::RequestError;
+
+/// Between a watch that has ended and the next one.
+const PAUSE: Duration = Duration::from_secs(15);
+/// Every version that there is, the newest of the cache first.
+const FROM_CACHE: &str = "0";
+
+/// What is known of one holder's pod.
+#[derive(Debug)]
+pub struct HolderPod {
+    name: String,
+    address: Option<IpAddr>,
+    /// Of the pod that was seen to have that address: another one may get its name.
+    uid: Option<String>,
+    /// What was seen of it last is that it had ended.
+    has_ended: bool,
+}
+
+impl HolderPod {
+    /// The pod of that name and address, of which nothing is known yet.
+    pub fn new(name: &str, address: Option<IpAddr>) -> Self {
+        Self {
+            name: name.to_owned(),
+            address,
+            uid: None,
+            has_ended: false,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// It was seen like this; nothing if there is none. Returns whether it has ended for certain.
+    pub fn see(&mut self, pod: Option<&Pod>) -> bool {
+        let Some(pod) = pod else {
+            return self.has_ended;
+        };
+        let is_it = self.address.is_some_and(|address| has(pod, address));
+        if is_it {
+            self.uid.clone_from(&pod.metadata.uid);
+        }
+        if !is_it && (self.uid.is_none() || self.uid != pod.metadata.uid) {
+            return false;
+        }
+        self.has_ended = has_ended(pod);
+        self.has_ended
+    }
+}
+
+fn has(pod: &Pod, address: IpAddr) -> bool {
+    let status = pod.status.as_ref();
+    let one = status.and_then(|status| status.pod_ip.as_deref());
+    let all = status.and_then(|status| status.pod_ips.as_deref()).unwrap_or_default();
+    let mut texts = one.into_iter().chain(all.iter().map(|ip| ip.ip.as_str()));
+    texts.any(|text| text.parse() == Ok(address))
+}
+
+/// A phase alone says nothing: it is also written by who has lost sight of a node.
+fn has_ended(pod: &Pod) -> bool {
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    statuses.is_some_and(|statuses| !statuses.is_empty() && statuses.iter().all(is_over))
+}
+
+/// It has ended, and has not begun anew: one that waits has been there before if it is known how it ended.
+fn is_over(container: &ContainerStatus) -> bool {
+    let state = container.state.clone().unwrap_or_default();
+    let last = container.last_state.clone().unwrap_or_default();
+    state.terminated.is_some() || state.waiting.is_some() && last.terminated.is_some()
+}
+
+impl Cluster {
+    /// That pod as it is at this moment, nothing if there is none.
+    pub async fn pod(&self, name: &str, within: Duration) -> Result<Option<Pod>, RequestError> {
+        let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
+        let attempt = self.attempt("get", "pods", name);
+        self.within(within).ask(attempt, api.get_opt(name)).await
+    }
+
+    /// That pod whenever it changes, the last time when it goes. It may come late and never for certain.
+    pub fn pod_news(&self, name: &str) -> impl Stream<Item = Pod> + Send + use<> {
+        let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
+        let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+        let watches = stream::unfold(None, move |last| {
+            let (api, params) = (api.clone(), params.clone());
+            async move {
+                if last.is_some() {
+                    sleep(PAUSE).await;
+                }
+                let watch = api.watch(&params, FROM_CACHE).await;
+                let events = match watch {
+                    Ok(events) => events.filter_map(|event| async move { event.ok() }).boxed(),
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        debug!(error, "cannot watch the pod of the leader, its lease alone will tell");
+                        stream::empty().boxed()
+                    }
+                };
+                Some((events, Some(())))
+            }
+        });
+        watches.flatten().filter_map(|event| async move {
+            match event {
+                WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => Some(pod),
+                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(uid: &str, ip: &str, containers: Value) -> Pod {
+        let status = json!({"phase": "Failed", "podIP": ip, "containerStatuses": containers});
+        serde_json::from_value(json!({"metadata": {"name": "a", "uid": uid}, "status": status})).unwrap()
+    }
+
+    fn container(state: Value, last: Value) -> Value {
+        let rest = json!({"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0});
+        let mut status = rest.as_object().unwrap().clone();
+        status.extend([("state".to_owned(), state), ("lastState".to_owned(), last)]);
+        Value::Object(status)
+    }
+
+    #[test]
+    fn a_pod_has_ended_when_all_of_its_containers_have() {
+        let (ended, runs) = (json!({"terminated": {"exitCode": 137}}), json!({"running": {}}));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        let (over, again) = (
+            container(ended.clone(), json!({})),
+            container(waits.clone(), ended.clone()),
+        );
+        for (containers, expected) in [
+            (json!([over]), true),
+            (json!([over, again]), true),
+            (json!([over, container(runs.clone(), ended)]), false),
+            (json!([container(waits, json!({}))]), false),
+            (json!([container(runs, json!({}))]), false),
+            (json!([]), false),
+        ] {
+            let mut holder = HolderPod::new("a", "10.0.0.7".parse().ok());
+            assert_eq!(
+                holder.see(Some(&pod("u", "10.0.0.7", containers.clone()))),
+                expected,
+                "{containers}"
+            );
+            assert_eq!(
+                holder.see(None),
+                expected,
+                "it is gone, and this is how it was seen last"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_gone_or_another_tells_nothing() {
+        let over = json!([container(json!({"terminated": {"exitCode": 0}}), json!({}))]);
+        let mut holder = HolderPod::new("a", "10.0.0.7".parse().ok());
+        assert!(!holder.see(None), "it may have been deleted by force");
+        assert!(
+            !holder.see(Some(&pod("other", "10.0.0.8", over.clone()))),
+            "it only has the name"
+        );
+        assert!(!holder.see(Some(&pod("u", "10.0.0.7", json!([])))));
+        assert!(!holder.see(None));
+        assert!(
+            holder.see(Some(&pod("u", "", over))),
+            "it is the one that had the address"
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! How long unfinished revisions have been seen as they are. Two clocks of two machines need not agree on when something
+//! was written, so what counts is our own observation, in this life and on a clock that nobody sets.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use addon_core::release::Status;
+
+use super::Revision;
+
+/// What was seen of releases whose newest revision is unfinished.
+#[derive(Debug, Default)]
+pub struct Vigil(BTreeMap<String, (Seen, Instant)>);
+
+/// What tells two writings of a revision apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    revision: u32,
+    status: Status,
+    written: u64,
+    version: String,
+}
+
+impl Vigil {
+    /// The newest revision of a release was seen like this: for how long has it been so?
+    pub fn see(&mut self, release: &str, newest: Option<&Revision>, now: Instant) -> Duration {
+        let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {
+            self.0.remove(release);
+            return Duration::ZERO;
+        };
+        let seen = Seen {
+            revision: revision.newest.revision,
+            status: revision.newest.status,
+            written: revision.written,
+            version: revision.version.clone(),
+        };
+        match self.0.get(release) {
+            Some((known, since)) if *known == seen => now.saturating_duration_since(*since),
+            Some(_) | None => {
+                self.0.insert(release.to_owned(), (seen, now));
+                Duration::ZERO
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use addon_core::release::Newest;
+
+    use super::*;
+
+    fn revision(status: Status, written: u64, version: &str) -> Revision {
+        Revision {
+            release: "one".to_owned(),
+            newest: Newest {
+                revision: 3,
+                status,
+                ours: true,
+                inputs: None,
+                unmanaged: false,
+                checksum: None,
+                begun: None,
+            },
+            objects: None,
+            written,
+            version: version.to_owned(),
+            secret: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_again_is_watched_anew_whatever_time_it_claims() {
+        let (mut vigil, begin) = (Vigil::default(), Instant::now());
+        let mut see = |revision: Revision, seconds| {
+            let now = begin + Duration::from_secs(seconds);
+            vigil.see("one", Some(&revision), now).as_secs()
+        };
+        let pending = Status::PendingUpgrade;
+        assert_eq!(
+            see(revision(pending, 0, "7"), 0),
+            0,
+            "its writer's clock may be an hour behind ours"
+        );
+        assert_eq!(see(revision(pending, 0, "7"), 600), 600);
+        assert_eq!(see(revision(pending, u64::MAX, "8"), 600), 0, "or ahead");
+        assert_eq!(see(revision(pending, u64::MAX, "8"), 1800), 1200);
+        assert_eq!(see(revision(Status::Deployed, 0, "9"), 1800), 0);
+        assert_eq!(see(revision(pending, 0, "7"), 1800), 0);
+    }
+}

@@ -1,0 +1,172 @@
+//! Until when we may act: written by who holds the lease, asked right before each fork and each write, and watched by a
+//! thread of its own.
+//!
+//! It is counted on a clock that goes on while the machine sleeps, and an atomic number is all that anybody waits for.
+//! Must never say yes because nobody has had the time to say no.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use addon_core::release::tenure::{Holder, Tenure};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use thiserror::Error;
+
+/// Nobody limits us: where nobody is elected, and for a standby, which asks and does nothing.
+const NEVER: u64 = u64::MAX;
+
+/// A moment since the start of the machine.
+pub type Moment = Duration;
+
+/// What time it is for warrants.
+pub fn boot_time() -> Moment {
+    let now = clock_gettime(ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
+}
+
+/// The right to act. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Warrant(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// From then on nothing may begin, in microseconds.
+    begins_until: AtomicU64,
+    /// From then on another one may lead, in microseconds.
+    ends: AtomicU64,
+    term: OnceLock<Term>,
+}
+
+/// One time as leader.
+#[derive(Debug)]
+pub struct Term {
+    /// As it is told apart from others.
+    pub holder: Holder,
+    /// When nothing can run any more that one who led before us has started.
+    pub clear: Moment,
+}
+
+/// The lease has run out, as far as we know.
+#[derive(Debug, Clone, Copy, Error)]
+#[error("our lease has run out: another replica may lead")]
+pub struct RunOut;
+
+impl Default for Warrant {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            begins_until: AtomicU64::new(NEVER),
+            ends: AtomicU64::new(NEVER),
+            term: OnceLock::new(),
+        }))
+    }
+}
+
+impl Warrant {
+    /// We lead, or still do: until then something may begin, and then all of it has to be over.
+    pub fn extend(&self, begins_until: Moment, ends: Moment) {
+        self.0.ends.store(micros(ends), Ordering::SeqCst);
+        self.0.begins_until.store(micros(begins_until), Ordering::SeqCst);
+    }
+
+    /// Says which leadership this is. It stays so for all the life of the warrant.
+    pub fn name(&self, term: Term) {
+        self.0.term.get_or_init(|| term);
+    }
+
+    /// We do not lead any more: nothing begins from now on, and what runs has its time until the end.
+    pub fn revoke(&self) {
+        self.0.begins_until.store(0, Ordering::SeqCst);
+    }
+
+    /// Nothing of ours runs any more, so nothing has to be ended.
+    pub fn lay_down(&self) {
+        self.0.begins_until.store(0, Ordering::SeqCst);
+        self.0.ends.store(NEVER, Ordering::SeqCst);
+    }
+
+    /// Whether something may begin right now.
+    pub fn may_begin(&self) -> Result<(), RunOut> {
+        until(self.0.begins_until.load(Ordering::SeqCst))
+    }
+
+    /// Whether what has begun may still write.
+    pub fn may_write(&self) -> Result<(), RunOut> {
+        until(self.0.ends.load(Ordering::SeqCst))
+    }
+
+    /// Our time as leader, if we were elected.
+    pub fn tenure(&self) -> Option<Tenure> {
+        let term = self.0.term.get()?;
+        Some(Tenure {
+            holder: term.holder.clone(),
+            overlap: term.clear.saturating_sub(boot_time()),
+        })
+    }
+
+    /// Blocks this thread until the end has come, however often that was put off; returns early if nothing has to be ended.
+    pub fn outlast(&self) -> Result<(), RunOut> {
+        loop {
+            let end = self.0.ends.load(Ordering::SeqCst);
+            if end == NEVER {
+                return Ok(());
+            }
+            until(end)?;
+            let end = Duration::from_micros(end);
+            let request = Timespec {
+                tv_sec: i64::try_from(end.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: end.subsec_nanos().into(),
+            };
+            // A sleep that was cut short is slept again.
+            let _ = clock_nanosleep_absolute(ClockId::Boottime, &request);
+        }
+    }
+}
+
+fn until(end: u64) -> Result<(), RunOut> {
+    if micros(boot_time()) < end { Ok(()) } else { Err(RunOut) }
+}
+
+fn micros(moment: Moment) -> u64 {
+    u64::try_from(moment.as_micros()).unwrap_or(NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn nothing_begins_after_the_deadline_and_nothing_is_written_after_the_end() {
+        let warrant = Warrant::default();
+        assert!(
+            warrant.may_begin().is_ok() && warrant.may_write().is_ok(),
+            "nobody limits it"
+        );
+        assert!(warrant.outlast().is_ok(), "nothing has to be ended");
+        let now = boot_time();
+        warrant.extend(now + LONG, now + 2 * LONG);
+        assert!(warrant.may_begin().is_ok() && warrant.may_write().is_ok());
+        warrant.extend(now, now + LONG);
+        assert!(warrant.may_begin().is_err() && warrant.may_write().is_ok());
+        warrant.extend(now + LONG, now + LONG);
+        warrant.revoke();
+        assert!(warrant.may_begin().is_err() && warrant.may_write().is_ok());
+        warrant.extend(now, now);
+        assert!(warrant.may_begin().is_err() && warrant.may_write().is_err());
+        assert!(warrant.outlast().is_err());
+        warrant.lay_down();
+        assert!(warrant.outlast().is_ok());
+    }
+
+    #[test]
+    fn the_end_is_waited_for() {
+        let warrant = Warrant::default();
+        let end = boot_time() + Duration::from_millis(20);
+        warrant.extend(end, end);
+        assert!(warrant.outlast().is_err());
+        assert!(boot_time() >= end);
+    }
+}

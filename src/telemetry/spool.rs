@@ -1,0 +1,204 @@
+//! The way of records out of the process: a bounded queue, and one plain thread that writes.
+//!
+//! Nobody who has something to say waits for those who read: when the queue is full, the oldest are dropped and counted.
+//! Must never wait for anything but its own lock, which is held for no longer than it takes to move a pointer.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How many bytes wait for their reader at most, unless a single record is longer.
+const LIMIT: usize = 8 << 20;
+/// About so many bytes go with one write.
+const BATCH: usize = 64 << 10;
+
+/// A queue with its thread. Clones share both.
+#[derive(Clone)]
+pub struct Spool(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Something was put into the queue.
+    filled: Condvar,
+    /// Everything was written.
+    emptied: Condvar,
+    lost: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    records: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lost, and nobody was told.
+    untold: usize,
+    /// The thread has taken some out that are not written yet.
+    is_writing: bool,
+}
+
+/// Called with how many records were lost, once others can be written again.
+pub type Tell = fn(usize);
+
+impl Spool {
+    /// Starts the thread, which goes on for as long as the process.
+    pub fn start(name: &str, writer: impl Write + Send + 'static, tell: Tell) -> io::Result<Self> {
+        let spool = Self(Arc::new(Shared {
+            queue: Mutex::default(),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+            lost: AtomicUsize::new(0),
+        }));
+        let own = spool.clone();
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || own.write_on(writer, tell))?;
+        Ok(spool)
+    }
+
+    /// Puts one record into the queue.
+    pub fn put(&self, record: Vec<u8>) {
+        let mut queue = self.queue();
+        queue.bytes += record.len();
+        queue.records.push_back(record);
+        let mut lost = 0;
+        while queue.bytes > LIMIT && queue.records.len() > 1 {
+            let oldest = queue.records.pop_front().map_or(0, |oldest| oldest.len());
+            queue.bytes -= oldest;
+            lost += 1;
+        }
+        queue.untold += lost;
+        drop(queue);
+        self.0.lost.fetch_add(lost, Ordering::Relaxed);
+        self.0.filled.notify_one();
+    }
+
+    /// Waits until everything is written, but no longer than that.
+    pub fn flush(&self, within: Duration) {
+        let is_busy = |queue: &mut Queue| queue.is_writing || !queue.records.is_empty() || queue.untold > 0;
+        let waited = self.0.emptied.wait_timeout_while(self.queue(), within, is_busy);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// How many records were lost since this was asked last.
+    pub fn take_lost(&self) -> usize {
+        self.0.lost.swap(0, Ordering::Relaxed)
+    }
+
+    fn write_on(&self, mut writer: impl Write, tell: Tell) {
+        loop {
+            let (batch, untold) = self.next();
+            if !batch.is_empty() {
+                // A log that cannot be written has nobody to tell.
+                drop(writer.write_all(&batch).and_then(|()| writer.flush()));
+            }
+            if untold > 0 {
+                tell(untold);
+            }
+        }
+    }
+
+    /// Waits for what is to be written next; with the last of it comes how many were lost.
+    fn next(&self) -> (Vec<u8>, usize) {
+        let mut queue = self.queue();
+        queue.is_writing = false;
+        while queue.records.is_empty() && queue.untold == 0 {
+            self.0.emptied.notify_all();
+            queue = self.0.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut batch = Vec::new();
+        while batch.len() < BATCH
+            && let Some(record) = queue.records.pop_front()
+        {
+            queue.bytes -= record.len();
+            batch.extend(record);
+        }
+        queue.is_writing = true;
+        let untold = if queue.records.is_empty() {
+            std::mem::take(&mut queue.untold)
+        } else {
+            0
+        };
+        (batch, untold)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Each write is one record.
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Spool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spool").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const NOT_LONG: Duration = Duration::from_millis(10);
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn nobody_waits_for_a_reader_and_the_newest_are_kept() {
+        static TOLD: AtomicUsize = AtomicUsize::new(0);
+        let (reader, writer) = io::pipe().unwrap();
+        let spool = Spool::start("test", writer, |lost| {
+            TOLD.fetch_add(lost, Ordering::Relaxed);
+        })
+        .unwrap();
+        let record = |number: usize| format!("{number:0>1023}\n").into_bytes();
+        // Twice as much as the queue and the pipe can hold.
+        let last = 2 * LIMIT / 1024;
+        for number in 0..=last {
+            spool.put(record(number));
+        }
+        spool.flush(NOT_LONG);
+        let lost = spool.take_lost();
+        assert!(lost > 0);
+        assert_eq!(TOLD.load(Ordering::Relaxed), 0, "nobody could have read it");
+
+        let (sender, numbers) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(reader).lines() {
+                sender.send(line.unwrap().parse::<usize>().unwrap()).unwrap();
+            }
+        });
+        spool.flush(LONG);
+        assert_eq!(spool.take_lost(), 0);
+        assert_eq!(TOLD.load(Ordering::Relaxed), lost);
+        let read: Vec<usize> = std::iter::from_fn(|| numbers.recv_timeout(LONG).ok())
+            .take(last + 1 - lost)
+            .collect();
+        assert!(read.is_sorted(), "in their order, and whole");
+        assert_eq!(read.last(), Some(&last));
+    }
+
+    #[test]
+    fn a_record_that_is_longer_than_the_queue_goes_alone() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let spool = Spool::start("test", writer, |_| {}).unwrap();
+        thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
+        spool.put(vec![b'a'; LIMIT + 1]);
+        spool.flush(LONG);
+        assert_eq!(spool.take_lost(), 0);
+    }
+}

@@ -1,0 +1,54 @@
+//! A leader that stands still for longer than its lease lasts, in the middle of its work, and then goes on.
+
+use std::time::Duration;
+
+use fs_err as fs;
+use testbed::plane::User;
+use testbed::process;
+use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::wait::wait_until;
+
+use super::stage::{PATIENCE, Stage};
+use super::takeover::{LEADS, runs};
+
+/// Of a process that has ended itself because its lease had run out.
+const OVERDUE: i32 = 75;
+
+#[test]
+fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
+    let stage = Stage::with_lease("frozen", "14s");
+    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
+    let kubeconfig = stage.path("through-the-proxy");
+    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
+    fs::write(&kubeconfig, text).unwrap();
+    // So slow that it is frozen in the middle.
+    proxy.impose(vec![Fault {
+        on: On::Others,
+        what: What::Delay(Duration::from_millis(100)),
+    }]);
+    let mut leader = stage.start("a", kubeconfig);
+    let look = || Ok::<_, String>((stage.history() == "pending-install").then_some(()));
+    wait_until(PATIENCE, "a helm in the middle of its work", look).unwrap();
+    let helm: u32 = stage.notes("helm")[0].strip_prefix("a ").unwrap().parse().unwrap();
+    process::signal(helm, libc::SIGSTOP);
+    leader.signal(libc::SIGSTOP);
+    proxy.heal();
+
+    let standby = stage.start("b", stage.namespace().kubeconfig(User::Admin));
+    standby.wait_for(LEADS, 1);
+    // It has read who was at work there, and lets that one have its time.
+    standby.wait_for("which led before us and may still have a helm at work on it", 1);
+    assert_eq!(stage.history(), "pending-install");
+    stage.wait_for_history("superseded deployed");
+    assert!(runs(helm), "it stands still");
+
+    let thawed = stage.namespace().plane().audit().mark().unwrap();
+    leader.signal(libc::SIGCONT);
+    assert_eq!(leader.wait_for_end(), Some(OVERDUE), "{}", leader.said());
+    assert!(!runs(helm), "it went with its operator");
+    assert!(leader.said().contains("the lease has run out"), "{}", leader.said());
+    let written = stage.requests(thawed, User::Operator).mutating();
+    assert!(written.is_empty(), "{written}");
+    assert_eq!(stage.history(), "superseded deployed");
+    standby.stop();
+}

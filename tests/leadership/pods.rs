@@ -1,0 +1,88 @@
+//! What the pod of a leader tells of its end.
+
+use jiff::{SignedDuration, Timestamp};
+use testbed::wait::wait_until;
+
+use super::stage::{PATIENCE, Replica, Stage};
+use super::takeover::{LEADS, pair};
+
+/// Long enough that nobody would wait for its end by mistake.
+const LEASE: &str = "2m";
+
+/// Says of the pod of a replica what its kubelet would.
+fn tell(stage: &Stage, pod: &str, replica: &Replica, state: &str) {
+    let address = replica.address();
+    let container =
+        format!(r#"{{"name":"{pod}","image":"i","imageID":"","ready":false,"restartCount":0,"state":{{"{state}"}}}}"#)
+            .replace(r#"{"running"}"#, r#"{"running":{}}"#)
+            .replace(r#"{"terminated"}"#, r#"{"terminated":{"exitCode":137}}"#);
+    let status = format!(
+        r#"{{"status":{{"phase":"Running","podIP":"{address}","podIPs":[{{"ip":"{address}"}}],"containerStatuses":[{container}]}}}}"#
+    );
+    stage.kubectl(&format!(
+        "patch pod {pod} --subresource=status --type=merge --patch={status}"
+    ));
+}
+
+fn leads(stage: &Stage, replica: &Replica) {
+    let look = || match stage.lease("holderIdentity") {
+        holder if holder == replica.identity => Ok(Some(())),
+        other => Err(other),
+    };
+    wait_until(PATIENCE, "another holder of the lease", look).unwrap();
+}
+
+#[test]
+fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out() {
+    let stage = Stage::with_lease("ended", LEASE);
+    stage.kubectl("run a --image=example.com/none");
+    let (mut leader, standby) = pair(&stage);
+    tell(&stage, "a", &leader, "running");
+    let end = stage.end_of_lease();
+    leader.signal(libc::SIGKILL);
+    leader.wait_for_end();
+    tell(&stage, "a", &leader, "terminated");
+    leads(&stage, &standby);
+    assert!(Timestamp::now() < end, "it was waited for until {end}");
+    standby.wait_until_ready();
+    standby.stop();
+}
+
+#[test]
+fn a_leader_whose_pod_is_gone_after_it_had_ended_is_replaced_long_before_its_lease_runs_out() {
+    let stage = Stage::with_lease("gone", LEASE);
+    stage.kubectl("run a --image=example.com/none");
+    let (mut leader, standby) = pair(&stage);
+    tell(&stage, "a", &leader, "running");
+    let end = stage.end_of_lease();
+    leader.signal(libc::SIGKILL);
+    leader.wait_for_end();
+    // As its kubelet does it: first what has become of it, then nothing any more.
+    tell(&stage, "a", &leader, "terminated");
+    stage.kubectl("delete pod a --grace-period=0 --force");
+    leads(&stage, &standby);
+    assert!(Timestamp::now() < end, "it was waited for until {end}");
+    standby.stop();
+}
+
+#[test]
+fn a_leader_whose_pod_was_deleted_by_force_keeps_its_lease_until_that_runs_out() {
+    let stage = Stage::with_lease("force", "20s");
+    stage.kubectl("run a --image=example.com/none");
+    let (mut leader, standby) = pair(&stage);
+    tell(&stage, "a", &leader, "running");
+    // Nothing more is heard of it, and nobody knows whether it runs.
+    leader.signal(libc::SIGSTOP);
+    let renewed: Timestamp = stage.lease("renewTime").parse().unwrap();
+    stage.kubectl("delete pod a --grace-period=0 --force");
+    standby.wait_for(LEADS, 1);
+    let taken: Timestamp = stage.lease("acquireTime").parse().unwrap();
+    assert!(
+        taken.duration_since(renewed) >= SignedDuration::from_secs(20),
+        "{renewed} {taken}"
+    );
+    leader.signal(libc::SIGCONT);
+    leader.wait_for_end();
+    standby.wait_until_ready();
+    standby.stop();
+}
