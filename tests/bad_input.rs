@@ -7,6 +7,7 @@ mod bad_input {
     mod alterations;
     mod api_server;
     mod config;
+    mod crowd;
     mod disk;
     mod edits;
     mod events;
