@@ -4,8 +4,8 @@
 //! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
 //! and what has not ended shortly before another may lead goes down with this life (see `lives`).
 
-mod label;
 mod process;
+mod signpost;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Concerned {
 /// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
 pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
     let follower = concerned.standing.subscribe();
-    label::start(settings.leader_label.as_ref(), cluster, follower, parts);
+    signpost::start(settings, cluster, &follower, parts);
     let Leadership::Elected { lease, name } = &settings.leadership else {
         concerned.tell(standing::Standing::Leads);
         return;

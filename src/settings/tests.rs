@@ -127,6 +127,7 @@ fn without_a_word_everything_has_its_default() {
             name: Name::Process { pod: None },
         },
         leader_label: None,
+        leader_services: None,
         kube: KubeSettings {
             config: Vec::new(),
             context: None,

@@ -9,6 +9,7 @@ Variables without a flag:
                                        said; false: nobody is elected [default: a leader, named as well as can be]
   ADDON_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
   ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  ADDON_OPERATOR_LEADER_SERVICES       Services without a selector that lead to the leader's pod, joined by commas
   ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole that owns the webhook configurations, which go with it
   VALIDATING_WEBHOOK_CONFIGURATION_NAME, VALIDATING_WEBHOOK_SERVICE_NAME, …_LISTEN_ADDRESS, …_LISTEN_PORT,
   …_SERVER_CERT, …_SERVER_KEY, …_CA, …_CLIENT_CA
@@ -28,6 +29,7 @@ Variables without a flag:
                                        said [default: nobody is elected]
   SHELL_OPERATOR_POD                   Name of the own pod [default: HOSTNAME]
   SHELL_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  SHELL_OPERATOR_LEADER_SERVICES       Services without a selector that lead to the leader's pod, joined by commas
   TRACING_OTLP_ENDPOINT                Where traces go, such as https://collector.example:4317 [default: nowhere]
   TRACING_OTLP_AUTH_TOKEN              Said to the collector
   OTEL_EXPORTER_OTLP_CERTIFICATE       Who vouches for the collector [default: whoever the machine trusts]
