@@ -17,6 +17,10 @@ pub mod layer;
 
 pub mod layout;
 
+pub mod papers;
+
+pub mod crates;
+
 pub mod assembly;
 
 pub mod push;
