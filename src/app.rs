@@ -59,6 +59,7 @@ use crate::report::Report;
 use crate::secrets::Secrets;
 use crate::serve::debug;
 use crate::serve::debug::modules::Charts;
+use crate::serve::gate::Peer;
 use crate::serve::probe::{self, Probe};
 use crate::serve::standing::Standing;
 use crate::serve::{Loop, pulse};
@@ -170,7 +171,7 @@ async fn build(
         parts.spawn("the watch of the ConfigMap", watched);
     }
     let (kinds, replies) = (Kinds::new(cluster.clone()), Replies::default());
-    let webhooks = reviews::start(settings, &cluster, &doors, &replies, parts)?;
+    let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
     let (monitors, lookout) = watches(&cluster, &kinds, (helm.as_ref(), restored), &outside, parts);
     let notices = notices(settings, &cluster, &outside, parts);
@@ -341,7 +342,7 @@ fn serve<L, A>(parts: &mut Parts, name: &'static str, listener: L, router: Route
 where
     L: AddrListener<A::Stream, A> + Send + 'static,
     A: Address<Listener = L> + Send + Sync + 'static,
-    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Peer + Send + Unpin + 'static,
 {
     let stop = parts.stopping().clone();
     parts.spawn_graceful(name, async move {

@@ -10,6 +10,7 @@ pub mod config_map;
 pub mod crds;
 pub mod difference;
 pub mod drift;
+pub mod endpoints;
 pub mod error;
 pub mod events;
 mod guard;

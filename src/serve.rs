@@ -4,10 +4,12 @@
 //! that does not answer shows as exactly that. Must never decide, and never keep state of its own.
 
 pub mod debug;
+pub mod gate;
 pub mod parameters;
 pub mod probe;
 pub mod pulse;
 pub mod queue_text;
+mod shares;
 #[cfg(test)]
 mod stage;
 pub mod standing;
@@ -21,6 +23,7 @@ use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Stat
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum_server::accept::DefaultAcceptor;
 use axum_server::{AddrListener, Address, Handle, Server};
 use hyper_util::rt::TokioTimer;
 use thiserror::Error;
@@ -28,6 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use self::gate::{Gate, Peer};
 use crate::mailbox::{Closed, Doors};
 
 /// The ways into the loop, with what they carry.
@@ -66,10 +70,10 @@ struct Limits {
     grace: Duration,
 }
 
-/// Scrapers come about once a minute and may use their connection again. The end is well within the half minute that the
-/// whole stop may take.
+/// Scrapers come about once in half a minute and may use their connection again; one that was silent for longer opens another.
+/// The end is well within the half minute that the whole stop may take.
 const LIMITS: Limits = Limits {
-    head: Duration::from_mins(2),
+    head: Duration::from_secs(45),
     grace: Duration::from_secs(3),
 };
 
@@ -78,7 +82,7 @@ pub async fn listen<L, A>(listener: L, router: Router, stop: CancellationToken) 
 where
     L: AddrListener<A::Stream, A>,
     A: Address<Listener = L> + Send + Sync + 'static,
-    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Peer + Send + Unpin + 'static,
 {
     listen_within(LIMITS, listener, router, stop).await
 }
@@ -87,10 +91,11 @@ async fn listen_within<L, A>(limits: Limits, listener: L, router: Router, stop: 
 where
     L: AddrListener<A::Stream, A>,
     A: Address<Listener = L> + Send + Sync + 'static,
-    A::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Peer + Send + Unpin + 'static,
 {
     let handle = Handle::<A>::new();
-    let mut server = Server::<A>::from_listener(listener).http1_only().handle(handle.clone());
+    let server = Server::<A>::from_listener(listener).handle(handle.clone());
+    let mut server = server.acceptor(Gate::before(DefaultAcceptor::new())).http1_only();
     let builder = server.http_builder();
     builder
         .http1()

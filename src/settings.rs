@@ -36,7 +36,7 @@ pub use machine::Machine;
 pub use program::Program;
 pub use traces::{TraceSettings, Trust};
 
-use leadership::{LeaderLabel, Leadership};
+use leadership::{LeaderLabel, LeaderServices, Leadership};
 use said::Setting;
 use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
@@ -87,6 +87,8 @@ pub struct Settings {
     pub leadership: Leadership,
     /// What our pod carries while we lead, if it is to.
     pub leader_label: Option<LeaderLabel>,
+    /// The Services that lead to our pod while we lead.
+    pub leader_services: Option<LeaderServices>,
     pub kube: KubeSettings,
     pub hooks: HookSettings,
     /// Probes and metrics.
@@ -327,6 +329,7 @@ impl Settings {
             pod_name: words.pod_name()?,
             leadership: words.leadership()?,
             leader_label: words.leader_label()?,
+            leader_services: words.leader_services()?,
             kube: words.kube()?,
             hooks: words.hooks()?,
             listen: words.listen()?,

@@ -8,6 +8,7 @@ mod bad_input {
     mod api_server;
     mod brake;
     mod config;
+    mod crowd;
     mod disk;
     mod edits;
     mod events;

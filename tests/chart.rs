@@ -5,6 +5,7 @@
 mod chart {
     mod accounts;
     mod config_map;
+    mod configurations;
     mod generated;
     mod kinds;
     mod measured;

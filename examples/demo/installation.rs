@@ -227,7 +227,7 @@ impl Installation<'_> {
         );
         let (first, before) = (self.site.leader()?, self.site.releases()?);
         let began = Instant::now();
-        self.type_in("kubectl delete pod --selector addon-operator/leader=true --wait=false")?;
+        self.type_in(&format!("kubectl delete pod {} --wait=false", first.pod))?;
         let next = self.wait_for_leader_after(&first)?;
         let after = seconds(began.elapsed());
         check("another pod leads", next.pod != first.pod, || next.pod.clone())?;
@@ -285,7 +285,10 @@ impl Installation<'_> {
             narrator.say(format_args!("addon-operator {command} {namespace}"));
         }
         narrator.say("# Killed without a word, the leader is waited for as long as its lease lasts, 35 s at most:");
-        narrator.say("kubectl delete pod --selector addon-operator/leader=true --force --grace-period=0");
+        narrator.say(
+            "leader=$(kubectl get lease addon-operator-leader-election --output jsonpath='{.spec.holderIdentity}')",
+        );
+        narrator.say("kubectl delete pod ${leader%%.*} --force --grace-period=0");
         narrator.say("\nCtrl-C ends it and leaves nothing behind.");
     }
 }

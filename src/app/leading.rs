@@ -5,10 +5,10 @@
 //! what has not ended shortly before another may lead goes down with this life (see `lives`), and what even then is not
 //! over is ended by a thread that waits for nobody.
 
-mod label;
 mod process;
 mod watchdog;
 mod witness;
+mod signpost;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Concerned {
 /// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
 pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
     let follower = concerned.standing.subscribe();
-    label::start(settings.leader_label.as_ref(), cluster, follower, parts);
+    signpost::start(settings, cluster, &follower, parts);
     let Leadership::Elected { lease, name, timing } = &settings.leadership else {
         concerned.tell(standing::Standing::Leads);
         return;

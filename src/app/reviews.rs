@@ -5,10 +5,11 @@ use std::sync::Arc;
 use addon_core::operator::event::{Asked as Question, Event, ReviewId};
 use addon_core::operator::policy::Edits;
 use addon_core::review::reply::{NoAnswer, Reply};
-use addon_core::review::routes::AdmissionKind;
+use addon_core::review::routes::{AdmissionKind, Routes};
 use tokio::sync::watch;
 use tracing::error;
 
+use super::Outside;
 use super::parts::Parts;
 use super::start::StartError;
 use crate::certificates::files::Files;
@@ -17,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
 use crate::cluster::webhooks::touched;
 use crate::mailbox::replies::Replies;
+use crate::meters::Meters;
 use crate::serve::Loop;
 use crate::serve::webhook::{self, Asked, Listener, Reviews};
 use crate::settings::webhooks::WebhookSide;
@@ -29,7 +31,7 @@ const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
 pub(super) fn start(
     settings: &Settings,
     cluster: &Cluster,
-    doors: &Loop,
+    Outside { doors, meters, .. }: &Outside,
     replies: &Replies<Reply>,
     parts: &mut Parts,
 ) -> Result<Webhooks, StartError> {
@@ -38,6 +40,8 @@ pub(super) fn start(
     let desk = Arc::new(Desk {
         doors: doors.clone(),
         replies: replies.clone(),
+        routes: watch::Sender::default(),
+        meters: Arc::clone(meters),
     });
     let admission = listen(
         "the admission webhooks",
@@ -77,6 +81,7 @@ pub(super) fn start(
         owner: settings.owner.clone(),
         secret: settings.secret.clone(),
         published,
+        routes: desk.routes.clone(),
         admission,
         conversion,
     })
@@ -107,6 +112,8 @@ fn listen(
         reviews,
         address: side.listen,
         tls: tls.clone(),
+        routes: desk.routes.subscribe(),
+        meters: Arc::clone(&desk.meters),
     };
     let (desk, stop) = (Arc::clone(desk), parts.stopping().clone());
     parts.spawn_graceful(name, async move {
@@ -135,6 +142,9 @@ fn listen(
 struct Desk {
     doors: Loop,
     replies: Replies<Reply>,
+    /// What is answered.
+    routes: watch::Sender<Arc<Routes>>,
+    meters: Arc<Meters>,
 }
 
 impl Desk {

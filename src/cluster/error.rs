@@ -114,6 +114,13 @@ impl RequestError {
     fn hint(&self) -> Option<String> {
         let attempt = self.attempt();
         match self.code() {
+            // A right to create cannot be for one name, so that nobody has it who need not.
+            Some(403) if attempt.verb == "create" && attempt.resource.ends_with("webhookconfigurations") => {
+                Some(format!(
+                    "'{}' is made by the chart that installs the operator: upgrade it once more, or make an empty one by hand",
+                    attempt.name
+                ))
+            }
             Some(403) => Some(format!(
                 "allow the verb '{}' on '{}'{} to {}",
                 attempt.verb,

@@ -123,11 +123,9 @@ impl Wanted<'_> {
     /// What has to be changed in the object that is there.
     fn difference(&self, found: &DynamicObject) -> Option<Value> {
         let mut patch = json!({});
-        if found
-            .data
-            .get("webhooks")
-            .is_none_or(|there| *there != json!(self.webhooks))
-        {
+        // An empty list is not written out.
+        let there = found.data.get("webhooks").and_then(Value::as_array);
+        if there.map_or(&[][..], Vec::as_slice) != self.webhooks {
             patch["webhooks"] = json!(self.webhooks);
         }
         let owners = found.owner_references();
@@ -244,11 +242,17 @@ impl Cluster {
         };
         if wanted.webhooks.is_empty() && is_ours(&found) {
             let params = DeleteParams::default().preconditions(Preconditions {
-                resource_version: found.metadata.resource_version,
-                uid: found.metadata.uid,
+                resource_version: found.metadata.resource_version.clone(),
+                uid: found.metadata.uid.clone(),
             });
-            self.ask(attempt("delete"), api.delete(wanted.name, &params)).await?;
-            return Ok(Some(wanted.change(Done::Removed)));
+            match self.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
+                // Who was given no more than what is there empties it.
+                Err(error) if error.code() == Some(403) => {}
+                deleted => {
+                    deleted?;
+                    return Ok(Some(wanted.change(Done::Removed)));
+                }
+            }
         }
         let Some(patch) = wanted.difference(&found) else {
             return Ok(None);

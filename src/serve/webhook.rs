@@ -4,20 +4,22 @@
 //! an answer. Must never answer for a hook: without a reply in time the API server is told so, and acts by its policy.
 
 mod arrival;
+mod head;
+mod refusals;
+mod weight;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::review::CONVERSION_TIMEOUT;
 use addon_core::review::reply::Reply;
 use addon_core::review::request::{AdmissionRequest, BadRequest, ConversionRequest, ReviewRequest};
+use addon_core::review::routes::Routes;
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
@@ -25,22 +27,28 @@ use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::RustlsAcceptor;
 use futures::FutureExt as _;
 use hyper_util::rt::TokioTimer;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use self::arrival::{Arrival, Unread};
+use self::arrival::{Arrival, Unread, discard};
+use self::head::{announced, is_json, patience};
+use self::refusals::{Reason, Refusals};
+use self::weight::weight;
+use super::gate::Gate;
+use super::shares::{Exhausted, Pool, Share};
 use super::text;
 use crate::certificates::tls::{Phase, Tls};
+use crate::meters::Meters;
 
-/// Of a body so much is read before its request has a place: most are no larger, and who sends slowly takes none from
-/// others.
-const START: usize = 64 << 10;
-/// Requests whose starts are read at once; the others wait.
-const READ_AT_ONCE: usize = 128;
+/// Requests whose bodies are on their way. An API server sends several at once, and none of them takes long.
+const UNFINISHED: usize = 256;
+const UNFINISHED_EACH: usize = 64;
 /// How long a connection may stay silent between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long who is connected may take to answer whether he still is.
+const ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long requests under way may go on when we stop.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -63,11 +71,35 @@ impl Reviews {
         }
     }
 
-    /// Requests that are answered at once, and read in whole; the others wait.
+    /// Requests that are answered at once; the others wait, each with its whole body.
     fn at_once(self) -> usize {
         match self {
             Self::Admission => 64,
             Self::Conversion => 4,
+        }
+    }
+
+    /// The memory for all bodies, from the announcement of each to its answer. Each kind of review has its own, so that
+    /// neither takes that of the other; one address gets half of it for what it has not sent yet.
+    fn for_bodies(self) -> usize {
+        match self {
+            Self::Admission => 64 << 20,
+            Self::Conversion => 128 << 20,
+        }
+    }
+
+    /// The memory for what bodies become when they are read.
+    fn for_documents(self) -> usize {
+        match self {
+            Self::Admission => 128 << 20,
+            Self::Conversion => 384 << 20,
+        }
+    }
+
+    fn are_answered_at(self, path: &str, routes: &Routes) -> bool {
+        match self {
+            Self::Admission => routes.admits_at(path),
+            Self::Conversion => routes.converts_at(path),
         }
     }
 
@@ -95,6 +127,10 @@ pub struct Listener {
     pub address: SocketAddr,
     /// What it serves with; it is opened when there is something.
     pub tls: Tls,
+    /// What is answered at all.
+    pub routes: watch::Receiver<Arc<Routes>>,
+    /// Where it is counted what is refused.
+    pub meters: Arc<Meters>,
 }
 
 /// One question.
@@ -122,11 +158,21 @@ where
     H: Fn(Asked) -> F + Send + Sync + 'static,
     F: Future<Output = Reply> + Send + 'static,
 {
-    let Listener { reviews, address, tls } = listener;
+    let Listener {
+        reviews,
+        address,
+        tls,
+        routes,
+        meters,
+    } = listener;
     let desk = Arc::new(Desk {
         reviews,
         handler,
-        entrance: Semaphore::new(READ_AT_ONCE),
+        routes,
+        refusals: Refusals::new(reviews, meters),
+        unfinished: Pool::new(UNFINISHED, UNFINISHED_EACH),
+        bodies: Pool::new(reviews.for_bodies(), reviews.for_bodies() / 2),
+        documents: Semaphore::new(reviews.for_documents()),
         places: Semaphore::new(reviews.at_once()),
     });
     let router = Router::new()
@@ -144,7 +190,7 @@ where
         }
     };
     let handle = Handle::new();
-    let acceptor = RustlsAcceptor::new(tls.rustls()).acceptor(NoDelayAcceptor::new());
+    let acceptor = Gate::before(RustlsAcceptor::new(tls.rustls()).acceptor(NoDelayAcceptor::new()));
     tls.tell(Phase::Listening(socket.local_addr()?));
     info!(reviews = reviews.label(), %address, "Webhooks listen");
     let mut server = axum_server::from_tcp(socket)?.acceptor(acceptor).handle(handle.clone());
@@ -156,8 +202,9 @@ where
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(IDLE_TIMEOUT);
-    let serving = server.serve(router.into_make_service());
+        .keep_alive_interval(IDLE_TIMEOUT)
+        .keep_alive_timeout(ALIVE_TIMEOUT);
+    let serving = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
     tokio::pin!(serving);
     tokio::select! {
         ended = &mut serving => return ended,
@@ -175,12 +222,20 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 struct Desk<H> {
     reviews: Reviews,
     handler: H,
-    /// Where the starts of bodies are read.
-    entrance: Semaphore,
+    routes: watch::Receiver<Arc<Routes>>,
+    refusals: Refusals,
+    unfinished: Arc<Pool>,
+    bodies: Arc<Pool>,
+    /// In bytes.
+    documents: Semaphore,
     places: Semaphore,
 }
 
-async fn answer<H, F>(State(desk): State<Arc<Desk<H>>>, request: Request) -> Response
+async fn answer<H, F>(
+    State(desk): State<Arc<Desk<H>>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response
 where
     H: Fn(Asked) -> F + Send + Sync + 'static,
     F: Future<Output = Reply> + Send + 'static,
@@ -192,16 +247,32 @@ where
     if !is_json(&parts.headers) {
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
+    let path = parts.uri.path();
+    // Nobody sends a body for nothing.
+    if !desk.reviews.are_answered_at(path, &desk.routes.borrow()) {
+        return desk.refuse(Reason::UnknownPath);
+    }
     let deadline = Instant::now() + patience(&parts.uri);
-    let review = desk.review(parts.uri.path(), body, deadline);
+    let (unfinished, share) = match desk.admit(peer.ip(), announced(&parts.headers)) {
+        Ok(shares) => shares,
+        Err(reason) => {
+            // Who waits for a word before he sends anything has it now.
+            if reason == Reason::NoRoom && !parts.headers.contains_key(header::EXPECT) {
+                discard(body).await;
+            }
+            return desk.refuse(reason);
+        }
+    };
+    let arrival = Arrival::new(body, share, desk.reviews.body_limit());
+    let review = desk.review(path, (unfinished, arrival), deadline);
     match AssertUnwindSafe(timeout_at(deadline, review)).catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
-            warn!(path = parts.uri.path(), "A review is not answered in time");
+            warn!(path, "A review is not answered in time");
             unanswered("no hook has answered in time")
         }
         Err(_) => {
-            error!(path = parts.uri.path(), "A review has failed through a mistake of ours");
+            error!(path, "A review has failed through a mistake of ours");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
@@ -212,27 +283,32 @@ where
     H: Fn(Asked) -> F,
     F: Future<Output = Reply>,
 {
-    async fn review(&self, path: &str, body: Body, deadline: Instant) -> Response {
-        let mut arrival = Arrival::new(body, self.reviews.body_limit());
-        let Ok(entered) = self.entrance.acquire().await else {
+    async fn review(&self, path: &str, (unfinished, arrival): (Share, Arrival), deadline: Instant) -> Response {
+        let (body, mut held) = match arrival.whole().await {
+            Ok(whole) => whole,
+            Err(unread) => return self.refuse(unread.into()),
+        };
+        drop(unfinished);
+        held.settle();
+        let weight = weight(&body);
+        let Some(weight) = u32::try_from(weight)
+            .ok()
+            .filter(|_| weight <= self.reviews.for_documents())
+        else {
+            return self.refuse(Reason::TooManyParts);
+        };
+        // Neither is ever closed.
+        let Ok(_document) = self.documents.acquire_many(weight).await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };
-        if let Err(unread) = arrival.start(START).await {
-            return self.unreadable(unread);
-        }
         let Ok(_place) = self.places.acquire().await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
-        };
-        drop(entered);
-        let body = match arrival.finish().await {
-            Ok(body) => body,
-            Err(unread) => return self.unreadable(unread),
         };
         let request = match self.reviews.read(&body) {
             Ok(request) => request,
             Err(error) => return text(StatusCode::BAD_REQUEST, error.to_string()),
         };
-        drop(body);
+        drop((body, held));
         info!(path, "Got {} request", self.reviews.label());
         let asked = Asked {
             path: path.to_owned(),
@@ -250,14 +326,52 @@ where
 }
 
 impl<H> Desk<H> {
-    fn unreadable(&self, why: Unread) -> Response {
-        match why {
-            Unread::Late => StatusCode::REQUEST_TIMEOUT.into_response(),
-            Unread::Broken => StatusCode::BAD_REQUEST.into_response(),
-            Unread::TooLarge => {
+    /// Whether there is room for a body, before anything of it is read.
+    fn admit(&self, peer: IpAddr, announced: usize) -> Result<(Share, Share), Reason> {
+        if announced > self.reviews.body_limit() {
+            return Err(Reason::TooLarge);
+        }
+        let unfinished = self.unfinished.take(peer, 1)?;
+        Ok((unfinished, self.bodies.take(peer, announced)?))
+    }
+
+    fn refuse(&self, reason: Reason) -> Response {
+        self.refusals.count(reason);
+        match reason {
+            Reason::UnknownPath => StatusCode::NOT_FOUND.into_response(),
+            Reason::Slow => StatusCode::REQUEST_TIMEOUT.into_response(),
+            Reason::Broken => StatusCode::BAD_REQUEST.into_response(),
+            // The API server takes its time and asks again.
+            Reason::NoRoom => {
+                let later = [(header::RETRY_AFTER, "1")];
+                (later, text(StatusCode::TOO_MANY_REQUESTS, "others are asking too much")).into_response()
+            }
+            Reason::TooLarge => {
                 let limit = self.reviews.body_limit();
                 text(StatusCode::PAYLOAD_TOO_LARGE, format!("more than {limit} bytes"))
             }
+            Reason::TooManyParts => {
+                let limit = self.reviews.for_documents();
+                let report = format!("so many fields that they would take more than {limit} bytes of memory");
+                text(StatusCode::PAYLOAD_TOO_LARGE, report)
+            }
+        }
+    }
+}
+
+impl From<Exhausted> for Reason {
+    fn from(Exhausted: Exhausted) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl From<Unread> for Reason {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Late => Self::Slow,
+            Unread::Broken => Self::Broken,
+            Unread::TooLarge => Self::TooLarge,
+            Unread::NoRoom => Self::NoRoom,
         }
     }
 }
@@ -265,25 +379,6 @@ impl<H> Desk<H> {
 /// The one status with which the API server tells people our text; for it every error is the same.
 fn unanswered(why: impl Into<String>) -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, why)
-}
-
-/// As the original judges it: nothing at all has no type.
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    if value(header::CONTENT_LENGTH) == Some("0") {
-        return true;
-    }
-    let kind = value(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
-    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-/// A little less than the API server says that it waits, so that it hears of a hook that is late from us.
-fn patience(uri: &Uri) -> Duration {
-    let parameters = uri.query().unwrap_or_default().split('&');
-    let said = parameters.filter_map(|parameter| parameter.strip_prefix("timeout=")?.strip_suffix('s')?.parse().ok());
-    let waits = said.map(Duration::from_secs).find(|waits| !waits.is_zero());
-    let waits = waits.unwrap_or(CONVERSION_TIMEOUT).min(CONVERSION_TIMEOUT);
-    waits.saturating_sub((waits / 10).min(Duration::from_millis(500)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use addon_core::leadership::lease::Timing;
 use super::ConfigurationError;
 use super::labels;
 use super::program::Program;
-use super::said::{Said, Setting};
+use super::said::{Said, Setting, is_dns_label};
 use super::words::{Checked, Words};
 
 /// What a leader needs at the end of its lease to end all that it has started.
@@ -43,6 +43,17 @@ pub struct LeaderLabel {
     pub pod: String,
     /// The key of the label. Its value says no more.
     pub key: String,
+}
+
+/// What leads to the leader wherever it is: Services that choose no pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderServices {
+    /// Our pod.
+    pub pod: String,
+    /// Where it is reached.
+    pub address: IpAddr,
+    /// Their names.
+    pub names: Vec<String>,
 }
 
 /// What the variable says that asks for several replicas.
@@ -116,6 +127,28 @@ impl Words<'_> {
         let [_, name] = self.program.leadership_variables();
         let pod = self.pod()?.ok_or(ConfigurationError::Needed { name, by: variable })?;
         Ok(Some(LeaderLabel { pod, key }))
+    }
+
+    /// Who wants that says as whom we are reached.
+    pub(super) fn leader_services(&self) -> Checked<Option<LeaderServices>> {
+        let variable = self.program.leader_services_variable();
+        let said = Setting::look_up(self.environment, "", None, &[variable])?;
+        let read = |text: &str| -> Option<Vec<String>> {
+            let names = text.split(',').map(str::trim);
+            names.map(|name| is_dns_label(name).then(|| name.to_owned())).collect()
+        };
+        let Some(names) = said.parsed("names of services, joined by commas", read)? else {
+            return Ok(None);
+        };
+        let missing = |name| ConfigurationError::Needed { name, by: variable };
+        let [_, pod_variable] = self.program.leadership_variables();
+        let (_, variables) = self.program.listen_address();
+        let address = self.said_address()?.filter(|address| !address.is_unspecified());
+        Ok(Some(LeaderServices {
+            pod: self.pod()?.ok_or(missing(pod_variable))?,
+            address: address.ok_or(missing(variables[0]))?,
+            names,
+        }))
     }
 
     /// A word that means nothing.

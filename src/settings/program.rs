@@ -57,6 +57,14 @@ impl Program {
         }
     }
 
+    /// What names the Services that lead to the leader.
+    pub(super) fn leader_services_variable(self) -> &'static str {
+        match self {
+            Self::AddonOperator => "ADDON_OPERATOR_LEADER_SERVICES",
+            Self::ShellOperator => "SHELL_OPERATOR_LEADER_SERVICES",
+        }
+    }
+
     /// The lease that replicas share.
     pub fn lease(self) -> &'static str {
         match self {

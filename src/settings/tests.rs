@@ -130,6 +130,7 @@ fn without_a_word_everything_has_its_default() {
             timing: Timing::USUAL,
         },
         leader_label: None,
+        leader_services: None,
         kube: KubeSettings {
             config: Vec::new(),
             context: None,

@@ -12,6 +12,7 @@ Variables without a flag:
   ADDON_OPERATOR_LEASE_RENEW_DEADLINE  How long a leader goes on that cannot renew it [default: 5 s less than that]
   ADDON_OPERATOR_LEASE_RETRY_PERIOD    How often it is renewed [default: 3s]
   ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  ADDON_OPERATOR_LEADER_SERVICES       Services without a selector that lead to the leader's pod, joined by commas
   ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole that owns the webhook configurations, which go with it
   VALIDATING_WEBHOOK_CONFIGURATION_NAME, VALIDATING_WEBHOOK_SERVICE_NAME, …_LISTEN_ADDRESS, …_LISTEN_PORT,
   …_SERVER_CERT, …_SERVER_KEY, …_CA, …_CLIENT_CA
@@ -34,6 +35,7 @@ Variables without a flag:
   SHELL_OPERATOR_LEASE_RENEW_DEADLINE  How long a leader goes on that cannot renew it [default: 5 s less than that]
   SHELL_OPERATOR_LEASE_RETRY_PERIOD    How often it is renewed [default: 3s]
   SHELL_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
+  SHELL_OPERATOR_LEADER_SERVICES       Services without a selector that lead to the leader's pod, joined by commas
   TRACING_OTLP_ENDPOINT                Where traces go, such as https://collector.example:4317 [default: nowhere]
   TRACING_OTLP_AUTH_TOKEN              Said to the collector
   OTEL_EXPORTER_OTLP_CERTIFICATE       Who vouches for the collector [default: whoever the machine trusts]

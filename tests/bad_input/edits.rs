@@ -17,7 +17,7 @@ const WRITING: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVer
 
 impl Stage {
     /// Lets the API server reach the operators that are started from now on.
-    fn serve_webhooks(&mut self) {
+    pub(crate) fn serve_webhooks(&mut self) {
         let address = self.namespace().service_to_us("webhooks").unwrap();
         self.set("VALIDATING_WEBHOOK_SERVICE_NAME", "webhooks");
         self.set("VALIDATING_WEBHOOK_LISTEN_ADDRESS", address.ip().to_string());
@@ -45,7 +45,7 @@ impl Stage {
     }
 
     /// Waits until an edit of a kind that has to be refused is.
-    fn wait_for_refusal(&self) {
+    pub(crate) fn wait_for_refusal(&self) {
         let look = || {
             let said = self.say(&[
                 "patch",

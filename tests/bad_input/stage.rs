@@ -286,6 +286,10 @@ pub(crate) struct Operator<'a> {
 }
 
 impl Operator<'_> {
+    pub(crate) fn process(&self) -> u32 {
+        self.bound.id()
+    }
+
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }

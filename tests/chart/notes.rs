@@ -4,23 +4,15 @@ use testbed::plane::User;
 
 use super::tool::{HELMS, chart, helm, image_said, printed};
 
-/// Only the leader has the answers, and who leads is told by the label of its pod only where Services need that.
+/// Only the leader has the answers, and who leads is told by the lease.
 #[test]
 fn commands_go_to_the_leader_with_webhooks_and_without() {
     let namespace = testbed::shared::plane().namespace("noted").unwrap();
     let (chart, image) = (chart(), image_said());
     let inside = format!("--namespace={}", namespace.name());
     for part in HELMS {
-        for (webhooks, leader) in [
-            (
-                "webhooks.enabled=true",
-                "get pods --selector addon-operator/leader=true --output name",
-            ),
-            (
-                "webhooks.enabled=false",
-                "get lease addon-operator-leader-election --output jsonpath='{.spec.holderIdentity}'",
-            ),
-        ] {
+        let leader = "get lease addon-operator-leader-election --output jsonpath='{.spec.holderIdentity}'";
+        for webhooks in ["webhooks.enabled=true", "webhooks.enabled=false"] {
             let kubeconfig = namespace.kubeconfig(User::Admin);
             let install = [
                 "install",
@@ -35,6 +27,39 @@ fn commands_go_to_the_leader_with_webhooks_and_without() {
             let said = printed(helm(part, Some(&kubeconfig), install));
             assert!(said.contains(leader), "{part}: {said}");
             assert!(!said.contains("exec deployment/"), "{part}: {said}");
+        }
+    }
+}
+
+/// Who did not close the ports of the webhooks is told, and how.
+#[test]
+fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
+    let namespace = testbed::shared::plane().namespace("open").unwrap();
+    let (chart, image) = (chart(), image_said());
+    let inside = format!("--namespace={}", namespace.name());
+    let asked = "networkPolicy.webhooksFrom[0].ipBlock.cidr";
+    let said = format!("{asked}=10.0.0.1/32");
+    let rows: [(&[&str], Option<&str>); 5] = [
+        (&[], Some(asked)),
+        (&["networkPolicy.enabled=false", &said], Some(asked)),
+        (&[&said], None),
+        (&["hostNetwork=true", &said], Some("webhooks.clientAuthority")),
+        (&["webhooks.enabled=false"], None),
+    ];
+    for part in HELMS {
+        for (values, told) in rows {
+            let kubeconfig = namespace.kubeconfig(User::Admin);
+            let install = ["install", "ao", chart.to_str().unwrap(), &image, &inside];
+            let values = values.iter().flat_map(|value| ["--set", value]);
+            let all = install.into_iter().chain(["--dry-run=server"]).chain(values);
+            let said = printed(helm(part, Some(&kubeconfig), all));
+            let notes = said.split("\nNOTES:").nth(1).unwrap();
+            assert_eq!(
+                notes.contains("may ask the webhooks"),
+                told.is_some(),
+                "{part}: {notes}"
+            );
+            assert!(told.is_none_or(|told| notes.contains(told)), "{part}: {notes}");
         }
     }
 }

@@ -9,7 +9,7 @@ use testbed::audit::Records;
 use testbed::part::Part;
 use testbed::wait::wait_until;
 
-use super::stage::{PATIENCE, SIDES, Stage, name_of};
+use super::stage::{PATIENCE, SIDES, Stage, here, name_of};
 
 /// A chart with everything that takes rights of its own: roles of both kinds, bindings to them and to others, a resource of a
 /// CRD, objects elsewhere, a helm hook.
@@ -188,8 +188,8 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         // A hook has made the ConfigMap, another one has added to it. Edits, good and bad; a release that is upgraded, damaged and removed.
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
         assert_eq!(saved.trim(), "added: true\nseen: true");
-        let leader = stage.kubectl("get pods --selector=addon-operator/leader=true --output=name");
-        assert_eq!(leader.trim(), format!("pod/{}", name_of(&pods[0])));
+        let leader = stage.kubectl("get lease addon-operator-leader-election --output=jsonpath={.spec.holderIdentity}");
+        assert!(leader.starts_with(name_of(&pods[0])), "{leader}");
         stage.patch("configmap addon-operator", &json!({"data": {"robot": "greeting: hi"}}));
         let greeting = || stage.kubectl("get configmap robot --output=jsonpath={.data.greeting}");
         look("the upgraded release", || (greeting() == "hi").then_some(()));
@@ -225,9 +225,9 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
             let left = stage.kubectl("get secrets --selector=name=robot,owner=helm --output=name");
             left.trim().is_empty().then_some(())
         });
-        let webhooks = || stage.kubectl("get mutatingwebhookconfigurations --output=name");
+        let get = format!("get mutatingwebhookconfiguration {configuration} --output=jsonpath={{.webhooks}}");
         look("no webhook without a hook", || {
-            (!webhooks().contains(&configuration)).then_some(())
+            stage.kubectl(&get).is_empty().then_some(())
         });
         operator.stop();
 
@@ -243,8 +243,19 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     }
 }
 
-/// What is needed only at times that this test does not wait for: an Event that is told again.
-const IDLE: [&str; 2] = ["events.k8s.io/events get", "events.k8s.io/events patch"];
+/// What is needed only at times that this test does not wait for: an Event that is told again; and Services that lead to
+/// pods, which those of this test do not.
+const IDLE: [&str; 9] = [
+    "/endpoints create",
+    "/endpoints get",
+    "/endpoints patch",
+    "discovery.k8s.io/endpointslices create",
+    "discovery.k8s.io/endpointslices delete",
+    "discovery.k8s.io/endpointslices list",
+    "discovery.k8s.io/endpointslices patch",
+    "events.k8s.io/events get",
+    "events.k8s.io/events patch",
+];
 
 #[test]
 fn an_uninstallation_leaves_releases_and_takes_webhooks() {
@@ -264,7 +275,12 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
             .map(str::to_owned)
             .collect()
     };
-    look("all webhook configurations", || (of_ours().len() == 3).then_some(()));
+    assert_eq!(of_ours().len(), 3);
+    let edits = format!("addon-operator-config.{}", stage.namespace.name());
+    let get = format!("get validatingwebhookconfiguration {edits} --output=jsonpath={{.webhooks[*].name}}");
+    look("the webhook about edits", || {
+        (!stage.kubectl(&get).is_empty()).then_some(())
+    });
 
     // The operator goes on for a moment, without any right.
     stage.chart("uninstall", &[]);
@@ -279,34 +295,82 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
     stage.kubectl("get configmap addon-operator");
 }
 
+/// As a kubelet would say it, but for the readiness: the first converge may need its own webhooks.
+fn run(stage: &Stage, pods: &[Value]) {
+    for (pod, address) in pods.iter().zip(["10.9.0.1", "10.9.0.2"]) {
+        let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
+        stage.patch(&format!("pod {} --subresource=status", name_of(pod)), &status);
+    }
+}
+
+fn lead_to(stage: &Stage, pods: &[&Value]) {
+    let names: Vec<&str> = pods.iter().map(|pod| name_of(pod)).collect();
+    for side in SIDES {
+        look(&format!("the Service for {side} at {names:?}"), || {
+            (stage.led_to(side) == names).then_some(())
+        });
+    }
+}
+
+/// What API servers before 1.33 look at.
+fn endpoints(stage: &Stage) -> Vec<String> {
+    let show = "--output=jsonpath={.subsets[*].addresses[*].ip}";
+    let get = |side: &str| stage.kubectl(&format!("get endpoints ao-addon-operator-{side}-svc {show}"));
+    SIDES.map(get).into()
+}
+
 #[test]
 fn the_services_of_webhooks_lead_to_the_leader() {
     let stage = build("services", Part::Helm3);
     let rights = stage.rights();
     stage.chart("install", &[&format!("--values={}", rights.display())]);
+    let beginning = stage.namespace.plane().audit().mark().unwrap();
     let pods = stage.pods();
-    // As a kubelet would say it, but for the readiness: the first converge may need its own webhooks.
-    for (pod, address) in pods.iter().zip(["10.9.0.1", "10.9.0.2"]) {
-        let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
-        stage.patch(&format!("pod {} --subresource=status", name_of(pod)), &status);
-    }
-    let lead_to = |pod: &Value| {
-        for side in SIDES {
-            look(&format!("the Service for {side}"), || {
-                (stage.led_to(side) == [name_of(pod)]).then_some(())
-            });
-        }
-    };
-    for side in SIDES {
-        assert_eq!(stage.led_to(side), Vec::<String>::new(), "nobody leads yet");
-    }
+    run(&stage, &pods);
+    lead_to(&stage, &[]);
     let leader = stage.start_unreached(&pods[0]);
-    lead_to(&pods[0]);
+    lead_to(&stage, &[&pods[0]]);
+    let here = here().to_string();
+    assert_eq!(endpoints(&stage), [here.clone(), here]);
     let standby = stage.start_unreached(&pods[1]);
     leader.wait_until_ready();
-    lead_to(&pods[0]);
+    lead_to(&stage, &[&pods[0]]);
     leader.kill();
-    // The pod is still there, with its label: who comes next takes that off.
-    lead_to(&pods[1]);
+    // Who comes next takes them over.
+    lead_to(&stage, &[&pods[1]]);
     standby.stop();
+    lead_to(&stage, &[]);
+    assert_eq!(endpoints(&stage), ["", ""]);
+    let refused = stage.requests(beginning).that(|record| record.code == 403);
+    assert!(refused.is_empty(), "{refused}");
+    // They belong to the Services.
+    stage.chart("uninstall", &[]);
+    let left = "get endpointslices --output=name";
+    look("no slice", || stage.kubectl(left).is_empty().then_some(()));
+}
+
+/// Charts before this one had Services that chose the pod with the label of the leader.
+#[test]
+fn an_older_leader_is_reached_until_another_one_leads() {
+    for helm in [Part::Helm3, Part::Helm4] {
+        let stage = build("older", helm);
+        stage.write_older_chart();
+        stage.chart_in(&stage.path("older"), "install", &[]);
+        let pods = stage.pods();
+        run(&stage, &pods);
+        stage.kubectl(&format!("label pod {} addon-operator/leader=true", name_of(&pods[1])));
+        lead_to(&stage, &[&pods[1]]);
+        stage.chart("upgrade", &[]);
+        let selector = "get service ao-addon-operator-validating-svc --output=jsonpath={.spec.selector}";
+        assert_eq!(stage.kubectl(selector), "", "{helm}");
+        lead_to(&stage, &[&pods[1]]);
+        let leader = stage.start_unreached(&pods[0]);
+        lead_to(&stage, &[&pods[0]]);
+        let here = here().to_string();
+        look("the older objects, too", || {
+            (endpoints(&stage) == [here.as_str(), &here]).then_some(())
+        });
+        leader.stop();
+        lead_to(&stage, &[]);
+    }
 }

@@ -2,9 +2,9 @@
 //! environment that the chart gives it, and the token of its account.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,8 +27,16 @@ const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 /// What the API server asks, each with a Service of its own.
 pub(crate) const SIDES: [&str; 2] = ["validating", "conversion"];
 
+/// An address of this machine at which a pod could be: an API server takes none of a loopback for that.
+pub(crate) fn here() -> IpAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    // Nothing is sent: this only asks by which way it would be.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).unwrap();
+    socket.local_addr().unwrap().ip()
+}
+
 fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let listener = TcpListener::bind((here(), 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
@@ -89,7 +97,12 @@ impl Stage {
 
     /// A helm command of a person on the release of the chart.
     pub(crate) fn chart(&self, command: &str, arguments: &[&str]) -> String {
-        let (chart, namespace) = (chart(), format!("--namespace={}", self.namespace.name()));
+        self.chart_in(&chart(), command, arguments)
+    }
+
+    /// The same with a chart that lies elsewhere.
+    pub(crate) fn chart_in(&self, chart: &Path, command: &str, arguments: &[&str]) -> String {
+        let namespace = format!("--namespace={}", self.namespace.name());
         let image = image_said();
         let chart = [chart.to_str().unwrap(), &image];
         let chart = (command != "uninstall").then_some(chart);
@@ -99,6 +112,26 @@ impl Stage {
             .chain(arguments.iter().copied());
         let kubeconfig = self.namespace.kubeconfig(User::Admin);
         printed(helm(self.helm, Some(&kubeconfig), all.chain([namespace.as_str()])))
+    }
+
+    /// A copy of the chart whose Services choose the pod with the label of the leader.
+    pub(crate) fn write_older_chart(&self) {
+        let copied = process::run(
+            {
+                let mut copy = process::command("cp");
+                copy.arg("-r").arg(chart()).arg(self.path("older"));
+                copy
+            },
+            None,
+        );
+        assert!(copied.unwrap().status.success());
+        let file = self.path("older/templates/services.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        let ours = "spec:\n  ports:\n";
+        assert_eq!(text.matches(ours).count(), 1);
+        let older =
+            "spec:\n  publishNotReadyAddresses: true\n  selector: {addon-operator/leader: \"true\"}\n  ports:\n";
+        fs::write(file, text.replace(ours, older)).unwrap();
     }
 
     /// What `rbac generate` says of the modules, as a file.
@@ -154,12 +187,12 @@ impl Stage {
 
     /// The environment of a pod's container, as a kubelet would make it, apart from what is different on this machine.
     fn environment(&self, pod: &Value, own: &Path, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
-        let container = &pod["spec"]["containers"][0];
+        let (container, address) = (&pod["spec"]["containers"][0], here().to_string());
         let said = container["env"].as_array().unwrap().iter().map(|variable| {
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
                 Some("metadata.name") => name_of(pod),
                 Some("metadata.namespace") => self.namespace.name(),
-                Some("status.podIP") => "127.0.0.1",
+                Some("status.podIP") => address.as_str(),
                 other => {
                     assert_eq!(other, None, "no kubelet fills that in here");
                     variable["value"].as_str().unwrap_or_default()
@@ -204,7 +237,7 @@ impl Stage {
 
     /// The same without a touch of the Services, which lead to where pods would be.
     pub(crate) fn start_unreached(&self, pod: &Value) -> Running {
-        self.launch(pod, SIDES.map(|_| (Ipv4Addr::LOCALHOST, free_port()).into()))
+        self.launch(pod, SIDES.map(|_| (here(), free_port()).into()))
     }
 
     fn launch(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> Running {
@@ -215,7 +248,7 @@ impl Stage {
         self.namespace.show_on_panic(name_of(pod), &log);
         let variables = self.environment(pod, &own, webhooks);
         let port = variables["ADDON_OPERATOR_LISTEN_PORT"].to_str().unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port.parse().unwrap()).into();
+        let address = (here(), port.parse().unwrap()).into();
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
         // As the image does, which says nothing more.
@@ -231,9 +264,10 @@ impl Stage {
         let found = self.json(&format!("get endpointslices {slices}"));
         let slices = found["items"].as_array().unwrap().iter();
         let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default());
-        endpoints
-            .map(|endpoint| endpoint["targetRef"]["name"].as_str().unwrap().to_owned())
-            .collect()
+        let pods = endpoints.map(|endpoint| endpoint["targetRef"]["name"].as_str().unwrap().to_owned());
+        // Several slices may tell the same.
+        let pods: BTreeSet<String> = pods.collect();
+        pods.into_iter().collect()
     }
 
     /// What the account was answered since then.

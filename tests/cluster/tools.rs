@@ -100,6 +100,7 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
         edits: None,
         owner: None,
         secret: "none".to_owned(),
+        routes: watch::Sender::default(),
         published: watch::Sender::new(false),
         admission: side(),
         conversion: side(),

@@ -154,6 +154,8 @@ async fn what_somebody_else_made_is_filled_and_emptied_but_not_removed() {
         "get validatingwebhookconfiguration {name} -o=jsonpath={{.metadata.labels}}{{.webhooks}}"
     ));
     assert_eq!(shown, r#"{"theirs":"yes"}"#);
+    let again = stage.webhooks.ensure(&Routes::default(), Timestamp::now()).await;
+    assert_eq!(again, Ok(Vec::new()), "an empty one stays as it is");
     stage.say(&format!("delete validatingwebhookconfiguration {name}"));
 }
 

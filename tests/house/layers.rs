@@ -96,9 +96,14 @@ pub(crate) const IMAGE: Table = Table {
         row("debian", "place tree definition layer"),
         row("layout", "tree layer"),
         row("manifest", "place tree layer"),
-        row("assembly", "place tree definition debian layer layout manifest"),
+        row("papers", "debian layer"),
+        row("crates", "papers"),
+        row("assembly", "place tree definition debian layer layout manifest papers"),
         row("push", "layout"),
-        row("main", "place definition debian layout assembly push"),
+        row(
+            "main",
+            "place definition debian layer layout papers crates assembly push",
+        ),
     ],
 };
 

@@ -19,8 +19,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const POD: &str = "app.kubernetes.io/name=addon-operator";
-/// Of the pod that leads.
-const LEADER: &str = "addon-operator/leader=true";
+/// Of slices that lead to the pod that leads.
+const LED: &str = "kubernetes.io/service-name=ao-addon-operator-validating-svc";
 const LEASE: &str = "addon-operator-leader-election";
 
 fn root() -> &'static Path {
@@ -214,18 +214,20 @@ impl<'a> Stage<'a> {
         logs.collect::<Vec<_>>().join("\n---\n")
     }
 
-    /// The pod that leads, by the lease and by the label that Services look for.
+    /// The pod that leads, by the lease and by where the Services lead.
     pub(crate) fn leader(&self) -> String {
         let look = || {
             let lease = self.json(&format!("get lease {LEASE}"));
             let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-            let labelled = self.kubectl(&format!("get pods --selector={LEADER} --output=name"));
-            let labelled: Vec<&str> = labelled.lines().collect();
-            match labelled[..] {
-                [one] if holder.starts_with(&format!("{}.", &one["pod/".len()..])) => {
-                    Ok(Some(one["pod/".len()..].to_owned()))
-                }
-                _ => Err(format!("{holder:?} holds the lease, and labelled are {labelled:?}")),
+            let slices = self.json(&format!("get endpointslices --selector={LED}"));
+            let ends = slices["items"].as_array().unwrap().iter();
+            let ends = ends.filter_map(|slice| slice["endpoints"].as_array()).flatten();
+            let led_to: Vec<&str> = ends.filter_map(|end| end["targetRef"]["name"].as_str()).collect();
+            match led_to[..] {
+                [one] if holder.starts_with(&format!("{one}.")) => Ok(Some(one.to_owned())),
+                _ => Err(format!(
+                    "{holder:?} holds the lease, and the Service leads to {led_to:?}"
+                )),
             }
         };
         wait_until(PATIENCE, "one pod that leads", look).unwrap()

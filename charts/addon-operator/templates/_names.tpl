@@ -35,11 +35,6 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* What the leader's pod carries beside them. */}}
-{{- define "addon-operator.leaderLabel" -}}
-addon-operator/leader
-{{- end }}
-
 {{- define "addon-operator.image" -}}
 {{- $missing := "image.repository is not set, and there is no public image yet: push your own, and say where it is pulled from" -}}
 {{- $repository := required $missing .Values.image.repository -}}

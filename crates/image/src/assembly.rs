@@ -17,6 +17,7 @@ use crate::definition::{self, Definition, Program};
 use crate::layer::Written;
 use crate::layout::{self, CONFIG, Descriptor, Draft, LAYER, LayoutError, MANIFEST, Manifest, Platform};
 use crate::manifest;
+use crate::papers::{self, Origin, Parts};
 use crate::place::{Place, PlaceError};
 use crate::tree::{Content, Node, Taken, Tree, TreeError};
 
@@ -32,6 +33,8 @@ pub struct Inputs<'a> {
     /// What goes on top, in a layer of its own, and may replace what is below.
     pub added: &'a [Added],
     pub origin: &'a Origin,
+    /// For the papers that go with it.
+    pub parts: &'a Parts,
 }
 
 /// A file or folder that the definition does not name.
@@ -39,15 +42,6 @@ pub struct Inputs<'a> {
 pub struct Added {
     pub source: PathBuf,
     pub place: Place,
-}
-
-/// From what the image was made.
-#[derive(Clone, Debug, Default)]
-pub struct Origin {
-    pub version: String,
-    pub revision: Option<String>,
-    /// When, as in `2026-01-31T12:00:00Z`: the time of the revision, not of the assembly.
-    pub created: Option<String>,
 }
 
 /// An image that was assembled.
@@ -109,6 +103,8 @@ pub fn assemble(definition: &Definition, inputs: &Inputs<'_>, folder: &Path) -> 
     let manifest = Manifest {
         schema_version: 2,
         media_type: MANIFEST.to_owned(),
+        artifact_type: None,
+        subject: None,
         config,
         layers: layers.iter().map(|(_, written)| blob(written)).collect(),
         annotations: labels(definition, inputs.origin),
@@ -118,7 +114,12 @@ pub fn assemble(definition: &Definition, inputs: &Inputs<'_>, folder: &Path) -> 
         architecture: inputs.architecture.to_owned(),
         os: "linux".to_owned(),
     });
-    draft.finish(manifest.clone())?;
+    let papers = papers::of(&manifest.digest, inputs.architecture, inputs.origin, inputs.parts);
+    let papers: Result<Vec<Descriptor>, LayoutError> = papers
+        .iter()
+        .map(|paper| draft.paper(paper.kind, &paper.document, &manifest))
+        .collect();
+    draft.finish(manifest.clone(), papers?)?;
     Ok(Assembled { manifest, layers })
 }
 

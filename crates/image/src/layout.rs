@@ -17,6 +17,8 @@ use crate::tree::Tree;
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+/// The configuration of what has none.
+pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// A blob, as other documents name it.
@@ -28,6 +30,9 @@ pub struct Descriptor {
     pub size: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
+    /// What it is where it is no image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
 }
 
 /// What an image runs on.
@@ -43,13 +48,18 @@ pub struct Platform {
 pub struct Manifest {
     pub schema_version: u32,
     pub media_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
     pub config: Descriptor,
     pub layers: Vec<Descriptor>,
+    /// The image that it is about, where it is none itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Descriptor>,
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The images of a layout; ours have one.
+/// The images of a layout; ours have one, and its papers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ImageIndex {
@@ -112,12 +122,32 @@ impl Draft {
         Ok(descriptor(media_type, &hash, bytes.len() as u64))
     }
 
-    /// Puts the layout, with this image in it, where it belongs. What stood there goes.
-    pub fn finish(self, manifest: Descriptor) -> Result<Layout, LayoutError> {
+    /// Adds a paper about an image, with a manifest of its own.
+    pub fn paper(&self, kind: &str, paper: &Value, image: &Descriptor) -> Result<Descriptor, LayoutError> {
+        let manifest = Manifest {
+            schema_version: 2,
+            media_type: MANIFEST.to_owned(),
+            artifact_type: Some(kind.to_owned()),
+            config: self.document(EMPTY, &json!({}))?,
+            layers: vec![self.document(kind, paper)?],
+            subject: Some(Descriptor {
+                platform: None,
+                ..image.clone()
+            }),
+            annotations: BTreeMap::new(),
+        };
+        Ok(Descriptor {
+            artifact_type: Some(kind.to_owned()),
+            ..self.document(MANIFEST, &json!(manifest))?
+        })
+    }
+
+    /// Puts the layout, with this image and its papers in it, where it belongs. What stood there goes.
+    pub fn finish(self, manifest: Descriptor, papers: Vec<Descriptor>) -> Result<Layout, LayoutError> {
         let index = ImageIndex {
             schema_version: 2,
             media_type: INDEX.to_owned(),
-            manifests: vec![manifest],
+            manifests: std::iter::once(manifest).chain(papers).collect(),
         };
         let inside = self.site.path();
         fs::write(inside.join("index.json"), json!(index).to_string())?;
@@ -153,12 +183,26 @@ impl Layout {
     /// Which image is in it.
     pub fn image(&self) -> Result<Descriptor, LayoutError> {
         let index: ImageIndex = read(&self.folder.join("index.json"))?;
-        let found = index.manifests.len();
-        let one = index.manifests.into_iter().next().filter(|_| found == 1);
+        let mut images = index.manifests;
+        images.retain(|manifest| manifest.artifact_type.is_none());
+        let found = images.len();
+        let one = images.into_iter().next().filter(|_| found == 1);
         one.ok_or_else(|| LayoutError::NotOne {
             folder: self.folder.clone(),
             found,
         })
+    }
+
+    /// What goes with the image, as manifests that name it.
+    pub fn papers(&self) -> Result<Vec<Descriptor>, LayoutError> {
+        let index: ImageIndex = read(&self.folder.join("index.json"))?;
+        let papers = index.manifests.into_iter();
+        Ok(papers.filter(|manifest| manifest.artifact_type.is_some()).collect())
+    }
+
+    /// What a descriptor of a manifest leads to.
+    pub fn manifest_of(&self, manifest: &Descriptor) -> Result<Manifest, LayoutError> {
+        read(&self.file(manifest))
     }
 
     pub fn manifest(&self) -> Result<Manifest, LayoutError> {
@@ -178,6 +222,7 @@ pub fn descriptor(media_type: &str, sha256: &str, size: u64) -> Descriptor {
         digest: format!("sha256:{sha256}"),
         size,
         platform: None,
+        artifact_type: None,
     }
 }
 
@@ -204,7 +249,7 @@ mod tests {
         for text in ["one", "two"] {
             let draft = Draft::new(&place).unwrap();
             let manifest = draft.document(MANIFEST, &json!({ "text": text })).unwrap();
-            let layout = draft.finish(manifest.clone()).unwrap();
+            let layout = draft.finish(manifest.clone(), Vec::new()).unwrap();
             assert_eq!(layout.image().unwrap(), manifest);
             assert_eq!(fs::read_dir(place.join("blobs/sha256")).unwrap().count(), 1, "{text}");
         }

@@ -18,6 +18,9 @@ pub mod layer;
 pub mod layout;
 
 mod manifest;
+pub mod papers;
+
+pub mod crates;
 
 pub mod assembly;
 

@@ -9,11 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
-use image::assembly::{self, Added, Assembled, Inputs, Origin};
+use image::assembly::{self, Added, Assembled, Inputs};
+use image::crates;
 use image::debian::apt::{AptError, Mirrors};
 use image::debian::{Lock, Package};
 use image::definition::{Definition, Program};
+use image::layer::sha256;
 use image::layout::Layout;
+use image::papers::{Built, Origin, Parts};
 use image::place::Place;
 use image::push::{self, Target};
 use jiff::Timestamp;
@@ -131,19 +134,48 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
             .transpose()?
             .map(|time| time.to_string()),
     };
+    let programs = programs(&definition, &build.operator)?;
     let image = assembly::assemble(
         &definition,
         &Inputs {
             repository: &build.repository,
             architecture,
             packages: &packages(&lock, &build.packages)?,
-            programs: &programs(&definition, &build.operator)?,
+            programs: &programs,
             added: &build.add,
             origin: &origin,
+            parts: &parts(build, architecture, &lock, &programs)?,
         },
         &build.to,
     )?;
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
+}
+
+/// What the papers of the image tell.
+fn parts(
+    build: &Build,
+    architecture: &str,
+    lock: &Lock,
+    programs: &BTreeMap<Program, PathBuf>,
+) -> anyhow::Result<Parts> {
+    let target = match architecture {
+        "arm64" => "aarch64-unknown-linux-gnu",
+        _ => "x86_64-unknown-linux-gnu",
+    };
+    let built = |(program, file): (&Program, &PathBuf)| -> anyhow::Result<Built> {
+        let part = part(*program);
+        Ok(Built {
+            name: part.map_or("addon-operator", Part::name).to_owned(),
+            version: part.map_or(env!("CARGO_PKG_VERSION"), Part::version).to_owned(),
+            sha256: sha256(&fs_err::read(file)?),
+        })
+    };
+    Ok(Parts {
+        debian: lock.packages().cloned().collect(),
+        crates: crates::linked(&build.repository, target)?,
+        programs: programs.iter().map(built).collect::<anyhow::Result<_>>()?,
+        added: build.add.iter().map(|added| added.place.to_string()).collect(),
+    })
 }
 
 fn run_fetch(folder: &Path, kept: &Path, or_today: Option<&Path>) -> anyhow::Result<()> {
@@ -195,14 +227,18 @@ fn programs(definition: &Definition, operator: &Path) -> anyhow::Result<BTreeMap
     Ok(programs)
 }
 
-/// The programs of others that the definition names, as they are pinned.
-fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
-    let part = |program| match program {
+/// As which part of the testbed it is built.
+fn part(program: Program) -> Option<Part> {
+    match program {
         Program::Operator => None,
         Program::Kubectl => Some(Part::Kubectl),
         Program::Helm3 => Some(Part::Helm3),
         Program::Helm4 => Some(Part::Helm4),
-    };
+    }
+}
+
+/// The programs of others that the definition names, as they are pinned.
+fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
     let programs = definition.programs();
     let parts: BTreeMap<Program, Part> = programs
         .into_iter()

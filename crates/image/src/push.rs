@@ -15,9 +15,10 @@ use oci_client::errors::OciDistributionError;
 use oci_client::secrets::RegistryAuth;
 use oci_client::{ParseError, Reference, RegistryOperation};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::layout::{Descriptor, Layout, LayoutError};
+use crate::layout::{Descriptor, INDEX, Layout, LayoutError};
 
 #[derive(Debug, Error)]
 pub enum PushError {
@@ -41,6 +42,13 @@ pub enum PushError {
         digest: String,
         source: OciDistributionError,
     },
+    #[error("cannot tell the registry what goes with {digest}")]
+    Refer {
+        digest: String,
+        source: OciDistributionError,
+    },
+    #[error("cannot understand what the registry tells of an image")]
+    Index(#[source] serde_json::Error),
     #[error("cannot name the media type {0}")]
     MediaType(String),
 }
@@ -143,29 +151,91 @@ pub async fn push(layout: &Layout, target: &Target) -> Result<Pushed, PushError>
             registry: reference.resolve_registry().to_owned(),
             source,
         })?;
-    let manifest = layout.manifest()?;
+    let image = layout.image()?;
+    let mut sent = blobs(&client, layout, &image, reference).await?;
+    // Its papers first: where the image is, they are.
+    let papers = layout.papers()?;
+    for paper in &papers {
+        sent += blobs(&client, layout, paper, reference).await?;
+        manifest(&client, layout, paper, &by_digest(reference, &paper.digest)).await?;
+    }
+    refer(&client, &image, &papers, reference).await?;
+    manifest(&client, layout, &image, reference).await?;
+    Ok(Pushed {
+        digest: image.digest,
+        sent,
+    })
+}
+
+/// Sends what a manifest names; says how much had to be sent.
+async fn blobs(client: &Client, layout: &Layout, of: &Descriptor, to: &Reference) -> Result<u64, PushError> {
+    let manifest = layout.manifest_of(of)?;
     let mut sent = 0;
     for blob in manifest.layers.iter().chain([&manifest.config]) {
         let failed = |source| PushError::Push {
             digest: blob.digest.clone(),
             source,
         };
-        if client.blob_exists(reference, &blob.digest).await.map_err(failed)? {
+        if client.blob_exists(to, &blob.digest).await.map_err(failed)? {
             continue;
         }
         let bytes = fs::tokio::read(layout.file(blob)).await?;
-        client.push_blob(reference, bytes, &blob.digest).await.map_err(failed)?;
+        client.push_blob(to, bytes, &blob.digest).await.map_err(failed)?;
         sent += blob.size;
     }
-    let Descriptor { media_type, digest, .. } = layout.image()?;
-    let bytes = fs::tokio::read(layout.file(&layout.image()?)).await?;
-    let media_type = media_type.parse().map_err(|_| PushError::MediaType(media_type))?;
-    let pushed = client.push_manifest_raw(reference, bytes, media_type).await;
-    pushed.map_err(|source| PushError::Push {
-        digest: digest.clone(),
+    Ok(sent)
+}
+
+async fn manifest(client: &Client, layout: &Layout, of: &Descriptor, to: &Reference) -> Result<(), PushError> {
+    let bytes = fs::tokio::read(layout.file(of)).await?;
+    raw(client, bytes, &of.media_type, &of.digest, to).await
+}
+
+async fn raw(client: &Client, bytes: Vec<u8>, kind: &str, digest: &str, to: &Reference) -> Result<(), PushError> {
+    let media_type = kind.parse().map_err(|_| PushError::MediaType(kind.to_owned()))?;
+    let pushed = client.push_manifest_raw(to, bytes, media_type).await;
+    pushed.map(drop).map_err(|source| PushError::Push {
+        digest: digest.to_owned(),
         source,
-    })?;
-    Ok(Pushed { digest, sent })
+    })
+}
+
+/// Registries that do not find out themselves what refers to an image are told by a tag, as the specification has it.
+async fn refer(
+    client: &Client,
+    image: &Descriptor,
+    papers: &[Descriptor],
+    reference: &Reference,
+) -> Result<(), PushError> {
+    let failed = |source| PushError::Refer {
+        digest: image.digest.clone(),
+        source,
+    };
+    let found = client.pull_referrers(&by_digest(reference, &image.digest), None).await;
+    let mut index = serde_json::to_value(found.map_err(failed)?).map_err(PushError::Index)?;
+    let mut told: Vec<Value> = index["manifests"].as_array().cloned().unwrap_or_default();
+    let is_told = |paper: &Descriptor| told.iter().any(|there| there["digest"] == paper.digest);
+    let missing: Vec<Value> = papers
+        .iter()
+        .filter(|paper| !is_told(paper))
+        .map(|paper| json!(paper))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    told.extend(missing);
+    index["manifests"] = json!(told);
+    index["schemaVersion"] = json!(2);
+    index["mediaType"] = json!(INDEX);
+    let tag = image.digest.replace(':', "-");
+    let (registry, repository) = (reference.registry().to_owned(), reference.repository().to_owned());
+    let to = Reference::with_tag(registry, repository, tag);
+    raw(client, index.to_string().into_bytes(), INDEX, &image.digest, &to).await
+}
+
+fn by_digest(reference: &Reference, digest: &str) -> Reference {
+    let (registry, repository) = (reference.registry().to_owned(), reference.repository().to_owned());
+    Reference::with_digest(registry, repository, digest.to_owned())
 }
 
 #[cfg(test)]

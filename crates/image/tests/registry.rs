@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fs_err as fs;
-use image::assembly::{self, Inputs, Origin};
+use image::assembly::{self, Inputs};
 use image::definition::{Definition, Program};
 use image::layout::{Layout, MANIFEST};
+use image::papers::{IN_TOTO, Origin, Parts, SPDX};
 use image::push::{Pushed, Target, push};
 use oci_client::Reference;
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
@@ -38,6 +39,7 @@ fn assemble(folder: &Path, name: &str) -> Layout {
         programs: &BTreeMap::from([(Program::Operator, folder.join("program"))]),
         added: &[],
         origin: &Origin::default(),
+        parts: &Parts::default(),
     };
     assembly::assemble(&definition, &inputs, &folder.join(name)).unwrap();
     Layout::open(&folder.join(name))
@@ -86,13 +88,20 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
     let first = push(&layout, &target).await.unwrap();
     assert_eq!(first.digest, digest);
     let manifest = layout.manifest().unwrap();
-    let blobs: u64 = manifest
-        .layers
+    let papers = layout.papers().unwrap();
+    assert_eq!(again.papers().unwrap(), papers);
+    let kinds: Vec<&str> = papers
         .iter()
-        .chain([&manifest.config])
-        .map(|blob| blob.size)
-        .sum();
-    assert_eq!(first.sent, blobs);
+        .filter_map(|paper| paper.artifact_type.as_deref())
+        .collect();
+    assert_eq!(kinds, [SPDX, IN_TOTO]);
+    let of_papers = papers.iter().map(|paper| layout.manifest_of(paper).unwrap());
+    let blobs: BTreeMap<String, u64> = of_papers
+        .chain([manifest.clone()])
+        .flat_map(|manifest| manifest.layers.into_iter().chain([manifest.config]))
+        .map(|blob| (blob.digest, blob.size))
+        .collect();
+    assert_eq!(first.sent, blobs.values().sum::<u64>());
     assert!(first.sent > PROGRAM as u64 / 2, "{first:?}");
     // The other assembly is the same image: there is nothing left to send, whatever its tag.
     let other = Target::new(&format!("{name}:2"), None).unwrap();
@@ -108,6 +117,17 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
         protocol: ClientProtocol::Http,
         ..ClientConfig::default()
     });
+    let by_digest: Reference = format!("{name}@{digest}").parse().unwrap();
+    let referrers = client.pull_referrers(&by_digest, None).await.unwrap().manifests;
+    let told: Vec<(&str, Option<&str>)> = referrers
+        .iter()
+        .map(|paper| (paper.digest.as_str(), paper.artifact_type.as_deref()))
+        .collect();
+    let wanted: Vec<(&str, Option<&str>)> = papers
+        .iter()
+        .map(|paper| (paper.digest.as_str(), paper.artifact_type.as_deref()))
+        .collect();
+    assert_eq!(told, wanted, "each once, however often they were pushed");
     for reference in [format!("{name}:1"), format!("{name}:2"), format!("{name}@{digest}")] {
         let reference: Reference = reference.parse().unwrap();
         let pulled = client

@@ -24,6 +24,7 @@ use crate::plane::launch::StartError;
 
 pub mod launch;
 
+mod caller;
 pub mod component;
 
 mod pods;
@@ -164,6 +165,11 @@ impl ControlPlane {
     /// The folder with all its files: logs, certificates, kubeconfigs.
     pub fn folder(&self) -> &Path {
         &self.path
+    }
+
+    /// Who has signed the certificate that the API server shows to webhooks.
+    pub fn caller_authority(&self) -> PathBuf {
+        caller::authority(&self.path)
     }
 
     /// The URL of the API server.

@@ -127,22 +127,24 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The pod that leads, by the lease and by the label that Services look for.
+    /// The pod that leads, by the lease and by where the Services lead.
     pub(super) fn leader(&self) -> anyhow::Result<Leader> {
         let lease = cluster::object(&self.namespace, "lease", LEASE)?.unwrap_or_default();
         let text = |key: &str| lease["spec"][key].as_str().unwrap_or_default().to_owned();
         let (holder, since) = (text("holderIdentity"), text("acquireTime"));
-        let labelled = cluster::objects(&self.namespace, "pods", "addon-operator/leader=true")?;
-        let labelled: Vec<&str> = labelled
+        let of_service = "kubernetes.io/service-name=addon-operator-validating-svc";
+        let slices = cluster::objects(&self.namespace, "endpointslices", of_service)?;
+        let ends = slices
             .iter()
-            .filter_map(|pod| pod["metadata"]["name"].as_str())
-            .collect();
-        match labelled[..] {
+            .filter_map(|slice| slice["endpoints"].as_array())
+            .flatten();
+        let led_to: Vec<&str> = ends.filter_map(|end| end["targetRef"]["name"].as_str()).collect();
+        match led_to[..] {
             [pod] if holder.split('.').next() == Some(pod) => Ok(Leader {
                 pod: pod.to_owned(),
                 since,
             }),
-            _ => bail!("the lease is held by '{holder}', and the label of the leader is on {labelled:?}"),
+            _ => bail!("the lease is held by '{holder}', and the Service leads to {led_to:?}"),
         }
     }
 

@@ -5,7 +5,7 @@
 //! after that has answered us. Called again and again, it does nothing as long as nothing has changed.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -103,6 +103,8 @@ pub struct Webhooks {
     pub secret: String,
     /// Whether the configurations stand in the cluster because of us.
     pub published: watch::Sender<bool>,
+    /// What listeners answer; nobody else's questions are read.
+    pub routes: watch::Sender<Arc<Routes>>,
     /// Answers for admission.
     pub admission: Side,
     /// Answers for conversion.
@@ -113,6 +115,7 @@ impl Webhooks {
     /// Makes the cluster ask us for exactly these routes. They have to be complete: what is missing in them is taken out
     /// of the cluster. A part that fails does not keep the others from being done; the first failure is told.
     pub async fn ensure(&self, routes: &Routes, now: Timestamp) -> Result<Vec<Change>, Failure> {
+        self.answer(routes);
         let mut changes = Vec::new();
         let admission = Box::pin(self.ensure_admission(routes, now, &mut changes)).await;
         let conversion = Box::pin(self.ensure_conversion(routes, now, &mut changes)).await;
@@ -120,6 +123,17 @@ impl Webhooks {
             tracing::info!(%change, "Webhooks are published");
         }
         admission.and(conversion).map(|()| changes)
+    }
+
+    /// Before anybody is told to ask.
+    fn answer(&self, routes: &Routes) {
+        self.routes.send_if_modified(|answered| {
+            let differ = **answered != *routes;
+            if differ {
+                *answered = Arc::new(routes.clone());
+            }
+            differ
+        });
     }
 
     async fn ensure_admission(

@@ -79,8 +79,15 @@ pub static LEADER: Meter<Gauge, 0> = Meter::new(
     "1 while this process leads, 0 while it is a standby; absent where nobody is elected.",
 );
 
+pub static REVIEWS_REFUSED: Meter<Counter, 2> = Meter::new(
+    "reviews_refused_total",
+    Unit::Count,
+    ["reviews", "reason"],
+    "Requests for reviews that no hook was asked about: unknown_path, slow, broken, too_large, too_many_parts or no_room.",
+);
+
 /// Those of this file, by name.
-pub(super) static OWN: [Row; 11] = [
+pub(super) static OWN: [Row; 12] = [
     MONITOR_MISSING.row(),
     EVENTS_DROPPED.row(),
     WATCH_REPLACED.row(),
@@ -92,4 +99,5 @@ pub(super) static OWN: [Row; 11] = [
     REQUEST_RESULT.row(),
     WATCH_ERRORS.row(),
     LEADER.row(),
+    REVIEWS_REFUSED.row(),
 ];

@@ -1,5 +1,7 @@
 use std::future::pending;
 
+use addon_core::hook::config::{HookConfig, HookKind};
+use addon_core::name::{HookId, HookName, Owner};
 use addon_core::object::json::Json;
 use addon_core::review::reply::NoAnswer;
 use jiff::Timestamp;
@@ -11,7 +13,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ALL_VERSIONS, SupportedProtocolVersion};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -47,12 +49,35 @@ fn material(stored: &Stored) -> Material {
     Material::read(&texts, Timestamp::now()).unwrap()
 }
 
+/// What is answered in these tests.
+fn routes() -> Arc<Routes> {
+    let names = ["a.b.c", "late.b.c", "broken.b.c", "other.b.c", "old.b.c", "new.b.c"];
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]);
+    let validating: Vec<_> = names.map(|name| json!({"name": name, "rules": rules})).into();
+    let config = json!({
+        "configVersion": "v1",
+        "kubernetesValidating": validating,
+        "kubernetesCustomResourceConversion": [{
+            "name": "crd",
+            "crdName": "crd",
+            "conversions": [{"fromVersion": "g/v1", "toVersion": "g/v2"}],
+        }],
+    });
+    let config = HookConfig::parse(&config.to_string(), HookKind::Global).unwrap();
+    let hook = HookId {
+        owner: Owner::Global,
+        name: HookName::parse("hook.sh").unwrap(),
+    };
+    Arc::new(Routes::of([(&hook, &config)]).0)
+}
+
 struct Running {
     tls: Tls,
     address: SocketAddr,
     stop: CancellationToken,
     tasks: JoinSet<io::Result<()>>,
     stored: Stored,
+    meters: Arc<Meters>,
 }
 
 impl Running {
@@ -61,10 +86,13 @@ impl Running {
         handler: impl Fn(Asked) -> F + Send + Sync + 'static,
     ) -> Self {
         let (tls, stop, stored) = (Tls::new().unwrap(), CancellationToken::new(), stored());
+        let meters = Arc::new(Meters::new("own_"));
         let listener = Listener {
             reviews,
             address: ([127, 0, 0, 1], 0).into(),
             tls: tls.clone(),
+            routes: watch::Sender::new(routes()).subscribe(),
+            meters: Arc::clone(&meters),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, handler, stop.clone()));
@@ -76,6 +104,7 @@ impl Running {
             stop,
             tasks,
             stored,
+            meters,
         }
     }
 
@@ -115,6 +144,16 @@ async fn connect_with(
     client: Option<&Stored>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> io::Result<TlsStream<TcpStream>> {
+    let tcp = TcpStream::connect(address).await.unwrap();
+    shaken(tcp, trusted, client, versions).await
+}
+
+async fn shaken(
+    tcp: TcpStream,
+    trusted: &Stored,
+    client: Option<&Stored>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> io::Result<TlsStream<TcpStream>> {
     let roots = pem("ca", &trusted.ca).roots().unwrap();
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(versions)
@@ -131,7 +170,6 @@ async fn connect_with(
             config.with_client_cert_resolver(Arc::new(shown))
         }
     };
-    let tcp = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(NAME).unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, tcp).await
 }
@@ -149,31 +187,31 @@ async fn requests_are_judged_before_anybody_is_asked() {
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
     for (request, status, body) in [
         (get("/healthz"), "200 OK", ""),
-        (get("/hooks/a"), "405 Method Not Allowed", ""),
+        (get("/hooks/a-b-c"), "405 Method Not Allowed", ""),
         (
-            post("/hooks/a", "text/plain", REQUEST),
+            post("/hooks/a-b-c", "text/plain", REQUEST),
             "415 Unsupported Media Type",
             "",
         ),
         (
-            post("/hooks/a", "application/json", "no json"),
+            post("/hooks/a-b-c", "application/json", "no json"),
             "400 Bad Request",
             "Invalid JSON payload",
         ),
         (
-            post("/hooks/a", "text/plain", ""),
+            post("/hooks/a-b-c", "text/plain", ""),
             "400 Bad Request",
             "Invalid JSON payload",
         ),
         (
-            post("/hooks/a", "application/json", "{}"),
+            post("/hooks/a-b-c", "application/json", "{}"),
             "400 Bad Request",
             "Missing parameters: request",
         ),
         (
-            post("/hooks/a?timeout=10s", "application/json; charset=utf-8", REQUEST),
+            post("/hooks/a-b-c?timeout=10s", "application/json; charset=utf-8", REQUEST),
             "200 OK",
-            r#"{"path":"/hooks/a"}"#,
+            r#"{"path":"/hooks/a-b-c"}"#,
         ),
     ] {
         let (head, said) = running.send(&request).await;
@@ -183,15 +221,20 @@ async fn requests_are_judged_before_anybody_is_asked() {
             "{request}"
         );
     }
-    let (head, _) = running.post("/hooks/a", REQUEST).await;
+    let (head, _) = running.post("/hooks/a-b-c", REQUEST).await;
     assert!(head.contains("content-type: application/json"), "{head}");
 }
 
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let running = Running::start(Reviews::Admission, echo).await;
-    let body = " ".repeat((8 << 20) + 1);
-    let (head, said) = running.post("/hooks/a", &body).await;
+    let length = (8 << 20) + 1;
+    // It is refused by its announcement.
+    let request = format!(
+        "POST /hooks/a-b-c HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    let (head, said) = running.send(&request).await;
     assert!(head.starts_with("HTTP/1.1 413"), "{head}");
     assert_eq!(said, "more than 8388608 bytes");
 }
@@ -199,15 +242,15 @@ async fn a_body_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn without_a_reply_the_policy_is_left_to_the_api_server() {
     let running = Running::start(Reviews::Admission, async |asked: Asked| match asked.path.as_str() {
-        "/late" => pending().await,
-        "/broken" => unreachable!("a mistake of ours"),
+        "/hooks/late-b-c" => pending().await,
+        "/hooks/broken-b-c" => unreachable!("a mistake of ours"),
         _ => Reply::NoAnswer(NoAnswer::NotReady),
     })
     .await;
     for (path, said) in [
-        ("/late?timeout=1s", "no hook has answered in time"),
-        ("/broken", ""),
-        ("/other", "hooks are still being configured"),
+        ("/hooks/late-b-c?timeout=1s", "no hook has answered in time"),
+        ("/hooks/broken-b-c", ""),
+        ("/hooks/other-b-c", "hooks are still being configured"),
     ] {
         let (head, body) = running.post(path, REQUEST).await;
         assert!(head.starts_with("HTTP/1.1 500"), "{path}: {head}");
@@ -251,31 +294,9 @@ async fn requests_under_way_are_answered_before_the_end() {
         }
         gate.add_permits(1);
     };
-    let (answer, ()) = tokio::join!(running.post("/hooks/a", REQUEST), ended);
-    assert_eq!(answer.1, r#"{"path":"/hooks/a"}"#);
+    let (answer, ()) = tokio::join!(running.post("/hooks/a-b-c", REQUEST), ended);
+    assert_eq!(answer.1, r#"{"path":"/hooks/a-b-c"}"#);
     running.ended().await;
-}
-
-#[tokio::test]
-async fn who_sends_slowly_takes_the_place_of_nobody() {
-    let running = Running::start(Reviews::Conversion, async |_| Reply::Review(Json::from(&json!("done")))).await;
-    let head = format!(
-        "POST /crd HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: \
-         100-continue\r\n\r\n"
-    );
-    let mut slow = Vec::new();
-    for _ in 0..Reviews::Conversion.at_once() {
-        let mut stream = connect(running.address, &running.stored, None).await.unwrap();
-        stream.write_all(head.as_bytes()).await.unwrap();
-        // That is said when somebody begins to read the body.
-        let mut word = [0; 25];
-        stream.read_exact(&mut word).await.unwrap();
-        assert_eq!(&word, b"HTTP/1.1 100 Continue\r\n\r\n");
-        slow.push(stream);
-    }
-    let asked = running.post("/crd", r#"{"request": {"desiredAPIVersion": "g/v1"}}"#);
-    let (_, body) = timeout(Duration::from_secs(5), asked).await.unwrap();
-    assert_eq!(body, r#""done""#);
 }
 
 #[tokio::test]
@@ -288,17 +309,20 @@ async fn certificates_are_swapped_while_requests_go_on() {
         "not served yet"
     );
     running.tls.serve(&material(&running.stored), None).unwrap();
-    assert_eq!(running.post("/new", REQUEST).await.1, r#"{"path":"/new"}"#);
+    assert_eq!(
+        running.post("/hooks/new-b-c", REQUEST).await.1,
+        r#"{"path":"/hooks/new-b-c"}"#
+    );
     assert!(
         connect(running.address, &old, None).await.is_err(),
         "not served any more"
     );
-    open.write_all(post("/old", "application/json", REQUEST).as_bytes())
+    open.write_all(post("/hooks/old-b-c", "application/json", REQUEST).as_bytes())
         .await
         .unwrap();
     let mut answer = String::new();
     open.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.ends_with(r#"{"path":"/old"}"#), "{answer}");
+    assert!(answer.ends_with(r#"{"path":"/hooks/old-b-c"}"#), "{answer}");
 }
 
 /// Certificates of one key, and whether they are good: that of the authority, one of it that has expired, and one of
@@ -389,6 +413,8 @@ async fn an_address_that_is_taken_is_told_and_tried_again() {
         reviews: Reviews::Admission,
         address,
         tls: tls.clone(),
+        routes: watch::Sender::new(routes()).subscribe(),
+        meters: Arc::new(Meters::new("own_")),
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(serve(listener, echo, stop.clone()));
@@ -416,3 +442,5 @@ fn we_wait_a_little_less_than_the_api_server() {
         assert_eq!(patience(&uri.parse().unwrap()).as_millis(), millis, "{uri}");
     }
 }
+
+mod crowd;

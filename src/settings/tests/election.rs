@@ -137,3 +137,35 @@ fn a_lease_leaves_time_to_try_again_and_to_end() {
         assert!(refused.contains(allowed), "{refused}");
     }
 }
+
+#[test]
+fn services_that_lead_to_the_leader_need_its_address() {
+    let services = |names| ("ADDON_OPERATOR_LEADER_SERVICES", names);
+    let (pod, address) = (
+        ("ADDON_OPERATOR_POD", "p"),
+        ("ADDON_OPERATOR_LISTEN_ADDRESS", "fd00::7"),
+    );
+    let known = check(&[], &[pod, address, services("one, two")]).unwrap();
+    let wanted = LeaderServices {
+        pod: "p".to_owned(),
+        address: "fd00::7".parse().unwrap(),
+        names: vec!["one".to_owned(), "two".to_owned()],
+    };
+    assert_eq!(known.leader_services, Some(wanted));
+    let everywhere = ("ADDON_OPERATOR_LISTEN_ADDRESS", "::");
+    for (variables, missing) in [
+        (vec![address, services("one")], "ADDON_OPERATOR_POD"),
+        (vec![pod, services("one")], "ADDON_OPERATOR_LISTEN_ADDRESS"),
+        (vec![pod, everywhere, services("one")], "ADDON_OPERATOR_LISTEN_ADDRESS"),
+    ] {
+        let refused = check(&[], &variables).unwrap_err();
+        assert_eq!(
+            refused,
+            format!("configuration error: ADDON_OPERATOR_LEADER_SERVICES needs {missing}, which is not set")
+        );
+    }
+    for names in ["One", "one,,two", "a.b"] {
+        let refused = check(&[], &[pod, address, services(names)]).unwrap_err();
+        assert!(refused.contains("names of services"), "{refused}");
+    }
+}

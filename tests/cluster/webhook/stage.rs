@@ -13,6 +13,7 @@ use addon_core::review::routes::{Opened, Routes};
 use addon_core::review::{Ended, Progress, Run};
 use addon_operator::certificates::tls::Tls;
 use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
+use addon_operator::meters::Meters;
 use addon_operator::serve::webhook::{self, Asked, Listener, Reviews};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -43,12 +44,15 @@ impl Stage {
         let world = World::new(prefix).await;
         let routes = routes(&config.replace("@NS@", world.namespace.name()));
         let mut listeners = JoinSet::new();
+        let answered = watch::Sender::default();
         let mut side = |service: &str, reviews| {
             let tls = Tls::new().unwrap();
             let listener = Listener {
                 reviews,
                 address: world.namespace.service_to_us(service).unwrap(),
                 tls: tls.clone(),
+                routes: answered.subscribe(),
+                meters: Arc::new(Meters::new("own_")),
             };
             let (routes, hook) = (routes.clone(), Arc::clone(&hook));
             let answer = move |asked| {
@@ -65,6 +69,7 @@ impl Stage {
             owner: None,
             secret: SECRET.to_owned(),
             published: watch::Sender::new(false),
+            routes: answered.clone(),
             admission: side("admission", Reviews::Admission),
             conversion: side("conversion", Reviews::Conversion),
         };

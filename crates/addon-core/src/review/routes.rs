@@ -224,14 +224,6 @@ impl Routes {
         self.conversion.keys().map(String::as_str)
     }
 
-    /// Whether a hook could be asked. While the cluster is told of fewer routes, those from before still answer.
-    pub fn answer(&self, path: &str, request: &ReviewRequest) -> bool {
-        match request {
-            ReviewRequest::Admission(_) => self.admission_at(path).is_ok(),
-            ReviewRequest::Conversion(_) => self.conversion.contains_key(crd(path)),
-        }
-    }
-
     /// Begins a review. A path that nobody has is answered at once.
     pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
         match request {
@@ -250,6 +242,19 @@ impl Routes {
                 Opened::of((Review::conversion(conversion), progress))
             }
         }
+    }
+
+    /// Whether an admission review at this path is anybody's.
+    pub fn admits_at(&self, path: &str) -> bool {
+        match split(path).0 {
+            EDITS => self.config_map.is_some(),
+            _ => self.admission_at(path).is_ok(),
+        }
+    }
+
+    /// Whether objects are converted at this path.
+    pub fn converts_at(&self, path: &str) -> bool {
+        self.conversion.contains_key(crd(path))
     }
 
     fn admission_at(&self, path: &str) -> Result<&AdmissionRoute, String> {

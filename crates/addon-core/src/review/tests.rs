@@ -289,13 +289,13 @@ fn every_end_of_an_admission_run_has_its_answer() {
 #[test]
 fn an_unknown_path_is_denied_and_named() {
     let routes = routes(&[("one", json!({"kubernetesValidating": [binding("a.b.c")]}))]);
-    assert!(routes.answer("/hooks/a-b-c", &admission("2")));
+    assert!(routes.admits_at("/hooks/a-b-c"));
     for (path, named) in [
         ("/hooks/unknown", "'hooks' 'unknown'"),
         ("/other/a-b-c", "'other' 'a-b-c'"),
         ("/", "'' ''"),
     ] {
-        assert!(!routes.answer(path, &admission("2")));
+        assert!(!routes.admits_at(path));
         let Opened::Answered(reply) = routes.open(path, admission("2")) else {
             unreachable!()
         };

@@ -61,6 +61,7 @@ impl World {
                 revision: Some("abc".to_owned()),
                 created: None,
             },
+            parts: &Parts::default(),
         };
         assemble(&self.definition, &inputs, &root.join(to))
     }

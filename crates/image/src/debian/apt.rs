@@ -35,6 +35,11 @@ pub enum AptError {
     #[error("no source of this machine's apt serves {0}")]
     NoMirror(String),
     #[error(
+        "cannot tell Debian's packages from others: the keys of Debian are not at {}; install debian-archive-keyring",
+        .0.display()
+    )]
+    NoKeys(PathBuf),
+    #[error(
         "the mirror has no longer, or has otherwise than pinned: {}; `make image-lock` takes today's versions. apt said: {said}",
         .gone.join(", ")
     )]
@@ -122,7 +127,7 @@ impl Mirrors {
     /// checksum comes from.
     pub fn today(&self, suites: &[String], architecture: &str) -> Result<Today, AptError> {
         let folder = tempfile::Builder::new().prefix("image-lock-").tempdir()?;
-        let options = self.private_apt(folder.path(), suites, architecture)?;
+        let options = self.private_apt(folder.path(), suites, architecture, Path::new(KEYRING))?;
         let with = |arguments: &[&str]| -> Vec<String> {
             options
                 .iter()
@@ -156,16 +161,22 @@ impl Mirrors {
     }
 
     /// An apt that knows nothing but these suites, and keeps what it knows in `folder`.
-    fn private_apt(&self, folder: &Path, suites: &[String], architecture: &str) -> Result<Vec<String>, AptError> {
+    fn private_apt(
+        &self,
+        folder: &Path,
+        suites: &[String],
+        architecture: &str,
+        keyring: &Path,
+    ) -> Result<Vec<String>, AptError> {
+        // Any other key that this machine trusts would do for apt.
+        if !keyring.exists() {
+            return Err(AptError::NoKeys(keyring.to_owned()));
+        }
         let within = |name: &str| folder.join(name).display().to_string();
         for name in ["lists/partial", "cache/archives/partial", "parts"] {
             fs::create_dir_all(folder.join(name))?;
         }
-        let signed = if Path::new(KEYRING).exists() {
-            format!("[signed-by={KEYRING}] ")
-        } else {
-            String::new()
-        };
+        let signed = format!("[signed-by={}] ", keyring.display());
         let mut sources = String::new();
         for suite in suites {
             sources.extend(["deb ", &signed, self.of(suite)?, " ", suite, " main\n"]);
@@ -230,5 +241,28 @@ mod tests {
         assert_eq!(mirrors.of("bookworm").unwrap(), "http://mirror.example/debian/");
         assert!(matches!(mirrors.of("stable"), Err(AptError::NoMirror(_))));
         assert!(matches!(mirrors.of("sid"), Err(AptError::NoMirror(_))));
+    }
+
+    #[test]
+    fn without_the_keys_of_debian_nobody_is_asked_what_is_newest() {
+        let mirrors = Mirrors::listed("bookworm http://mirror.example/debian/\n");
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = folder.path().join("keys.gpg");
+        let suites = ["bookworm".to_owned()];
+        let refused = mirrors
+            .private_apt(folder.path(), &suites, "amd64", &keyring)
+            .unwrap_err();
+        assert!(
+            refused.to_string().ends_with("install debian-archive-keyring"),
+            "{refused}"
+        );
+        fs::write(&keyring, "").unwrap();
+        mirrors.private_apt(folder.path(), &suites, "amd64", &keyring).unwrap();
+        let sources = fs::read_to_string(folder.path().join("sources.list")).unwrap();
+        let signed = format!(
+            "deb [signed-by={}] http://mirror.example/debian/ bookworm main\n",
+            keyring.display()
+        );
+        assert_eq!(sources, signed);
     }
 }

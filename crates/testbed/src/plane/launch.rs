@@ -8,6 +8,7 @@ use std::time::Duration;
 use fs_err as fs;
 use thiserror::Error;
 
+use super::caller;
 use super::component::{Component, ComponentError, wait_for};
 use super::pods::Home;
 use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, REGISTRY, TOKENS};
@@ -186,6 +187,10 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
         ("service-account-signing-key-file", key),
         ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
         ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+        (
+            "admission-control-config-file",
+            caller::configuration(folder).display().to_string(),
+        ),
         ("audit-policy-file", file(POLICY)),
         ("audit-log-path", file(AUDIT)),
         // A request is in the log before its answer is out of the house; a rotated log could not be counted in.

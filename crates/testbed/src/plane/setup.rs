@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde_json::json;
 
+use super::caller;
 use super::{DISCOVERY, PROGRAMS, User};
 use crate::find::Tools;
 
@@ -81,6 +82,7 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()
     }
     fs::write(folder.join(TOKENS), tokens())?;
     fs::write(folder.join(POLICY), policy().to_string())?;
+    caller::write(folder)?;
     fs::write(folder.join(KWOK), include_str!("../../parts/kwok/stages.yaml"))?;
     for user in [User::Admin, User::Operator] {
         fs::write(folder.join(user.file()), kubeconfig(folder, server, user.name(), None))?;

@@ -165,7 +165,7 @@ fn every_failure_of_a_conversion_has_its_message() {
         ),
     ];
     for (ended, wanted) in rows {
-        assert!(routes.answer("/widgets.example.com", &conversion("g/v2", &two)));
+        assert!(routes.converts_at("/widgets.example.com"));
         let (mut review, _) = running(routes.open("/widgets.example.com", conversion("g/v2", &two)));
         let answer = answered(review.resume(ended.clone()));
         assert_eq!(

@@ -1,0 +1,171 @@
+//! Keeps what leads to the leader where it belongs: Services, or a label on our pod, so that webhooks reach the replica that
+//! answers.
+//!
+//! Nothing waits for it. A leader that was cut off cannot take its word back: the next one does.
+
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use crate::app::parts::Parts;
+use crate::cluster::Cluster;
+use crate::cluster::endpoints::Lead;
+use crate::cluster::error::RequestError;
+use crate::cluster::leader::Mark;
+use crate::serve::standing::Standing;
+use crate::settings::Settings;
+use crate::settings::leadership::{LeaderLabel, LeaderServices};
+
+/// How often a leader looks whether somebody has moved it.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// How soon an attempt that failed is made again. Each further one takes twice as long, up to the time between two looks.
+const PAUSE: Duration = Duration::from_secs(2);
+/// What the end may take.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Follows the election with whatever is to lead to the leader.
+pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Receiver<Standing>, parts: &mut Parts) {
+    if let Some(label) = &settings.leader_label {
+        follow(
+            "the label of the leader",
+            Sign::Label(label.clone()),
+            cluster,
+            standing,
+            parts,
+        );
+    }
+    if let Some(services) = &settings.leader_services {
+        let sign = Sign::Services(services.clone());
+        follow("the services of the leader", sign, cluster, standing, parts);
+    }
+}
+
+fn follow(name: &'static str, sign: Sign, cluster: &Cluster, standing: &watch::Receiver<Standing>, parts: &mut Parts) {
+    let mut bearer = Bearer {
+        sign,
+        cluster: cluster.clone(),
+        standing: standing.clone(),
+        trouble: None,
+        failures: 0,
+    };
+    let stopping = parts.stopping().clone();
+    parts.spawn_graceful(name, async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = bearer.follow() => {}
+        }
+        // Who does not come in time is relieved by the next leader.
+        let _ = timeout(FAREWELL, bearer.bring(Mark::Absent)).await;
+    });
+}
+
+/// What leads to us.
+enum Sign {
+    Label(LeaderLabel),
+    Services(LeaderServices),
+}
+
+struct Bearer {
+    sign: Sign,
+    cluster: Cluster,
+    standing: watch::Receiver<Standing>,
+    /// Why the sign is not where it should be.
+    trouble: Option<String>,
+    /// How often in a row it could not be brought there.
+    failures: u32,
+}
+
+impl Bearer {
+    /// Never ends.
+    async fn follow(&mut self) {
+        loop {
+            let wanted = match &*self.standing.borrow_and_update() {
+                Standing::Leads => Mark::Carried,
+                Standing::Seeks { .. } | Standing::Standby(_) => Mark::Absent,
+            };
+            let pause = match (self.bring(wanted).await, wanted) {
+                (Err(()), _) => Some((PAUSE * (1 << self.failures.min(8))).min(LOOK_EVERY)),
+                (Ok(()), Mark::Carried) => Some(LOOK_EVERY),
+                (Ok(()), Mark::Absent) => None,
+            };
+            tokio::select! {
+                Ok(()) = self.standing.changed() => {}
+                () = pause_of(pause) => {}
+            }
+        }
+    }
+
+    async fn bring(&mut self, wanted: Mark) -> Result<(), ()> {
+        let brought = match &self.sign {
+            Sign::Label(label) => mark(&self.cluster, label, wanted).await,
+            Sign::Services(services) => lead(&self.cluster, services, wanted).await,
+        };
+        brought.map_err(|error| self.complain(error))?;
+        (self.trouble, self.failures) = (None, 0);
+        Ok(())
+    }
+
+    /// The same trouble is told once.
+    fn complain(&mut self, error: RequestError) {
+        let Failure { report, hints, .. } = Failure::from(error);
+        if self.trouble.as_ref() != Some(&report) {
+            let hint = (!hints.is_empty()).then(|| hints.join("; "));
+            match self.sign {
+                Sign::Label(_) => warn!(
+                    error = report,
+                    hint, "The label of the leader is not where it should be: webhooks may not reach us"
+                ),
+                Sign::Services(_) => warn!(
+                    error = report,
+                    hint, "Services do not lead to the leader as they should: webhooks may not reach us"
+                ),
+            }
+        }
+        self.trouble = Some(report);
+        self.failures += 1;
+    }
+}
+
+async fn mark(cluster: &Cluster, LeaderLabel { pod, key }: &LeaderLabel, wanted: Mark) -> Result<(), RequestError> {
+    for (pod, mark) in cluster.mark_leader(key, pod, wanted).await? {
+        match mark {
+            Mark::Carried => info!(pod, label = key, "Our pod carries the label of the leader"),
+            Mark::Absent => info!(pod, label = key, "The label of the leader is taken from a pod"),
+        }
+    }
+    Ok(())
+}
+
+/// One Service that fails does not keep the others from being led; the first failure is told.
+async fn lead(cluster: &Cluster, services: &LeaderServices, wanted: Mark) -> Result<(), RequestError> {
+    let LeaderServices { pod, address, names } = services;
+    let mut outcome = Ok(());
+    for service in names {
+        let lead = Lead {
+            service,
+            pod,
+            address: *address,
+        };
+        let done = match wanted {
+            Mark::Carried => cluster.lead_here(lead).await,
+            Mark::Absent => cluster.lead_away(lead).await,
+        };
+        match (done, wanted) {
+            (Ok(true), Mark::Carried) => info!(service, pod, "A service leads to our pod"),
+            (Ok(true), Mark::Absent) => info!(service, pod, "A service does not lead to our pod any more"),
+            (Ok(false), _) => {}
+            (Err(error), _) => outcome = outcome.and(Err(error)),
+        }
+    }
+    outcome
+}
+
+async fn pause_of(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}

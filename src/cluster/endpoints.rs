@@ -1,0 +1,311 @@
+//! Services without a selector, which lead to where we say: to the pod of the leader.
+//!
+//! Newer API servers and all nodes read slices; an API server before 1.33 that reaches pods itself reads the older object,
+//! so that both are written. Writes nothing when both say what they should. Never decides who leads, and never touches a
+//! Service that chooses its pods itself.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{
+    EndpointAddress, EndpointPort, EndpointSubset, Endpoints, ObjectReference, Service, ServicePort,
+};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort as SlicePort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::error::RequestError;
+
+const OF_SERVICE: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const US: &str = "addon-operator";
+/// Who makes slices for Services that choose their pods, and leaves them when a Service does not any more.
+const CHOOSER: &str = "endpointslice-controller.k8s.io";
+/// Nobody is to make slices from the older object: ours are there.
+const NO_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
+const SLICES: &str = "endpointslices";
+const ENDPOINTS: &str = "endpoints";
+
+/// Where a Service leads while we lead.
+#[derive(Debug, Clone, Copy)]
+pub struct Lead<'a> {
+    pub service: &'a str,
+    pub pod: &'a str,
+    pub address: IpAddr,
+}
+
+impl Lead<'_> {
+    /// A slice never changes its family, so that each has its own.
+    fn slice(&self) -> String {
+        let family = if self.address.is_ipv4() { "" } else { "-v6" };
+        format!("{}-leader{family}", self.service)
+    }
+
+    fn endpoints(&self, namespace: &str) -> Vec<Endpoint> {
+        vec![Endpoint {
+            addresses: vec![self.address.to_string()],
+            conditions: Some(EndpointConditions {
+                ready: Some(true),
+                serving: Some(true),
+                terminating: Some(false),
+            }),
+            target_ref: Some(self.target(namespace)),
+            ..Endpoint::default()
+        }]
+    }
+
+    fn subsets(&self, namespace: &str, ports: &[(String, i32)]) -> Vec<EndpointSubset> {
+        let ports = ports.iter().map(|(name, port)| EndpointPort {
+            name: (!name.is_empty()).then(|| name.clone()),
+            port: *port,
+            protocol: Some("TCP".to_owned()),
+            ..EndpointPort::default()
+        });
+        vec![EndpointSubset {
+            addresses: Some(vec![EndpointAddress {
+                ip: self.address.to_string(),
+                target_ref: Some(self.target(namespace)),
+                ..EndpointAddress::default()
+            }]),
+            ports: Some(ports.collect()),
+            ..EndpointSubset::default()
+        }]
+    }
+
+    fn target(&self, namespace: &str) -> ObjectReference {
+        ObjectReference {
+            kind: Some("Pod".to_owned()),
+            name: Some(self.pod.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+impl Cluster {
+    /// Has the Service lead here and nowhere else. Says whether anything had to be written.
+    pub async fn lead_here(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
+        let Some(service) = self.led(lead.service).await? else {
+            return Ok(false);
+        };
+        let ports = ports(&service);
+        let owner = OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "Service".to_owned(),
+            name: lead.service.to_owned(),
+            uid: service.metadata.uid.unwrap_or_default(),
+            ..OwnerReference::default()
+        };
+        let wrote = self.write_slice(lead, &ports, &owner).await?;
+        let wrote = self.write_endpoints(lead, &ports, &owner).await? || wrote;
+        Ok(self.remove_chosen(lead.service).await? || wrote)
+    }
+
+    /// Has the Service lead nowhere, if it leads here. Says whether anything had to be written.
+    pub async fn lead_away(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
+        let (slices, name) = (self.slices(), lead.slice());
+        let attempt = |verb| self.attempt(verb, SLICES, &name);
+        let Some(slice) = self.ask(attempt("get"), slices.get_opt(&name)).await? else {
+            return Ok(false);
+        };
+        let here = |endpoint: &Endpoint| {
+            let target = endpoint.target_ref.as_ref().and_then(|target| target.name.as_deref());
+            target == Some(lead.pod)
+        };
+        if !slice.endpoints.iter().any(here) {
+            return Ok(false);
+        }
+        // Refused if another one has written since.
+        let version = slice.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version}, "endpoints": []});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.ask(attempt("patch"), slices.patch(&name, &params, &patch)).await?;
+        let (all, name) = (self.endpoints(), lead.service);
+        let attempt = |verb| self.attempt(verb, ENDPOINTS, name);
+        if let Some(found) = self.ask(attempt("get"), all.get_opt(name)).await? {
+            let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "subsets": null});
+            let patch = Patch::Merge(patch);
+            self.ask(attempt("patch"), all.patch(name, &params, &patch)).await?;
+        }
+        Ok(true)
+    }
+
+    /// The Service, unless it says itself where it leads.
+    async fn led(&self, name: &str) -> Result<Option<Service>, RequestError> {
+        let api: Api<Service> = Api::namespaced(self.open.clone(), &self.namespace);
+        let service = self.ask(self.attempt("get", "services", name), api.get(name)).await?;
+        let leads_by_itself = service.spec.as_ref().is_some_and(|spec| {
+            let chooses = spec.selector.as_ref().is_some_and(|selector| !selector.is_empty());
+            chooses || spec.type_.as_deref() == Some("ExternalName")
+        });
+        Ok((!leads_by_itself).then_some(service))
+    }
+
+    async fn write_slice(
+        &self,
+        lead: Lead<'_>,
+        ports: &[(String, i32)],
+        owner: &OwnerReference,
+    ) -> Result<bool, RequestError> {
+        let (api, name) = (self.slices(), lead.slice());
+        let attempt = |verb| self.attempt(verb, SLICES, &name);
+        let labels = [(OF_SERVICE, lead.service), (MANAGED_BY, US)];
+        let ports = ports.iter().map(|(name, port)| SlicePort {
+            name: Some(name.clone()),
+            port: Some(*port),
+            protocol: Some("TCP".to_owned()),
+            ..SlicePort::default()
+        });
+        let wanted = EndpointSlice {
+            metadata: meta(&name, &labels, owner),
+            address_type: if lead.address.is_ipv4() { "IPv4" } else { "IPv6" }.to_owned(),
+            endpoints: lead.endpoints(&self.namespace),
+            ports: Some(ports.collect()),
+        };
+        let Some(found) = self.ask(attempt("get"), api.get_opt(&name)).await? else {
+            let params = PostParams::default();
+            self.ask(attempt("create"), api.create(&params, &wanted)).await?;
+            return Ok(true);
+        };
+        if found.endpoints == wanted.endpoints
+            && found.ports == wanted.ports
+            && is_marked(&found.metadata, &wanted.metadata)
+        {
+            return Ok(false);
+        }
+        let patch = json!({
+            "metadata": marks(&wanted.metadata),
+            "endpoints": wanted.endpoints,
+            "ports": wanted.ports,
+        });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.ask(attempt("patch"), api.patch(&name, &params, &patch)).await?;
+        Ok(true)
+    }
+
+    async fn write_endpoints(
+        &self,
+        lead: Lead<'_>,
+        ports: &[(String, i32)],
+        owner: &OwnerReference,
+    ) -> Result<bool, RequestError> {
+        let (api, name) = (self.endpoints(), lead.service);
+        let attempt = |verb| self.attempt(verb, ENDPOINTS, name);
+        let wanted = Endpoints {
+            metadata: meta(name, &[(NO_MIRROR, "true")], owner),
+            subsets: Some(lead.subsets(&self.namespace, ports)),
+        };
+        let Some(found) = self.ask(attempt("get"), api.get_opt(name)).await? else {
+            let params = PostParams::default();
+            let made = self.ask(attempt("create"), api.create(&params, &wanted)).await;
+            return match made {
+                // One day nobody will know that kind any more, and nobody will look there.
+                Err(error) if error.is_not_found() => Ok(false),
+                made => made.map(|_| true),
+            };
+        };
+        if found.subsets == wanted.subsets && is_marked(&found.metadata, &wanted.metadata) {
+            return Ok(false);
+        }
+        let patch = json!({"metadata": marks(&wanted.metadata), "subsets": wanted.subsets});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.ask(attempt("patch"), api.patch(name, &params, &patch)).await?;
+        Ok(true)
+    }
+
+    /// What is left of a time when the Service chose its pods. Nobody else looks after it.
+    async fn remove_chosen(&self, service: &str) -> Result<bool, RequestError> {
+        let api = self.slices();
+        let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));
+        let found = self
+            .ask(self.attempt("list", SLICES, ""), api.list_metadata(&chosen))
+            .await?;
+        let params = DeleteParams::default();
+        for slice in &found.items {
+            let name = slice.name_any();
+            let attempt = self.attempt("delete", SLICES, &name);
+            match self.ask(attempt, api.delete(&name, &params)).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(!found.items.is_empty())
+    }
+
+    fn slices(&self) -> Api<EndpointSlice> {
+        Api::namespaced(self.open.clone(), &self.namespace)
+    }
+
+    fn endpoints(&self) -> Api<Endpoints> {
+        Api::namespaced(self.open.clone(), &self.namespace)
+    }
+}
+
+/// By name, where they are on our side. One that says a name there speaks of a pod that it chose.
+fn ports(service: &Service) -> Vec<(String, i32)> {
+    let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let number = |port: &ServicePort| match &port.target_port {
+        Some(IntOrString::Int(number)) => Some(*number),
+        Some(IntOrString::String(_)) => None,
+        None => Some(port.port),
+    };
+    ports
+        .filter_map(|port| Some((port.name.clone().unwrap_or_default(), number(port)?)))
+        .collect()
+}
+
+fn meta(name: &str, labels: &[(&str, &str)], owner: &OwnerReference) -> ObjectMeta {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some(labels.collect()),
+        owner_references: Some(vec![owner.clone()]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// What it says beside where it leads: that of others stays.
+fn marks(wanted: &ObjectMeta) -> Value {
+    json!({"labels": wanted.labels, "ownerReferences": wanted.owner_references})
+}
+
+fn is_marked(found: &ObjectMeta, wanted: &ObjectMeta) -> bool {
+    let labels = found.labels.clone().unwrap_or_default();
+    let mut ours = wanted.labels.iter().flatten();
+    ours.all(|(key, value)| labels.get(key) == Some(value)) && found.owner_references == wanted.owner_references
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_has_a_slice_of_its_own() {
+        for (address, name) in [("10.0.0.7", "svc-leader"), ("fd00::7", "svc-leader-v6")] {
+            let lead = Lead {
+                service: "svc",
+                pod: "a",
+                address: address.parse().unwrap(),
+            };
+            assert_eq!(lead.slice(), name);
+            assert_eq!(lead.endpoints("ns")[0].addresses, [address]);
+        }
+    }
+
+    #[test]
+    fn ports_are_those_of_our_side() {
+        let service: Service = serde_json::from_value(json!({"spec": {"ports": [
+            {"name": "one", "port": 443, "targetPort": 9680},
+            {"name": "two", "port": 443, "targetPort": "named"},
+            {"port": 80},
+        ]}}))
+        .unwrap();
+        assert_eq!(ports(&service), [("one".to_owned(), 9680), (String::new(), 80)]);
+    }
+}

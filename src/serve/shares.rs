@@ -1,0 +1,135 @@
+//! What those who ask have to share: connections, and the bytes of their requests. Nobody is given all of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// So much there is for all together, and for each address.
+#[derive(Debug)]
+pub(super) struct Pool {
+    all: usize,
+    each: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by: BTreeMap<IpAddr, usize>,
+}
+
+/// There is no more of it at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exhausted;
+
+impl Pool {
+    pub(super) fn new(all: usize, each: usize) -> Arc<Self> {
+        Arc::new(Self {
+            all,
+            each,
+            held: Mutex::default(),
+        })
+    }
+
+    /// So much of it for somebody at this address, until the share is dropped.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, amount: usize) -> Result<Share, Exhausted> {
+        let mut share = Share {
+            pool: Arc::clone(self),
+            // One address, however it is written.
+            peer: Some(peer.to_canonical()),
+            amount: 0,
+        };
+        share.grow(amount)?;
+        Ok(share)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What somebody holds of a pool.
+#[derive(Debug)]
+pub(super) struct Share {
+    pool: Arc<Pool>,
+    /// Whose it is, as long as it counts as his.
+    peer: Option<IpAddr>,
+    amount: usize,
+}
+
+impl Share {
+    /// So much more.
+    pub(super) fn grow(&mut self, amount: usize) -> Result<(), Exhausted> {
+        let mut held = self.pool.held();
+        let by_peer = self.peer.map_or(0, |peer| held.by.get(&peer).copied().unwrap_or(0));
+        let (all, each) = (held.all.saturating_add(amount), by_peer.saturating_add(amount));
+        if all > self.pool.all || (self.peer.is_some() && each > self.pool.each) {
+            return Err(Exhausted);
+        }
+        held.all = all;
+        if let Some(peer) = self.peer.filter(|_| each > 0) {
+            held.by.insert(peer, each);
+        }
+        self.amount += amount;
+        Ok(())
+    }
+
+    /// From here on it is held up by us, and no longer by who has asked.
+    pub(super) fn settle(&mut self) {
+        let pool = Arc::clone(&self.pool);
+        self.give_back(&mut pool.held());
+        self.peer = None;
+    }
+
+    fn give_back(&self, held: &mut Held) {
+        let Some(peer) = self.peer else { return };
+        let left = held.by.get(&peer).copied().unwrap_or(0).saturating_sub(self.amount);
+        if left == 0 {
+            held.by.remove(&peer);
+        } else {
+            held.by.insert(peer, left);
+        }
+    }
+
+    pub(super) fn amount(&self) -> usize {
+        self.amount
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.pool.held();
+        self.give_back(&mut held);
+        held.all -= self.amount;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_so_much_for_all_and_for_each_and_what_is_dropped_comes_back() {
+        let [one, same, two] = ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        let pool = Pool::new(10, 6);
+        let mut first = pool.take(one, 4).unwrap();
+        assert_eq!(pool.take(same, 3).unwrap_err(), Exhausted, "the same address");
+        first.grow(2).unwrap();
+        assert_eq!(first.grow(1), Err(Exhausted));
+        let second = pool.take(two, 4).unwrap();
+        assert_eq!(pool.take(two, 1).unwrap_err(), Exhausted, "all is taken");
+        drop(second);
+        first.settle();
+        assert_eq!(first.amount(), 6);
+        let others = pool.take(one, 4).unwrap();
+        assert_eq!(
+            pool.take(one, 1).unwrap_err(),
+            Exhausted,
+            "what is settled still counts for all"
+        );
+        drop((first, others));
+        drop(pool.take(one, 6).unwrap());
+        let held = pool.held();
+        assert_eq!((held.all, held.by.len()), (0, 0));
+    }
+}

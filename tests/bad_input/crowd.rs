@@ -1,0 +1,137 @@
+//! Those who are not the API server, and ask the webhooks all the same.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::io::Write as _;
+
+use fs_err as fs;
+use serde_json::json;
+use testbed::process;
+
+use super::stage::{CONVERGED, Stage};
+
+/// Converts what nobody has defined: its listener is there for whoever asks.
+const CONVERTER: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then cat <<END\nconfigVersion: v1\n\
+                         kubernetesCustomResourceConversion:\n- name: things\n  crdName: things.crowd.example.com\n  \
+                         conversions: [{fromVersion: crowd.example.com/v1, toVersion: crowd.example.com/v2}]\nEND\nfi\n";
+const CONVERSION: &str = "things.crowd.example.com";
+/// Of the operator at rest, of bodies that may be there at once, and of what a debug build takes beside them.
+const ROOM: usize = (64 + 192 + 128) << 20;
+
+/// Posts a file, and says the status of the answer; none if the connection ended before.
+fn post(url: &str, file: &str) -> std::process::Child {
+    let mut command = process::command("curl");
+    command.args(["--insecure", "--silent", "--output", "/dev/null", "--max-time", "60"]);
+    command.args([
+        "--write-out",
+        "%{http_code}",
+        "--request",
+        "POST",
+        "--upload-file",
+        file,
+    ]);
+    command.args(["--header", "Content-Type: application/json", url]);
+    command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+}
+
+fn statuses(asking: Vec<std::process::Child>) -> Vec<String> {
+    let said = asking
+        .into_iter()
+        .map(|asking| asking.wait_with_output().unwrap().stdout);
+    said.map(|said| String::from_utf8(said).unwrap()).collect()
+}
+
+fn peak(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
+#[test]
+fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
+    let mut stage = Stage::build("crowd");
+    stage.configure(&json!({}));
+    stage.serve_webhooks();
+    let conversion = stage.namespace().service_to_us("conversion").unwrap();
+    stage.set("CONVERSION_WEBHOOK_SERVICE_NAME", "conversion");
+    stage.set("CONVERSION_WEBHOOK_LISTEN_ADDRESS", conversion.ip().to_string());
+    stage.set("CONVERSION_WEBHOOK_LISTEN_PORT", conversion.port().to_string());
+    stage.write("global-hooks/convert.sh", CONVERTER);
+    let admission = format!(
+        "https://{}:{}/config-map",
+        stage.variable("VALIDATING_WEBHOOK_LISTEN_ADDRESS"),
+        stage.variable("VALIDATING_WEBHOOK_LISTEN_PORT")
+    );
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+    operator.wait_for(&["Webhooks listen", "ConversionReview"]);
+
+    // Small things, of which each takes far more than its text once it is read.
+    let body = |name: &str, size: usize| {
+        let path = stage.path(name);
+        let mut file = fs::File::create(&path).unwrap();
+        let begin = r#"{"request":{"objects":[{}"#;
+        file.write_all(begin.as_bytes()).unwrap();
+        let more = ",{}".repeat((size - begin.len() - 3) / 3);
+        file.write_all(more.as_bytes()).unwrap();
+        file.write_all(b"]}}").unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (large, small) = (body("large", 64 << 20), body("small", 8 << 20));
+    let conversions = format!("https://{conversion}/{CONVERSION}");
+    let forged = format!("https://{conversion}/things.nobody.example.com");
+    let mut asking = Vec::new();
+    asking.extend((0..4).map(|_| post(&conversions, &large)));
+    asking.extend((0..64).map(|_| post(&admission, &small)));
+    let answers = statuses(asking);
+    // Some are cut off while they send.
+    let refused = |status: &String| ["413", "429", "000"].contains(&status.as_str());
+    assert!(answers.iter().all(refused), "{answers:?}");
+    let forged = statuses(vec![post(&forged, &large)]);
+    assert!(["404", "000"].contains(&forged[0].as_str()), "{forged:?}");
+    let peak = peak(operator.process());
+    assert!(peak < ROOM, "{} MiB", peak >> 20);
+    let (_, metrics) = operator.get("/metrics");
+    for reason in ["no_room", "too_many_parts", "unknown_path"] {
+        let told = format!("reason=\"{reason}\"");
+        assert!(metrics.contains(&told), "{reason}: {metrics}");
+    }
+    // Who asks what can be answered is answered.
+    stage.wait_for_refusal();
+    stage.write(
+        "question",
+        r#"{"request":{"uid":"1","desiredAPIVersion":"crowd.example.com/v2","objects":[]}}"#,
+    );
+    let question = stage.path("question");
+    assert_eq!(statuses(vec![post(&conversions, question.to_str().unwrap())]), ["200"]);
+}
+
+#[test]
+fn who_shows_no_certificate_is_not_heard_and_the_api_server_is() {
+    let mut stage = Stage::build("callers");
+    stage.configure(&json!({}));
+    stage.serve_webhooks();
+    stage.set(
+        "VALIDATING_WEBHOOK_CLIENT_CA",
+        stage.namespace().plane().caller_authority(),
+    );
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+    let admission = format!(
+        "https://{}:{}/config-map",
+        stage.variable("VALIDATING_WEBHOOK_LISTEN_ADDRESS"),
+        stage.variable("VALIDATING_WEBHOOK_LISTEN_PORT")
+    );
+    stage.write(
+        "forged",
+        r#"{"request":{"uid":"1","operation":"DELETE","name":"addon-operator"}}"#,
+    );
+    let forged = stage.path("forged");
+    assert_eq!(
+        statuses(vec![post(&admission, forged.to_str().unwrap())]),
+        ["000"],
+        "no answer at all"
+    );
+    assert!(operator.records(&["Got AdmissionReview request"]).len() >= 1);
+}
