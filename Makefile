@@ -84,6 +84,16 @@ sim: ## random histories through the core for SECONDS=60, or as long as you like
 bench: ## figures: start, restart with nothing changed, idle
 	cargo bench --locked --bench figures
 
+# What a campaign draws from, and how many rounds it has.
+SEED ?=
+ROUNDS ?= 150
+
+.PHONY: campaign-absence
+campaign-absence: ## each source and file missing, empty, cut, unreadable, late: nothing is deleted; SEED=, ROUNDS=150
+	cargo build --locked --package testbed --bins
+	ABSENCE_SEED="$(SEED)" ABSENCE_ROUNDS="$(ROUNDS)" ABSENCE_RESULTS=bench/absence.md \
+	  $(TARGET)/debug/testbed run -- cargo test --locked --test bad_input absence::campaign -- --nocapture
+
 .PHONY: operator
 operator: ## the operator as it goes into the image: small, and the same from whatever folder
 	RUSTFLAGS="$(NAMELESS)" cargo build --profile dist --locked --bin addon-operator

@@ -4,6 +4,7 @@
 //! with what to do about it, the others go on, and what was installed before is still there, object by object.
 
 mod bad_input {
+    mod absence;
     mod alterations;
     mod api_server;
     mod brake;

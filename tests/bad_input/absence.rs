@@ -1,0 +1,102 @@
+//! Whatever the operator lives from is missing, empty, cut, unreadable or late, alone and in pairs, at its start and while
+//! it runs: it deletes nothing, and once the world is whole again so are the releases, object by object.
+//!
+//! `make campaign-absence` draws `ROUNDS` rounds from `SEED`; the test beside it plays a few that are always the same.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
+#![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
+
+mod draw;
+mod world;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use draw::{Case, Draw, Harm, Moment, Thing};
+use world::World;
+
+/// How a round ended.
+#[derive(Debug)]
+struct Round {
+    case: Case,
+    outcome: Result<(), String>,
+}
+
+/// Plays the cases one after another in one world.
+fn play(prefix: &str, cases: Vec<Case>) -> Vec<Round> {
+    let mut world = World::build(prefix);
+    let mut rounds = Vec::new();
+    for (number, case) in cases.into_iter().enumerate() {
+        let outcome = world.play(&case);
+        let word = outcome.as_ref().err().map_or("nothing was deleted", String::as_str);
+        eprintln!("round {number}: {case}: {word}");
+        rounds.push(Round { case, outcome });
+    }
+    rounds
+}
+
+/// How often each harm was done to each thing, and in how many of these rounds something was deleted.
+fn histogram(rounds: &[Round]) -> String {
+    let mut counts: BTreeMap<(Thing, Harm), (u32, u32)> = BTreeMap::new();
+    for Round { case, outcome } in rounds {
+        for harmed in &case.harms {
+            let count = counts.entry(*harmed).or_default();
+            count.0 += 1;
+            count.1 += u32::from(outcome.is_err());
+        }
+    }
+    let mut text = "| what | how | rounds | with a loss |\n|---|---|---|---|\n".to_owned();
+    for ((thing, harm), (played, lost)) in counts {
+        writeln!(text, "| {thing} | {harm} | {played} | {lost} |").unwrap();
+    }
+    text
+}
+
+fn losses(rounds: &[Round]) -> String {
+    let lost = rounds.iter().filter_map(|Round { case, outcome }| {
+        let what = outcome.as_ref().err()?;
+        Some(format!("- {case}: {}\n", what.trim().replace('\n', "; ")))
+    });
+    lost.collect()
+}
+
+#[test]
+fn what_is_absent_removes_nothing() {
+    let alone = |thing, harm, moment| Case {
+        harms: vec![(thing, harm)],
+        moment,
+    };
+    let cases = vec![
+        alone(Thing::ValuesFile, Harm::Missing, Moment::AtStart),
+        alone(Thing::ModuleDirs, Harm::Unreadable, Moment::AtStart),
+        Case {
+            harms: vec![(Thing::ValuesFile, Harm::Empty), (Thing::ConfigMap, Harm::Missing)],
+            moment: Moment::Running,
+        },
+    ];
+    let rounds = play("absence", cases);
+    assert_eq!(losses(&rounds), "", "{}", histogram(&rounds));
+}
+
+/// Only where it is asked for: it takes about ten seconds a round.
+#[test]
+fn campaign() {
+    let asked = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let Some(rounds) = asked("ABSENCE_ROUNDS") else { return };
+    let seed = asked("ABSENCE_SEED").map_or_else(draw::today, |seed| seed.parse().unwrap());
+    eprintln!("SEED={seed} ROUNDS={rounds}");
+    let cases = Draw::new(seed).cases(rounds.parse().unwrap());
+    let rounds = play("campaign-absence", cases);
+    let (losses, table) = (losses(&rounds), histogram(&rounds));
+    let number = rounds.len();
+    let text = format!(
+        "# Absence\n\nThe last run of `make campaign-absence`: `SEED={seed} ROUNDS={number}`. What is done is told in \
+         [README.md](README.md).\n\n{table}\nRounds in which something was deleted or made anew:\n\n{}",
+        if losses.is_empty() { "none\n" } else { losses.as_str() }
+    );
+    eprintln!("{text}");
+    if let Some(results) = asked("ABSENCE_RESULTS") {
+        fs_err::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(results), text).unwrap();
+    }
+    assert_eq!(losses, "", "SEED={seed}");
+}
