@@ -1,4 +1,5 @@
 //! What the pod of a leader tells of its end.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use jiff::{SignedDuration, Timestamp};
 use testbed::wait::wait_until;
@@ -11,7 +12,7 @@ const LEASE: &str = "2m";
 
 /// Says of the pod of a replica what its kubelet would.
 fn tell(stage: &Stage, pod: &str, replica: &Replica, state: &str) {
-    let address = replica.address();
+    let address = replica.address.ip();
     let container =
         format!(r#"{{"name":"{pod}","image":"i","imageID":"","ready":false,"restartCount":0,"state":{{"{state}"}}}}"#)
             .replace(r#"{"running"}"#, r#"{"running":{}}"#)

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::io::{self, PipeReader, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -316,7 +316,7 @@ impl Stage {
 /// A running operator. It is killed at the end of its test, whatever becomes of that.
 pub(crate) struct Replica {
     bound: Bound,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     log: PathBuf,
     socket: OsString,
     pub(crate) identity: String,
@@ -384,11 +384,6 @@ impl Replica {
     pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
         let ended = wait_until(PATIENCE, "the end of the operator", || self.bound.ended());
         ended.unwrap().code()
-    }
-
-    /// The part of its name that is an address.
-    pub(crate) fn address(&self) -> IpAddr {
-        self.address.ip()
     }
 
     /// Asks it to stop, which it has to do well. Returns when it has ended.
