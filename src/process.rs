@@ -24,7 +24,7 @@ pub mod warrant;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::process::{Command, Stdio};
 use std::time::Duration;

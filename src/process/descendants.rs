@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use super::mark::{Mark, Marks, Origin, VARIABLE};
 use super::sys::{self, Pid, Signal};
-use super::table::{self, Row};
+use super::table::{self, Environment, Row};
 
 /// How long it is tried to end what will not end, such as a process that waits for a dead disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Looks more, where somebody is just being started.
+const DOUBTS: u32 = 3;
 
 /// Whoever forks while all are looked for is found the next time.
 const ROUNDS: usize = 10;
@@ -55,6 +57,8 @@ pub(super) struct Descendants {
     place: Where,
     /// By number and start: what was seen once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
+    /// One below us has no environment: it is just being started, and may be one of them.
+    unsure: bool,
 }
 
 impl Descendants {
@@ -63,6 +67,7 @@ impl Descendants {
             whose,
             place,
             seen: BTreeSet::new(),
+            unsure: false,
         }
     }
 
@@ -70,6 +75,7 @@ impl Descendants {
     pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
         let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
         let children = by_parent(&rows);
+        self.unsure = false;
         let us = std::process::id();
         let candidates = match self.place {
             Where::Below => below(us, &children),
@@ -78,9 +84,12 @@ impl Descendants {
         let mut found = Vec::new();
         for row in candidates {
             let is_known = self.seen.contains(&(row.pid, row.started));
-            if row.pid.number() != us
-                && (is_known || table::variable(row.pid, VARIABLE)?.is_some_and(|mark| self.whose.owns(&mark)))
-            {
+            if row.pid.number() == us {
+                continue;
+            }
+            let environment = Environment::of(row.pid)?;
+            self.unsure |= environment.is_empty() && !is_known && self.place == Where::Below;
+            if is_known || environment.get(VARIABLE).is_some_and(|mark| self.whose.owns(&mark)) {
                 found.push(row);
             }
         }
@@ -105,10 +114,14 @@ impl Descendants {
     pub(super) fn end(mut self, grace: Duration) -> Result<usize, Undead> {
         let begun = Instant::now();
         let mut ended = BTreeSet::new();
+        let mut doubts = 0;
         loop {
             let left = self.look();
             if left.as_ref().is_ok_and(Vec::is_empty) {
-                return Ok(ended.len());
+                doubts += 1;
+                if !self.unsure || doubts > DOUBTS {
+                    return Ok(ended.len());
+                }
             }
             let since = begun.elapsed();
             if since >= grace + PATIENCE {

@@ -46,17 +46,29 @@ pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
     }
 }
 
-/// What a variable says in the environment that the process was started with. Nothing if it belongs to somebody else.
-pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
-    let environment = match read(pid, "environ", ENVIRONMENT) {
-        Ok(environment) => environment.unwrap_or_default(),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut variables = environment.split(|byte| *byte == 0);
-    Ok(variables
-        .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-        .map(|value| OsStr::from_bytes(value).to_string_lossy().into_owned()))
+/// The environment that a process was started with. Empty if it belongs to somebody else, or is just being started.
+#[derive(Debug, Default)]
+pub(super) struct Environment(Vec<u8>);
+
+impl Environment {
+    pub(super) fn of(pid: Pid) -> io::Result<Self> {
+        match read(pid, "environ", ENVIRONMENT) {
+            Ok(environment) => Ok(Self(environment.unwrap_or_default())),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a variable says.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        let mut variables = self.0.split(|byte| *byte == 0);
+        let value = variables.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(OsStr::from_bytes(value).to_string_lossy().into_owned())
+    }
 }
 
 fn read(pid: Pid, what: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
@@ -114,6 +126,11 @@ mod tests {
         let row = row(me).unwrap().unwrap();
         assert_eq!(row.parent, std::os::unix::process::parent_id());
         assert!(rows().unwrap().contains(&row));
-        assert_eq!(variable(me, "NO_SUCH_VARIABLE").unwrap(), None);
+        let environment = Environment::of(me).unwrap();
+        assert_eq!(environment.get("NO_SUCH_VARIABLE"), None);
+        assert_eq!(
+            environment.get("PATH"),
+            std::env::var_os("PATH").and_then(|path| path.into_string().ok())
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Real programs, ended in every way we know.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;

@@ -112,9 +112,13 @@ fn all_that_was_ever_started_ends_without_a_runtime_and_others_stay() {
     let all: Vec<String> = (0..4).map(|_| pids.recv().unwrap()).collect();
     let of = |spawner: &Spawner| -> Vec<&String> {
         let mine = |pid: &&String| {
-            let pid = sys::Pid::new(pid.parse().unwrap()).unwrap();
-            let mark = table::variable(pid, mark::VARIABLE).unwrap();
-            mark.is_some_and(|mark| spawner.marks().include(&mark))
+            let pid = Pid::new(pid.parse().unwrap()).unwrap();
+            // One that is just being started has none.
+            let mut environments = std::iter::repeat_with(|| table::Environment::of(pid).unwrap());
+            let environment = environments.find(|environment| !environment.is_empty()).unwrap();
+            environment
+                .get(mark::VARIABLE)
+                .is_some_and(|mark| spawner.marks().include(&mark))
         };
         all.iter().filter(mine).collect()
     };
@@ -172,7 +176,7 @@ async fn our_memory_is_ours() {
         assert!(sys::adopts_orphans());
         // And what we start can be looked after all the same.
         let finished = run(bash(
-            "setsid sleep 1000 & echo $!; cat /proc/$$/oom_score_adj; ulimit -c",
+            "setsid sleep 1000 & echo $!; until grep -qx 1000 /proc/$$/oom_score_adj; do :; done; ulimit -c",
         ))
         .await
         .unwrap();
