@@ -6,9 +6,9 @@
 //! over is ended by a thread that waits for nobody.
 
 mod process;
+mod signpost;
 mod watchdog;
 mod witness;
-mod signpost;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -58,6 +58,10 @@ pub struct Revision {
     pub objects: Option<String>,
     /// What the ConfigMap said of its module.
     pub config: Option<String>,
+    /// When helm last wrote it by the clock of its machine, in seconds since 1970. For people: clocks differ.
+    pub written: u64,
+    /// Another one is another writing of it.
+    pub version: String,
     secret: String,
 }
 

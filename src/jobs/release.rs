@@ -323,7 +323,12 @@ impl<'a> Sync<'a> {
             claims: Some(tools.helm()?.claims()),
         };
         let started = now();
-        let labels = releases::labels_of_new(self.facts.rendered.as_deref(), self.facts.unmanaged, self.config, started);
+        let labels = releases::labels_of_new(
+            self.facts.rendered.as_deref(),
+            self.facts.unmanaged,
+            self.config,
+            started,
+        );
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,

@@ -315,7 +315,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 40] = [
+static OWN: [Row; 43] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONFIGURATION_LOST.row(),

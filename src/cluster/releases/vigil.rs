@@ -63,6 +63,7 @@ mod tests {
                 begun: None,
             },
             objects: None,
+            config: None,
             written,
             version: version.to_owned(),
             secret: String::new(),

@@ -68,7 +68,7 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 23] = [
+pub(super) const PATTERNS: [&str; 25] = [
     "GET /",
     "GET /config/list.{format:(json|yaml|text)}",
     "GET /config/lost.{format:(json|yaml|text)}",
