@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::settings::MissingValues;
 
-pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest};
+pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest, chart_mentions, chart_version};
 pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
@@ -273,7 +273,7 @@ fn read_module(
         Vec::new()
     });
     let said = description::read(&path.join(description::FILE), &mut faults, warnings);
-    let (chart, version) = (chart::find(&path), chart::version(&path));
+    let (chart, version) = (chart::find(&path), chart::chart_version(&path));
     FoundModule {
         name,
         order,

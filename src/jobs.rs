@@ -125,11 +125,18 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::SyncRelease {
             module,
             values,
+            asked,
             vetting,
             maintenance,
-        } => Box::pin(release::sync(tools, &module, (&values, vetting), maintenance, &cancel))
-            .await
-            .map(Done::ReleaseSynced),
+        } => Box::pin(release::sync(
+            tools,
+            &module,
+            (&values, &asked, vetting),
+            maintenance,
+            &cancel,
+        ))
+        .await
+        .map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),

@@ -193,6 +193,8 @@ impl Meters {
         let in_maintenance = in_maintenance.map(|module| ([module.name.as_str(), "NoResourceReconciliation"], 1.0));
         let failing = sample.modules.iter().filter(|module| module.fails);
         let failing = failing.map(|module| ([module.name.as_str()], 1.0));
+        let held = sample.modules.iter().filter(|module| module.upgrade_held);
+        let held = held.map(|module| ([module.name.as_str()], 1.0));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
@@ -208,6 +210,7 @@ impl Meters {
             self.family(&table::MM_MODULE_INFO, modules),
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
             self.family(&table::MODULE_FAILING, failing),
+            self.family(&table::MODULE_UPGRADE_HELD, held),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
         ]
         .concat()

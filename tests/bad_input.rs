@@ -11,6 +11,7 @@ mod bad_input {
     mod edits;
     mod events;
     mod garbage;
+    mod half_copies;
     mod helm;
     mod hooks;
     mod proxy;

@@ -9,6 +9,7 @@ use super::lint::Lint;
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
+use super::upgrade::Upgrade;
 use super::watch::Watching;
 use super::{Caller, CommandError, Output, Target, show};
 
@@ -65,6 +66,8 @@ enum Deed {
     Enable(Switch),
     /// Switch a module off in the ConfigMap, after telling what is deleted
     Disable(Switch),
+    /// Show what an upgrade that is held would delete, and let it
+    Upgrade(Upgrade),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
 }
@@ -132,6 +135,7 @@ impl Module {
         let question = match command {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
+            ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Ask(question) => question,
         };

@@ -3,9 +3,12 @@
 //! Labels answer most questions, so the large content is fetched only when it is needed. Writes two things only: our own
 //! marks on a revision, and the state of a revision that a killed helm left unfinished. Never deletes a revision.
 
+pub mod upgrades;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
+use addon_core::release::brake::Asked;
 use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +22,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
 
 use super::Cluster;
 use super::error::RequestError;
@@ -50,6 +54,8 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
+    /// What people asked for when it was made, if it was marked with that.
+    pub asked: Option<Asked>,
     secret: String,
 }
 
@@ -60,6 +66,8 @@ pub struct Marks {
     pub inputs: String,
     /// The checksum of the rendering.
     pub checksum: String,
+    /// What people asked for.
+    pub asked: Asked,
     /// The objects, as [`super::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
     /// It is in the hands of people.
@@ -67,8 +75,12 @@ pub struct Marks {
 }
 
 /// The labels of a release of ours.
-pub fn labels(checksum: Option<&str>, unmanaged: bool) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::from([(MAINTENANCE.to_owned(), unmanaged.to_string())]);
+pub fn labels(checksum: Option<&str>, asked: &Asked, unmanaged: bool) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([
+        (MAINTENANCE.to_owned(), unmanaged.to_string()),
+        (SECTION.to_owned(), asked.section.clone()),
+        (GLOBAL.to_owned(), asked.global.clone()),
+    ]);
     if let Some(checksum) = checksum {
         labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
     }
@@ -188,13 +200,14 @@ impl Cluster {
         let Marks {
             inputs,
             checksum,
+            asked,
             objects,
             unmanaged,
         } = marks;
-        let annotations = json!({INPUTS: inputs, OBJECTS: objects});
-        let patch = Patch::Merge(
-            json!({"metadata": {"labels": labels(Some(checksum), *unmanaged), "annotations": annotations}}),
-        );
+        let labels = labels(Some(checksum), asked, *unmanaged);
+        // It is what it should be, so that nothing is held any more.
+        let annotations = json!({INPUTS: inputs, OBJECTS: objects, HELD: null, CONFIRMED: null});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
         let (name, api) = (secret_name(release, revision), self.secrets());
         let attempt = self.attempt("patch", "secrets", &name);
         self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), &patch))
@@ -272,12 +285,19 @@ impl Revision {
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
             written,
+            held: annotation(HELD).and_then(|text| serde_json::from_str(&text).ok()),
+            confirmed: annotation(CONFIRMED),
         };
         let objects = annotation(OBJECTS);
+        let asked = label(SECTION).zip(label(GLOBAL)).map(|(section, global)| Asked {
+            section: section.to_owned(),
+            global: global.to_owned(),
+        });
         Some(Self {
             release,
             newest,
             objects,
+            asked,
             secret: metadata.name.clone()?,
         })
     }

@@ -3,7 +3,9 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod adoption;
 mod alterations;
+mod brake;
 mod conversions;
 pub mod holds;
 mod inputs;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
+use addon_core::release::brake::Asked;
 use addon_core::release::{self, ApplyMethod, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
@@ -62,21 +65,23 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    (values, vetting): (&HookDocument, Option<Box<Vetting>>),
+    (values, asked, vetting): (&HookDocument, &HookDocument, Option<Box<Vetting>>),
     maintenance: Maintenance,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     vet_for_helm(vetting).await?;
+    let asked = brake::asked(module, asked);
     let catalogue = tools.catalogue.borrow().clone();
     let (files, values) = (catalogue.module(module)?, values.to_value());
     let Some(chart) = files.chart else {
         return Ok(Synced {
             action: SyncAction::Unchanged,
             revision: 0,
+            adopted: Vec::new(),
         });
     };
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, source, maintenance, cancel).await?;
+    let mut sync = Sync::begin(tools, module, (source, asked), maintenance, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds, or had an account's old token.
@@ -108,7 +113,7 @@ impl<'a> Sync<'a> {
     async fn begin(
         tools: &'a Tools,
         module: &ModuleName,
-        chart: Source<'a>,
+        (chart, asked): (Source<'a>, Asked),
         maintenance: Maintenance,
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
@@ -130,9 +135,12 @@ impl<'a> Sync<'a> {
             facts: Facts {
                 release: name.to_owned(),
                 inputs: inputs.to_string(),
+                asked,
+                version: None,
                 unmanaged: maintenance == Maintenance::NoResourceReconciliation,
                 newest: None,
                 objects: Objects::Unknown,
+                base: None,
                 rendered: None,
                 intent: None,
                 now: 0,
@@ -150,6 +158,7 @@ impl<'a> Sync<'a> {
             match release::decide(&self.facts) {
                 Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 Step::Render => self.facts.rendered = Some(self.rendering().await?),
+                Step::LookAtBase => unless(cancel, self.look_at_base()).await?,
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
                     unless(cancel, self.repair(revision, left)).await?;
@@ -159,10 +168,12 @@ impl<'a> Sync<'a> {
                     return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
                 }
                 Step::Keep { revision } => {
+                    unless(cancel, self.settle()).await?;
                     self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::LeaveAlone { revision } => {
@@ -171,6 +182,7 @@ impl<'a> Sync<'a> {
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::Record { revision } => {
@@ -179,9 +191,11 @@ impl<'a> Sync<'a> {
                     return Ok(Synced {
                         action: SyncAction::Recorded,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::Upgrade(reason) => return self.upgrade(&reason).await,
+                Step::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
                 Step::Refuse(failure) => return Err(failure),
             }
         }
@@ -237,6 +251,8 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
+            // What is kept has no part in whether a rendering is another one.
+            kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
         };
         let names = self.apis.names.iter().map(String::as_str);
@@ -261,7 +277,7 @@ impl<'a> Sync<'a> {
 
     async fn record(&mut self) -> Result<(), Failure> {
         let revision = self.deployed()?;
-        let (Some(checksum), Some(keys)) = (&self.facts.rendered, &self.objects) else {
+        let (Some(rendered), Some(keys)) = (&self.facts.rendered, &self.objects) else {
             return Err(Failure::new(
                 Class::Defect,
                 "an equal rendering was decided on without a rendering",
@@ -269,7 +285,8 @@ impl<'a> Sync<'a> {
         };
         let marks = Marks {
             inputs: self.facts.inputs.clone(),
-            checksum: checksum.clone(),
+            checksum: rendered.checksum.clone(),
+            asked: self.facts.asked.clone(),
             objects: annotation(keys),
             unmanaged: self.facts.unmanaged,
         };
@@ -291,6 +308,10 @@ impl<'a> Sync<'a> {
     }
 
     async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
+        // Helm asks the API server itself, and knows of no last list.
+        inputs::refuse_doubtful(&self.chart, &self.apis.uncertain).await?;
+        let adopted = self.adopted().await?;
+        let kept = self.kept(&adopted);
         let (tools, release) = (self.tools, self.facts.release.as_str());
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
@@ -302,9 +323,12 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
+            kept: &kept,
             claims: Some(tools.helm()?.claims()),
         };
-        let labels = releases::labels(self.facts.rendered.as_deref(), self.facts.unmanaged);
+        let rendered = self.facts.rendered.as_ref();
+        let checksum = rendered.map(|rendered| rendered.checksum.as_str());
+        let labels = releases::labels(checksum, &self.facts.asked, self.facts.unmanaged);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
@@ -313,6 +337,7 @@ impl<'a> Sync<'a> {
         };
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
+        let adopted: Vec<String> = adopted.iter().map(ToString::to_string).collect();
         let recorded = tools.cluster.record_intent(release, &intent).await?;
         let upgraded = tools.helm()?.upgrade(chart, &labels, method, self.cancel).await;
         let upgraded = match upgraded {
@@ -326,6 +351,7 @@ impl<'a> Sync<'a> {
         Ok(Synced {
             action: SyncAction::Upgraded,
             revision: upgraded.revision,
+            adopted,
         })
     }
 
@@ -341,11 +367,12 @@ impl<'a> Sync<'a> {
             let checksum = self
                 .facts
                 .rendered
-                .clone()
-                .unwrap_or_else(|| checksum(&upgraded.manifest));
+                .as_ref()
+                .map_or_else(|| checksum(&upgraded.manifest), |rendered| rendered.checksum.clone());
             let marks = Marks {
                 inputs: self.facts.inputs.clone(),
                 checksum,
+                asked: self.facts.asked.clone(),
                 objects: annotation(&keys),
                 unmanaged: self.facts.unmanaged,
             };

@@ -47,7 +47,7 @@ pub static FAILURES: Meter<Counter, 2> = Meter::new(
     "failures_total",
     Unit::Count,
     ["step", "class"],
-    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled or defect.",
+    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled, defect or held.",
 )
 .of_modules();
 pub static GLOBAL_HOOK_ALLOWED_ERRORS: Meter<Counter, 4> = Meter::new(
@@ -217,6 +217,13 @@ pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
     "1 for every module that cannot run before another one, which it needs, has succeeded.",
 )
 .of_modules();
+pub static MODULE_UPGRADE_HELD: Meter<Sampled, 1> = Meter::new(
+    "module_upgrade_held",
+    Unit::Count,
+    ["module"],
+    "1 for every module whose upgrade waits for a person because of what it would delete.",
+)
+.of_modules();
 pub static MODULES_ABSENT_RESOURCES: Meter<Counter, 2> = Meter::new(
     "modules_absent_resources_total",
     Unit::Count,
@@ -317,6 +324,7 @@ static OWN: [Row; 39] = [
     MODULE_HOOK_SUCCESS.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
+    MODULE_UPGRADE_HELD.row(),
     MODULE_WAITS_FOR_NEED.row(),
     MODULES_ABSENT_RESOURCES.row(),
     MODULES_ALTERED_RESOURCES.row(),

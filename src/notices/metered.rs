@@ -128,6 +128,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::EventsUnlocked { .. }
         | Notice::ScriptLate { .. }
         | Notice::ModuleSwitched { .. }
+        | Notice::ObjectsAdopted { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
         | Notice::ModuleHeld { .. }

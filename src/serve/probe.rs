@@ -236,7 +236,9 @@ fn details(status: &Status) -> String {
         .iter()
         .map(|(key, why)| format!("ConfigMap key {key}: {why}\n"));
     let held = status.held.iter().map(|why| format!("removal held: {why}\n"));
-    waiting.chain(problems).chain(held).collect()
+    let upgrades = status.held_upgrades.iter();
+    let upgrades = upgrades.map(|module| format!("upgrade held: {module}\n"));
+    waiting.chain(problems).chain(held).chain(upgrades).collect()
 }
 
 #[derive(Debug, Deserialize)]

@@ -75,6 +75,7 @@ pub(super) fn status() -> Status {
         waiting: Vec::new(),
         config_problems: std::collections::BTreeMap::new(),
         held: Vec::new(),
+        held_upgrades: Vec::new(),
     }
 }
 
@@ -106,6 +107,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: None,
+        upgrade_held: false,
         in_maintenance: false,
         after: Vec::new(),
         config_problems: Vec::new(),

@@ -4,8 +4,13 @@
 //! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could
 //! be the work of another helm is left alone until nobody can be working on it any more.
 
+pub mod brake;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
+
+use self::brake::{Asked, Base, Held, Part};
 
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +121,10 @@ pub struct Newest {
     pub checksum: Option<String>,
     /// When helm last wrote it, in seconds since 1970.
     pub written: u64,
+    /// The upgrade from it that waits for a person, as it was noted.
+    pub held: Option<Held>,
+    /// What a person has confirmed may be taken away.
+    pub confirmed: Option<String>,
 }
 
 /// What a helm child of ours was started for. Written before the start, cleared after the end.
@@ -163,6 +172,15 @@ pub enum Objects {
     Missing(String),
 }
 
+/// What a chart renders to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The checksum of all of it.
+    pub checksum: String,
+    /// The objects.
+    pub parts: BTreeSet<Part>,
+}
+
 /// Everything the decision may rest on. The caller holds the release: no helm child of ours works on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -170,14 +188,20 @@ pub struct Facts {
     pub release: String,
     /// The digest of everything that can change the outcome.
     pub inputs: String,
+    /// What people asked for when these inputs came together.
+    pub asked: Asked,
+    /// The version of the chart.
+    pub version: Option<String>,
     /// People want to have its objects in their own hands.
     pub unmanaged: bool,
     /// The newest revision, `None` if there is no release.
     pub newest: Option<Newest>,
     /// The objects of the deployed revision.
     pub objects: Objects,
-    /// The checksum of what the chart renders to now, `None` while nobody has rendered it.
-    pub rendered: Option<String>,
+    /// What helm would upgrade from, `None` while nobody has looked.
+    pub base: Option<Base>,
+    /// What the chart renders to now, `None` while nobody has rendered it.
+    pub rendered: Option<Rendered>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
     /// The wall clock, in seconds since 1970.
@@ -193,6 +217,8 @@ pub enum Step {
     LookAtObjects,
     /// Render the chart, and ask again.
     Render,
+    /// Look at what helm would upgrade from, and ask again.
+    LookAtBase,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
         /// Which revision.
@@ -217,6 +243,8 @@ pub enum Step {
     },
     /// Let helm install or upgrade it.
     Upgrade(Reason),
+    /// Nothing before a person has confirmed it: it would take away what nobody asked to be without.
+    Hold(Held),
     /// Nothing can be done now.
     Refuse(Failure),
 }
@@ -269,23 +297,29 @@ pub fn decide(facts: &Facts) -> Step {
                 revision: newest.revision,
             };
         }
-        (true, false) => return Step::Upgrade(Reason::Yielded),
-        (false, true) => return Step::Upgrade(Reason::TakenBack),
+        (true, false) => return brake::upgrade(facts, newest, Reason::Yielded),
+        (false, true) => return brake::upgrade(facts, newest, Reason::TakenBack),
         (false, false) => {}
     }
-    if newest.status != Status::Deployed {
-        return Step::Upgrade(Reason::Last(newest.status));
+    match newest.status {
+        Status::Deployed => {}
+        // Nothing of it is there.
+        Status::Uninstalled => return Step::Upgrade(Reason::Last(newest.status)),
+        status => return brake::upgrade(facts, newest, Reason::Last(status)),
     }
     let same_inputs = newest.inputs.as_deref() == Some(facts.inputs.as_str());
     if !same_inputs {
         match &facts.rendered {
-            None => return Step::Render,
-            Some(rendered) if newest.checksum.as_ref() != Some(rendered) => return Step::Upgrade(Reason::Changed),
+            None => return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold),
+            Some(rendered) if newest.checksum.as_ref() != Some(&rendered.checksum) => {
+                return brake::upgrade(facts, newest, Reason::Changed);
+            }
             Some(_) => {}
         }
     }
     match &facts.objects {
         Objects::Unknown => Step::LookAtObjects,
+        // Of what renders to what is deployed nothing is taken away.
         Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
         Objects::Present if same_inputs => Step::Keep {
             revision: newest.revision,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
+use addon_core::release::Rendered;
 use addon_core::yaml;
 
 use super::Sync;
@@ -16,14 +17,21 @@ const ANNOTATION_LIMIT: usize = 128 << 10;
 impl Sync<'_> {
     /// The checksum of what the chart renders to; that of the deployed revision if both mean the same objects, as they may
     /// after a change of helm or of a comment.
-    pub(super) async fn rendering(&mut self) -> Result<String, Failure> {
+    pub(super) async fn rendering(&mut self) -> Result<Rendered, Failure> {
         let manifest = self.render().await?;
-        let rendered = checksum(&manifest);
+        Ok(Rendered {
+            parts: self.parts_of(&manifest)?,
+            checksum: self.checksum_of(&manifest).await?,
+        })
+    }
+
+    async fn checksum_of(&self, manifest: &str) -> Result<String, Failure> {
+        let rendered = checksum(manifest);
         let revision = self.deployed()?;
         match &revision.newest.checksum {
             Some(known) if *known != rendered => {
                 let deployed = unless(self.cancel, async { Ok(self.tools.cluster.manifest(revision).await?) }).await?;
-                Ok(if is_same(&manifest, &deployed) {
+                Ok(if is_same(manifest, &deployed) {
                     known.clone()
                 } else {
                     rendered

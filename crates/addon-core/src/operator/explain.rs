@@ -118,6 +118,7 @@ impl Operator {
             waiting,
             config_problems: self.config.problems.clone(),
             held: self.removal.held.clone(),
+            held_upgrades: self.held_upgrades(),
         }
     }
 

@@ -95,6 +95,8 @@ pub struct Status {
     pub config_problems: BTreeMap<String, String>,
     /// Releases whose removal is held, with the reason; empty if none is.
     pub held: Vec<String>,
+    /// Modules whose upgrade waits for a person.
+    pub held_upgrades: Vec<String>,
 }
 
 /// One queue.
@@ -148,6 +150,8 @@ pub struct ModuleReport {
     pub failing: Vec<FailingTask>,
     /// The module that it needs and that has not succeeded, be its turn still to come or not.
     pub needs: Option<String>,
+    /// Its upgrade waits for a person.
+    pub upgrade_held: bool,
     /// Nobody but people changes its objects.
     pub in_maintenance: bool,
     /// The modules whose turn has to be over before its own comes.

@@ -116,6 +116,7 @@ impl Operator {
             unit.hooks_known = false;
             unit.crds_ensured = false;
             unit.last_failure = None;
+            unit.upgrade_held = false;
         }
         self.drifts.forget(name);
         self.tell(Notice::ModuleDeleted { module: name.clone() });

@@ -305,6 +305,7 @@ impl World {
             Job::SyncRelease { .. } => Done::ReleaseSynced(Synced {
                 action: SyncAction::Upgraded,
                 revision: 1,
+                adopted: Vec::new(),
             }),
             Job::DeleteRelease { .. } => Done::ReleaseDeleted,
             Job::SaveConfig { key, text, create, .. } => {

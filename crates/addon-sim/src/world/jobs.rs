@@ -124,10 +124,11 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                asked,
                 vetting,
                 maintenance,
             } => vet_for_helm(vetting.as_deref())
-                .and_then(|()| self.sync(module.as_str(), &document(values), *maintenance))
+                .and_then(|()| self.sync(module.as_str(), (&document(values), &document(asked)), *maintenance))
                 .map(Done::ReleaseSynced),
             Job::DeleteRelease { release } => self.delete(release),
             Job::SaveConfig {
@@ -197,10 +198,11 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                asked,
                 vetting,
                 maintenance,
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
-                self.cut_off_sync(module.as_str(), &document(values), *maintenance);
+                self.cut_off_sync(module.as_str(), (&document(values), &document(asked)), *maintenance);
             }
             Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig {

@@ -26,7 +26,7 @@ impl Operator {
             order: unit.found.order,
             enabled: unit.enabled,
             enabled_by,
-            state: unit.life.describe().to_owned(),
+            state: state(unit).to_owned(),
             waits_for: self.waits_for(unit, head),
             error: unit.last_failure.clone(),
             failures: head.map_or(0, |head| head.failures),
@@ -34,6 +34,7 @@ impl Operator {
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
             needs: self.lacks(unit).map(ToString::to_string),
+            upgrade_held: unit.upgrade_held,
             in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
             after: self.modules_awaited(unit),
             config_problems: self.config_problems(name),
@@ -125,6 +126,12 @@ impl Operator {
         }
     }
 
+    /// The modules whose upgrade waits for a person.
+    pub(super) fn held_upgrades(&self) -> Vec<String> {
+        let held = self.modules.iter().filter(|(_, unit)| unit.upgrade_held);
+        held.map(|(name, _)| name.to_string()).collect()
+    }
+
     /// Somebody has to see to it: it does not get on by itself, whatever becomes of others.
     fn fails(&self, unit: &Unit) -> bool {
         let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
@@ -189,5 +196,14 @@ impl Operator {
         let problems = &self.config.problems;
         let keys = [module.values_key(), module.enabled_key(), module.maintenance_key()];
         keys.iter().filter_map(|key| problems.get(key).cloned()).collect()
+    }
+}
+
+/// Where it stands, in a word.
+fn state(unit: &Unit) -> &'static str {
+    if unit.upgrade_held {
+        "UpgradeHeld"
+    } else {
+        unit.life.describe()
     }
 }
