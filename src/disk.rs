@@ -273,7 +273,7 @@ fn read_module(
         Vec::new()
     });
     let said = description::read(&path.join(description::FILE), &mut faults, warnings);
-    let (chart, version) = (chart::find(&path), chart::chart_version(&path));
+    let (chart, version) = (chart::find(&path), chart_version(&path));
     FoundModule {
         name,
         order,

@@ -38,7 +38,7 @@ impl HeldUpgrade {
 
     /// Says that what it takes away may go.
     pub fn confirm(&self) -> Result<(), SwitchError> {
-        let confirmed = self.runtime.block_on(self.cluster.confirm(&self.revision, &self.held));
+        let confirmed = self.runtime.block_on(self.cluster.allow(&self.revision, &self.held));
         confirmed.map_err(|error| SwitchError::Cluster(Failure::from(error)))
     }
 }

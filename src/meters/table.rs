@@ -295,7 +295,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 39] = [
+static OWN: [Row; 40] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONVERGENCE_SECONDS.row(),

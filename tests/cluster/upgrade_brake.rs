@@ -31,7 +31,7 @@ impl World {
         let cluster = &self.tools.cluster;
         let newest = cluster.newest_revision("one").await.unwrap().unwrap();
         cluster
-            .confirm(&newest, newest.newest.held.as_ref().unwrap())
+            .allow(&newest, newest.newest.held.as_ref().unwrap())
             .await
             .unwrap();
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::Kind;
 
 /// As long as this the last list stands in for an answer that does not come. After that nobody knows.
-pub const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// A group version that is not listed, and not found at its own address either, is gone when both is so again after this.
-pub const GONE_AFTER: Duration = Duration::from_secs(15);
+const GONE_AFTER: Duration = Duration::from_secs(15);
 
 /// What is served of one group version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

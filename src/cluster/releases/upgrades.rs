@@ -64,7 +64,7 @@ impl Cluster {
     }
 
     /// Notes that a person wants what is held.
-    pub async fn confirm(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
+    pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
         self.annotate(revision, &json!({CONFIRMED: held.digest})).await
     }
 

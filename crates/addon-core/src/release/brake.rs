@@ -24,7 +24,7 @@ const NAMED: usize = 5;
 const NOTED: usize = 200;
 
 /// What people asked for, by which they can be seen to have changed it: digests of sections of the `ConfigMap`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The module's own section.
     pub section: String,
