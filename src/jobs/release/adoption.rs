@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 
 use addon_core::failure::Failure;
+use addon_core::release::Rendered;
 use addon_core::release::brake::Part;
 
 use super::Sync;
+use super::marks::checksum;
 use crate::cluster::adoption::Kind;
 use crate::helm::claims::Object;
 use crate::jobs::unless;
@@ -30,7 +32,14 @@ impl Sync<'_> {
             rendered.parts.clone()
         } else if self.chart.mentions(HOLDING).await? {
             let manifest = self.render().await?;
-            self.parts_of(&manifest)?
+            let parts = self.parts_of(&manifest)?;
+            // Its checksum is that of what is rendered without the marks of what is kept, as next time.
+            let checksum = checksum(&manifest);
+            self.facts.rendered = Some(Rendered {
+                checksum,
+                parts: parts.clone(),
+            });
+            parts
         } else {
             BTreeSet::new()
         };
