@@ -6,6 +6,7 @@
 pub mod announcing;
 pub mod check;
 mod config_events;
+pub mod confirm;
 mod debugging;
 pub mod findings;
 mod inventory;

@@ -18,6 +18,7 @@ mod rbac;
 mod socket;
 mod switch;
 mod table;
+mod upgrade;
 mod watch;
 
 use std::io::{self, Write};
@@ -102,6 +103,9 @@ struct PostRenderer {
     /// The labels, as NAME=VALUE
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
+    /// Objects that stay when the release goes
+    #[arg(long, value_name = "OBJECT", requires = "claims")]
+    keep: Vec<String>,
     /// The file in which the objects are claimed
     #[arg(long, value_name = "FILE", requires = "release", requires = "namespace")]
     claims: Option<PathBuf>,
@@ -120,6 +124,7 @@ impl PostRenderer {
             file,
             release,
             namespace,
+            kept: self.keep.into_iter().collect(),
         });
         post_renderer::post_render(&self.labels, claim.as_ref(), self.complaints.as_deref())
     }
@@ -212,6 +217,8 @@ enum CommandError {
     Unconfirmed,
     #[error("nothing is removed: {message}")]
     NotPurged { message: String },
+    #[error("no upgrade of module '{module}' is held")]
+    NothingHeld { module: String },
 }
 
 impl CommandError {
@@ -232,7 +239,8 @@ impl CommandError {
             | Self::Found
             | Self::Unconfirmed
             | Self::NoManifest(_)
-            | Self::NotWanted => Vec::new(),
+            | Self::NotWanted
+            | Self::NothingHeld { .. } => Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! when somebody else was faster. Never deletes an object, unless a hook asks for it.
 
 pub mod accounts;
+pub mod adoption;
 pub mod apis;
 pub mod config_map;
 pub mod crds;
@@ -76,7 +77,7 @@ pub struct Cluster {
     account: Option<Arc<str>>,
     /// Others that can be acted as; none where no kubeconfig is written.
     accounts: Option<Arc<Accounts>>,
-    apis: Arc<Mutex<Option<apis::Known>>>,
+    apis: Arc<Mutex<apis::Seen>>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -120,7 +121,7 @@ impl Cluster {
             server,
             kubeconfig,
             uses_plugin,
-            apis: Arc::new(Mutex::new(None)),
+            apis: Arc::default(),
         })
     }
 
@@ -240,18 +241,13 @@ impl Cluster {
 
     /// The API server's version and what it serves, not older than a few seconds.
     pub async fn apis(&self) -> Result<Arc<Apis>, RequestError> {
-        let mut known = self.apis.lock().await;
-        if let Some(fresh) = known.as_ref().and_then(apis::Known::fresh) {
-            return Ok(fresh);
-        }
-        let apis = Arc::new(Box::pin(self.discover()).await?);
-        *known = Some(apis::Known::now(&apis));
-        Ok(apis)
+        let mut seen = self.apis.lock().await;
+        Box::pin(self.known_apis(&mut seen)).await
     }
 
     /// Forgets what the API server serves: something has just changed that.
     pub async fn forget_apis(&self) {
-        *self.apis.lock().await = None;
+        self.apis.lock().await.forget();
     }
 }
 

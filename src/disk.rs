@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::settings::MissingValues;
 
-pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest};
+pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest, chart_mentions, chart_version};
 pub use problem::{Fault, Problem, Severity};
 
 use hooks::Root;
@@ -337,7 +337,7 @@ fn read_module(
         enabled_script,
         chart,
         has_conversions: chart::has_conversions(&path),
-        version: chart::version(&path),
+        version: chart_version(&path),
         crds,
         depends_on: said.depends_on,
         drift: said.drift,

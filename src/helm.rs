@@ -14,7 +14,7 @@ mod plugin;
 mod shape;
 mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::process::{Finished, Output, Spawn, Spawner};
 pub use error::HelmError;
 pub use version::Version;
 
-use claims::Claims;
+use claims::{Claims, Object};
 use error::failed;
 
 /// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
@@ -98,6 +98,8 @@ pub struct Chart<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Leads helm to the cluster as somebody else than all others.
     pub kubeconfig: Option<&'a Path>,
+    /// What of it stays when the release goes, because somebody else has made it.
+    pub kept: &'a BTreeSet<Object>,
     /// Where its objects are claimed; nowhere for somebody who only wants to look.
     pub claims: Option<&'a Claims>,
 }

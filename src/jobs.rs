@@ -127,21 +127,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        Job::SyncRelease {
-            module,
-            values,
-            vetting,
-            maintenance,
-            config,
-        } => Box::pin(release::sync(
-            tools,
-            &module,
-            (&values, vetting),
-            (maintenance, config),
-            &cancel,
-        ))
-        .await
-        .map(Done::ReleaseSynced),
+        job @ Job::SyncRelease { .. } => sync_release(tools, job, &cancel).await,
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),
@@ -169,6 +155,29 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             unless(&cancel, saved).await.map(Done::ConfigSaved)
         }
     }
+}
+
+async fn sync_release(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Done, Failure> {
+    let Job::SyncRelease {
+        module,
+        values,
+        asked,
+        vetting,
+        maintenance,
+        config,
+    } = job
+    else {
+        return Err(Failure::defect("a release was to be synced by another job"));
+    };
+    Box::pin(release::sync(
+        tools,
+        &module,
+        (&values, &asked, vetting),
+        (maintenance, config),
+        cancel,
+    ))
+    .await
+    .map(Done::ReleaseSynced)
 }
 
 async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<Done, Failure> {

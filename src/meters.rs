@@ -215,6 +215,8 @@ impl Meters {
         let failing = failing.map(|module| ([module.name.as_str()], 1.0));
         let late = sample.modules.iter().filter(|module| module.late);
         let late = late.map(|module| ([module.name.as_str()], 1.0));
+        let upgrade_held = sample.modules.iter().filter(|module| module.upgrade_held);
+        let upgrade_held = upgrade_held.map(|module| ([module.name.as_str()], 1.0));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
@@ -234,6 +236,7 @@ impl Meters {
             self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_LATE, late),
+            self.family(&table::MODULE_UPGRADE_HELD, upgrade_held),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),
         ]

@@ -199,6 +199,11 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             records::module_delete_failed(module, failure, *retry_in);
         }
         Notice::ReleaseDrifted { module, drift, times } => records::release_drifted(module, drift, *times),
+        Notice::ObjectsAdopted { module, objects } => info!(
+            module = module.as_str(),
+            objects = objects.join(","),
+            "Objects that somebody else had made are taken over, and stay when the module goes"
+        ),
         Notice::ReleasePurged { release } => info!(release, "Release without a module is removed"),
         Notice::PurgeFailed {
             release,

@@ -15,6 +15,7 @@ mod bad_input {
     mod events;
     mod exhaustion;
     mod garbage;
+    mod half_copies;
     mod hanging;
     mod helm;
     mod hooks;

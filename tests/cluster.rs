@@ -2,6 +2,7 @@
 
 mod cluster {
     mod accounts;
+    mod adoption;
     mod campaign;
     mod config_map;
     mod events;
@@ -17,6 +18,7 @@ mod cluster {
     mod state;
     #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
     mod tools;
+    mod upgrade_brake;
     mod webhook;
     mod world;
 }

@@ -11,6 +11,7 @@ use addon_core::operator::event::{Done, SyncAction};
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::plane::User;
+use testbed::wait::wait_until;
 
 #[path = "cluster/tools.rs"]
 mod tools;
@@ -18,7 +19,7 @@ mod tools;
 #[expect(dead_code, reason = "most of it is about releases")]
 mod world;
 
-use world::{CHART, TEMPLATE, World, document};
+use world::{CHART, PATIENCE, TEMPLATE, World, document};
 
 /// A module `one` whose CRDs are in a group that nobody else has.
 struct Stage {
@@ -346,4 +347,213 @@ async fn a_conversion_webhook_that_cannot_be_put_there_is_named() {
     stage.ensure().await.unwrap();
     stage.convert(&values).await.unwrap();
     assert_eq!(stage.webhook()["spec"]["size"], 1);
+}
+
+impl Stage {
+    /// Versions `v1alpha1` and then `v1` as the one in which objects are stored, with three objects stored in the first.
+    async fn with_objects_of_an_old_version(&mut self) {
+        let (alpha, beta) = (version("v1alpha1", STORED), version("v1alpha1", SERVED));
+        let crd = self.widgets(&[alpha]);
+        self.files(&[("crds/widgets.yaml", &crd)]).await;
+        self.ensure().await.unwrap();
+        let crd = |version: &str, size: u32| {
+            format!(
+                "apiVersion: {}/{version}\nkind: Widget\nmetadata: {{name: w{size}}}\nspec: {{size: {size}}}\n",
+                self.group
+            )
+        };
+        for size in 1..4 {
+            self.apply(&crd("v1alpha1", size));
+        }
+        let crd = self.widgets(&[beta, version("v1", STORED)]);
+        self.files(&[("crds/widgets.yaml", &crd)]).await;
+        self.ensure().await.unwrap();
+        assert_eq!(self.found()["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
+    }
+
+    /// What the module brings next: the first version is gone.
+    async fn only_the_new_version(&mut self) {
+        let crd = self.widgets(&[version("v1", STORED)]);
+        self.files(&[("crds/widgets.yaml", &crd)]).await;
+    }
+
+    fn apply(&self, manifest: &str) {
+        let admin = self.world.namespace.kubectl_as(User::Admin);
+        admin.feed(["apply", "--filename=-"], manifest).unwrap();
+    }
+
+    fn sizes(&self) -> String {
+        let all = format!(
+            "get {} -o=jsonpath={{.items[*].apiVersion}}:{{.items[*].spec.size}}",
+            self.name()
+        );
+        self.world.kubectl(&all)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_are_stored_in_a_version_which_goes_can_still_be_read() {
+    let mut stage = Stage::new("crd-stored").await;
+    stage.with_objects_of_an_old_version().await;
+    let uid = |stage: &Stage| {
+        stage
+            .world
+            .kubectl(&format!("get {} w2 -o=jsonpath={{.metadata.uid}}", stage.name()))
+    };
+    let before = uid(&stage);
+    stage.only_the_new_version().await;
+    stage.ensure().await.unwrap();
+    assert_eq!(stage.found()["status"]["storedVersions"], json!(["v1"]));
+    let v1 = format!("{}/v1", stage.group);
+    assert_eq!(stage.sizes(), format!("{v1} {v1} {v1}:1 2 3"));
+    assert_eq!(uid(&stage), before);
+    // What cannot be decoded can be deleted by nobody.
+    stage.world.kubectl(&format!("delete {} --all", stage.name()));
+    assert_eq!(stage.sizes(), ":");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_stays_while_objects_cannot_be_rewritten_and_the_command_is_named() {
+    let mut stage = Stage::new("crd-kept").await;
+    stage.with_objects_of_an_old_version().await;
+    // Nobody may change one of them.
+    let policy = stage.world.namespace.name().to_owned();
+    let rules = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {policy}}}\nspec:\n  \
+         failurePolicy: Fail\n  matchConstraints: {{resourceRules: [{{apiGroups: [{group}], apiVersions: ['*'], operations: [UPDATE], \
+         resources: [widgets]}}]}}\n  validations: [{{expression: 'object.metadata.name != \"w2\"', message: not this one}}]\n---\n\
+         apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: {policy}}}\nspec: \
+         {{policyName: {policy}, validationActions: [Deny]}}\n",
+        group = stage.group
+    );
+    stage.apply(&rules);
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    let touch = ["annotate", &stage.name(), "w2", "--overwrite", "touched=now"].map(str::to_owned);
+    wait_until(PATIENCE, "the policy to count", || match admin.run(touch.clone()) {
+        Ok(said) => Err(said),
+        Err(_) => Ok(Some(())),
+    })
+    .unwrap();
+
+    stage.only_the_new_version().await;
+    let failure = stage.ensure().await.unwrap_err();
+    let name = stage.name();
+    for said in [
+        format!("CRD '{name}' cannot lose version v1alpha1"),
+        "not this one".to_owned(),
+    ] {
+        assert!(failure.report.contains(&said), "{said}: {failure}");
+    }
+    let command = format!("kubectl get {name} --all-namespaces -o json | kubectl replace -f -");
+    assert!(failure.hints.iter().any(|hint| hint.contains(&command)), "{failure:?}");
+    assert_eq!(stage.found()["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
+    assert_eq!(stage.found()["spec"]["versions"].as_array().unwrap().len(), 2);
+
+    for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+        admin.run(["delete", kind, &policy]).unwrap();
+    }
+    wait_until(PATIENCE, "the policy to be gone", || admin.run(touch.clone()).map(Some)).unwrap();
+    stage.ensure().await.unwrap();
+    assert_eq!(stage.found()["status"]["storedVersions"], json!(["v1"]));
+    assert!(stage.sizes().ends_with(":1 2 3"), "{}", stage.sizes());
+}
+
+const ASKING: &str = "{{ if .Capabilities.APIVersions.Has \"GROUP/v1/Widget\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n{{ end }}\n";
+
+/// Whoever serves the group version does not answer any more: its `APIService` leads to a Service behind which nobody is.
+fn kill_who_serves(stage: &Stage) {
+    let service = format!("v1.{}", stage.group);
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    stage.apply("apiVersion: v1\nkind: Service\nmetadata: {name: dead}\nspec: {ports: [{port: 443}]}\n");
+    // The controller that looks after those of CRDs leaves it to us from now on.
+    admin
+        .run([
+            "label",
+            "apiservice",
+            &service,
+            "kube-aggregator.kubernetes.io/automanaged-",
+        ])
+        .unwrap();
+    let dead = json!({"spec": {"insecureSkipTLSVerify": true,
+        "service": {"namespace": stage.world.namespace.name(), "name": "dead", "port": 443}}});
+    admin
+        .run([
+            "patch",
+            "apiservice",
+            &service,
+            "--type=merge",
+            "--patch",
+            &dead.to_string(),
+        ])
+        .unwrap();
+    let look = || {
+        let said = admin.run(["get", "--raw", &format!("/apis/{}/v1", stage.group)]);
+        if said.is_err() {
+            Ok(Some(()))
+        } else {
+            Err("it answers".to_owned())
+        }
+    };
+    wait_until(PATIENCE, "the end of who serves it", look).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
+    let mut stage = Stage::new("stale").await;
+    let crd = stage.widgets(&[version("v1", STORED)]);
+    let asking = ASKING.replace("GROUP", &stage.group);
+    let files = [
+        ("crds/widgets.yaml", crd.as_str()),
+        ("Chart.yaml", CHART),
+        ("templates/a.yaml", TEMPLATE),
+        ("templates/asking.yaml", &asking),
+    ];
+    stage.files(&files).await;
+    stage.ensure().await.unwrap();
+    let values = |x: &str| json!({"one": {"x": x}});
+    stage.world.sync(values("a")).await.unwrap();
+    let objects = |stage: &Stage| {
+        stage
+            .world
+            .kubectl("get configmaps -l heritage -o=jsonpath={.items[*].metadata.name}")
+    };
+    assert_eq!(objects(&stage), "extra shown");
+
+    kill_who_serves(&stage);
+    let cluster = &stage.world.tools.cluster;
+    cluster.forget_apis().await;
+    // The last list stands, so that nothing has changed. An upgrade would be helm's, which has no last list.
+    assert!(cluster.apis().await.unwrap().doubtful.is_empty());
+    let synced = stage.world.sync(values("a")).await.unwrap();
+    assert_eq!(synced.action, SyncAction::Unchanged);
+    let refused = async |stage: &Stage, x: &str| {
+        let failure = stage.world.sync(values(x)).await.unwrap_err();
+        assert_eq!(failure.class, Class::Unavailable, "{failure}");
+        assert!(failure.report.contains(&format!("{}/v1", stage.group)), "{failure}");
+        assert_eq!(objects(stage), "extra shown");
+    };
+    refused(&stage, "b").await;
+    // A new life has no last list.
+    stage.world.restart().await;
+    refused(&stage, "c").await;
+    // Who does not ask is not concerned.
+    let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n";
+    stage.files(&[("templates/asking.yaml", extra)]).await;
+    assert_eq!(stage.world.sync(values("c")).await.unwrap().revision, 2);
+    stage.files(&[("templates/asking.yaml", &asking)]).await;
+    refused(&stage, "d").await;
+
+    // In the end the kind is gone for good, and with it what is made for it.
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    admin.run(["delete", "crd", &stage.name(), "--wait=false"]).unwrap();
+    admin
+        .run(["delete", "apiservice", &format!("v1.{}", stage.group)])
+        .unwrap();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while objects(&stage) != "shown" {
+        assert!(tokio::time::Instant::now() < deadline, "{}", objects(&stage));
+        let cluster = &stage.world.tools.cluster;
+        cluster.forget_apis().await;
+        drop(stage.world.sync(values("d")).await);
+    }
 }

@@ -1,7 +1,7 @@
 //! What commands without an operator can find out about modules: their charts are rendered with the values of their files,
 //! their hooks are asked for their configuration. Never talks to a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,6 +109,7 @@ impl Offline<'_> {
             values: &values,
             labels: &BTreeMap::new(),
             kubeconfig: None,
+            kept: &BTreeSet::new(),
             claims: None,
         };
         let cancel = CancellationToken::new();

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::FAILED;
 use crate::helm::claims::{Claims, Object, Refusal};
-use crate::helm::labels::{LabelError, add_labels_noting};
+use crate::helm::labels::{LabelError, add_labels_noting, keep};
 use crate::report::{Chain, Report};
 
 #[derive(Debug, Error)]
@@ -39,6 +39,8 @@ pub struct Claim {
     pub release: String,
     /// The namespace of objects that name none.
     pub namespace: String,
+    /// What of them stays when the release goes.
+    pub kept: BTreeSet<String>,
 }
 
 impl Claim {
@@ -87,8 +89,15 @@ fn render(
     let mut manifests = String::new();
     from.read_to_string(&mut manifests).map_err(RenderError::Read)?;
     let mut objects = Vec::new();
-    let labelled = add_labels_noting(&manifests, &labels, &mut |object| {
-        objects.extend(claim.and_then(|claim| Object::of(object, &claim.namespace)));
+    let labelled = add_labels_noting(&manifests, &labels, &mut |manifest| {
+        let Some(claim) = claim else { return };
+        let Some(object) = Object::of(manifest, &claim.namespace) else {
+            return;
+        };
+        if claim.kept.contains(object.text()) {
+            keep(manifest);
+        }
+        objects.push(object);
     })?;
     if let Some(claim) = claim
         && let Err(refusal) = claim.make(objects).map_err(RenderError::Claim)?
@@ -133,6 +142,7 @@ mod tests {
                 file: dir.path().join("claims"),
                 release: release.to_owned(),
                 namespace: "ns".to_owned(),
+                kept: BTreeSet::new(),
             };
             let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
             let mut out = Vec::new();
@@ -152,6 +162,7 @@ mod tests {
             file: dir.path().join("claims"),
             release: "a".to_owned(),
             namespace: "ns".to_owned(),
+            kept: BTreeSet::new(),
         };
         let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
         let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: ns}\ndata: {a: b}\n";
@@ -167,5 +178,27 @@ mod tests {
             rendered(&["heritage"], "").unwrap_err(),
             "'heritage' is no label, it should be NAME=VALUE"
         );
+    }
+
+    #[test]
+    fn what_is_to_stay_says_so_whatever_its_chart_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let claim = Claim {
+            file: dir.path().join("claims"),
+            release: "a".to_owned(),
+            namespace: "ns".to_owned(),
+            kept: [Object::new("v1", "Namespace", "ns", "x").text().to_owned()].into(),
+        };
+        let manifests = "apiVersion: v1\nkind: Namespace\nmetadata: {name: x, annotations: {helm.sh/resource-policy: delete}}\n\
+                         ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: y}\n";
+        let mut out = Vec::new();
+        render(&[], Some(&claim), manifests.as_bytes(), &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let (x, y) = out.split_at(out.rfind("---").unwrap());
+        assert!(
+            x.contains("helm.sh/resource-policy: keep") && x.contains("addon-operator/adopted"),
+            "{out}"
+        );
+        assert!(!y.contains("annotations"), "{out}");
     }
 }

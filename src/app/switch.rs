@@ -73,18 +73,11 @@ pub struct Plan {
 impl Plan {
     /// Looks at the cluster; changes nothing.
     pub fn new(args: &StartArgs, environment: &Environment, module: &str, wanted: bool) -> Result<Self, SwitchError> {
-        let module = ModuleName::parse(module).map_err(|source| SwitchError::Name {
-            name: module.to_owned(),
-            source,
-        })?;
-        let settings = Settings::check(args, environment, &Machine::this())?;
+        let (module, settings, runtime, cluster) = reach(args, environment, module)?;
         let config_map = match &settings.work {
             Work::Modules(modules) => modules.config_map.clone(),
             Work::Hooks(_) => String::new(),
         };
-        let runtime = start::runtime().map_err(SwitchError::Start)?;
-        let cluster = runtime.block_on(start::reach(&settings, environment))?;
-        let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
         let data = match runtime.block_on(cluster.read_config(&config_map)).map_err(failed)? {
             ConfigRead::Present {
                 data,
@@ -161,6 +154,23 @@ impl Plan {
         }
         Err(SwitchError::Busy)
     }
+}
+
+/// The cluster of a module, for a command that a person gave.
+pub(super) fn reach(
+    args: &StartArgs,
+    environment: &Environment,
+    module: &str,
+) -> Result<(ModuleName, Settings, Runtime, Cluster), SwitchError> {
+    let module = ModuleName::parse(module).map_err(|source| SwitchError::Name {
+        name: module.to_owned(),
+        source,
+    })?;
+    let settings = Settings::check(args, environment, &Machine::this())?;
+    let runtime = start::runtime().map_err(SwitchError::Start)?;
+    let cluster = runtime.block_on(start::reach(&settings, environment))?;
+    let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
+    Ok((module, settings, runtime, cluster))
 }
 
 fn failed(error: impl Into<Failure>) -> SwitchError {

@@ -10,6 +10,7 @@ use super::lint::{Lint, Manifest};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
+use super::upgrade::Upgrade;
 use super::watch::Watching;
 use super::{Caller, CommandError, Output, Target, show};
 
@@ -68,6 +69,8 @@ enum Deed {
     Enable(Switch),
     /// Switch a module off in the ConfigMap, after telling what is deleted
     Disable(Switch),
+    /// Show what an upgrade that is held would delete, and let it
+    Upgrade(Upgrade),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
     /// Print the manifest of a modules directory: what must lie in it when the operator starts
@@ -137,6 +140,7 @@ impl Module {
         let question = match command {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
+            ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
             ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Ask(question) => question,

@@ -1,6 +1,8 @@
 //! What the API server is and serves: the part of the cluster that a chart's rendering may depend on.
 //! Must never be older than a few seconds, and never be guessed when the server does not answer.
 
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +11,9 @@ use addon_core::digest::{Builder, Digest};
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 
+use self::memory::{Listed, Memory};
 use super::Cluster;
-use super::error::RequestError;
+use super::error::{Attempt, RequestError};
 
 /// Long enough for one converge to ask once, short enough that nobody waits for a new kind.
 const FRESH: Duration = Duration::from_secs(5);
@@ -25,6 +28,10 @@ pub struct Apis {
     /// Changes with the version and with the names.
     pub digest: Digest,
     kinds: BTreeMap<(String, String), Kind>,
+    /// Group versions for which what was last seen stands in: whoever asks the API server now is told less.
+    pub uncertain: Vec<String>,
+    /// Group versions of which nobody knows any more what they serve: a rendering that depends on them would be guessed.
+    pub doubtful: Vec<String>,
 }
 
 /// How objects of a kind are addressed.
@@ -37,17 +44,14 @@ pub struct Kind {
 }
 
 impl Apis {
-    fn new(version: String, groups: &[APIGroupDiscovery]) -> Self {
+    fn of(version: String, memory: &Memory, now: Instant) -> Self {
         let mut names = BTreeSet::new();
         let mut kinds = BTreeMap::new();
-        for group in groups {
-            let name = group
-                .metadata
-                .as_ref()
-                .and_then(|meta| meta.name.as_deref())
-                .unwrap_or_default();
-            for version in &group.versions {
-                collect(name, version, &mut names, &mut kinds);
+        for (api_version, served) in memory.served() {
+            names.insert(api_version.clone());
+            for (kind, known) in served {
+                names.insert(format!("{api_version}/{kind}"));
+                kinds.insert((api_version.clone(), kind.clone()), known.clone());
             }
         }
         let digest = names
@@ -59,6 +63,8 @@ impl Apis {
             names,
             digest,
             kinds,
+            uncertain: memory.uncertain(),
+            doubtful: memory.doubtful(now),
         }
     }
 
@@ -68,20 +74,37 @@ impl Apis {
     }
 }
 
-fn collect(
-    group: &str,
-    version: &APIVersionDiscovery,
-    names: &mut BTreeSet<String>,
-    kinds: &mut BTreeMap<(String, String), Kind>,
-) {
-    let Some(number) = version.version.as_deref() else {
-        return;
-    };
-    let api_version = if group.is_empty() {
-        number.to_owned()
-    } else {
-        format!("{group}/{number}")
-    };
+/// What an answer lists, by group version.
+fn listed(groups: &[APIGroupDiscovery]) -> BTreeMap<String, Listed> {
+    let mut all = BTreeMap::new();
+    for group in groups {
+        let name = group
+            .metadata
+            .as_ref()
+            .and_then(|meta| meta.name.as_deref())
+            .unwrap_or_default();
+        for version in &group.versions {
+            let Some(number) = version.version.as_deref() else {
+                continue;
+            };
+            let api_version = if name.is_empty() {
+                number.to_owned()
+            } else {
+                format!("{name}/{number}")
+            };
+            all.insert(api_version, listed_of(name, number, version));
+        }
+    }
+    all
+}
+
+/// The API server could not ask who serves it, and shows what it knew, or nothing.
+pub(super) fn is_stale(version: &APIVersionDiscovery) -> bool {
+    version.freshness.as_deref() == Some("Stale")
+}
+
+fn listed_of(group: &str, number: &str, version: &APIVersionDiscovery) -> Listed {
+    let mut kinds = BTreeMap::new();
     for resource in &version.resources {
         let (Some(plural), Some(kind)) = (resource.resource.as_deref(), resource.response_kind.as_ref()) else {
             continue;
@@ -89,39 +112,53 @@ fn collect(
         let Some(kind) = kind.kind.as_deref().filter(|kind| !kind.is_empty()) else {
             continue;
         };
-        names.insert(format!("{api_version}/{kind}"));
         let gvk = GroupVersionKind::gvk(group, number, kind);
         let known = Kind {
             resource: ApiResource::from_gvk_with_plural(&gvk, plural),
             namespaced: resource.scope.as_deref() == Some("Namespaced"),
         };
-        kinds.entry((api_version.clone(), kind.to_owned())).or_insert(known);
+        kinds.entry(kind.to_owned()).or_insert(known);
     }
-    names.insert(api_version);
+    Listed {
+        kinds,
+        stale: is_stale(version),
+    }
 }
 
 /// What was seen, and when.
-#[derive(Debug)]
-pub(super) struct Known {
-    apis: Arc<Apis>,
-    seen: Instant,
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    last: Option<(Arc<Apis>, Instant)>,
+    memory: Memory,
 }
 
-impl Known {
-    pub(super) fn now(apis: &Arc<Apis>) -> Self {
-        Self {
-            apis: Arc::clone(apis),
-            seen: Instant::now(),
-        }
+impl Seen {
+    fn fresh(&self) -> Option<Arc<Apis>> {
+        let (apis, seen) = self.last.as_ref()?;
+        (seen.elapsed() < FRESH).then(|| Arc::clone(apis))
     }
 
-    pub(super) fn fresh(&self) -> Option<Arc<Apis>> {
-        (self.seen.elapsed() < FRESH).then(|| Arc::clone(&self.apis))
+    /// The next question goes to the server.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
     }
 }
 
 impl Cluster {
-    pub(super) async fn discover(&self) -> Result<Apis, RequestError> {
+    pub(super) async fn known_apis(&self, seen: &mut Seen) -> Result<Arc<Apis>, RequestError> {
+        if let Some(fresh) = seen.fresh() {
+            return Ok(fresh);
+        }
+        let (version, answer) = self.discover().await?;
+        let not_found = self.not_found(seen.memory.left_out(&answer)).await;
+        let now = Instant::now();
+        seen.memory.take(answer, &not_found, now);
+        let apis = Arc::new(Apis::of(version, &seen.memory, now));
+        seen.last = Some((Arc::clone(&apis), now));
+        Ok(apis)
+    }
+
+    async fn discover(&self) -> Result<(String, BTreeMap<String, Listed>), RequestError> {
         let mut attempt = self.attempt("get", "/version, /api and /apis", "");
         attempt.namespace = None;
         let client = &self.client;
@@ -136,7 +173,30 @@ impl Cluster {
             .await?;
         let mut all = core.items;
         all.extend(groups.items);
-        Ok(Apis::new(version.git_version.trim_start_matches('v').to_owned(), &all))
+        Ok((version.git_version.trim_start_matches('v').to_owned(), listed(&all)))
+    }
+
+    /// Those of these group versions that are not there when asked for by their own addresses. Who does not answer may be.
+    async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
+        let mut not_found = BTreeSet::new();
+        for version in versions {
+            let attempt = Attempt {
+                namespace: None,
+                ..self.attempt("get", "/apis", &version)
+            };
+            let asked = async {
+                if version.contains('/') {
+                    self.client.list_api_group_resources(&version).await
+                } else {
+                    self.client.list_core_api_resources(&version).await
+                }
+            };
+            let asked = self.ask(attempt, asked).await;
+            if asked.is_err_and(|error| error.is_not_found()) {
+                not_found.insert(version);
+            }
+        }
+        not_found
     }
 }
 
@@ -157,9 +217,15 @@ mod tests {
         .unwrap()
     }
 
+    fn apis(version: &str, groups: &[APIGroupDiscovery]) -> Apis {
+        let (mut memory, now) = (Memory::default(), Instant::now());
+        memory.take(listed(groups), &BTreeSet::new(), now);
+        Apis::of(version.to_owned(), &memory, now)
+    }
+
     #[test]
     fn names_are_those_that_charts_ask_for() {
-        let apis = Apis::new("1.36.3".to_owned(), &groups());
+        let apis = apis("1.36.3", &groups());
         let names: Vec<_> = apis.names.iter().map(String::as_str).collect();
         assert_eq!(
             names,
@@ -175,9 +241,9 @@ mod tests {
 
     #[test]
     fn the_digest_follows_the_version_and_the_list() {
-        let all = Apis::new("1.36.3".to_owned(), &groups());
-        assert_ne!(all.digest, Apis::new("1.36.4".to_owned(), &groups()).digest);
-        assert_ne!(all.digest, Apis::new("1.36.3".to_owned(), &groups()[..1]).digest);
-        assert_eq!(all.digest, Apis::new("1.36.3".to_owned(), &groups()).digest);
+        let all = apis("1.36.3", &groups());
+        assert_ne!(all.digest, apis("1.36.4", &groups()).digest);
+        assert_ne!(all.digest, apis("1.36.3", &groups()[..1]).digest);
+        assert_eq!(all.digest, apis("1.36.3", &groups()).digest);
     }
 }

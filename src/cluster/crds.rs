@@ -4,6 +4,7 @@
 //! annotations that the manifest does not name.
 
 mod difference;
+mod rewriting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::timeout;
+use tracing::info;
 
 use self::difference::difference;
 use super::Cluster;
@@ -46,6 +48,16 @@ pub enum CrdError {
         name: String,
         source: Box<kube::runtime::wait::Error>,
     },
+    #[error(
+        "CRD '{name}' cannot lose version {}: objects that are stored in it cannot be rewritten",
+        dropped.join(", ")
+    )]
+    Stored {
+        name: String,
+        dropped: Vec<String>,
+        kept: Vec<String>,
+        source: RequestError,
+    },
     #[error("CRD '{name}' was deleted by somebody before it could be used")]
     Gone { name: String },
     #[error("the API server does not accept the names of CRD '{name}': {message}")]
@@ -62,6 +74,10 @@ impl From<CrdError> for Failure {
     fn from(error: CrdError) -> Self {
         let class = match error {
             CrdError::Request(error) => return error.into(),
+            CrdError::Stored { ref name, ref kept, .. } => {
+                let hint = by_hand(name, kept);
+                return Self::of(Class::Refused, &error).hint(hint);
+            }
             CrdError::Malformed { .. } => Class::Invalid,
             CrdError::NamesRefused { .. } => Class::Refused,
             CrdError::Watch { .. } | CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
@@ -106,19 +122,30 @@ impl Cluster {
         Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
     }
 
-    /// A version can go only when nothing counts as stored in it any more.
-    async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), RequestError> {
+    /// A version can go only when nothing is stored in it any more: all objects are written anew before that is said.
+    async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
         let stored = found.data["status"]["storedVersions"]
             .as_array()
             .cloned()
             .unwrap_or_default();
         let versions = wanted["spec"]["versions"].as_array().cloned().unwrap_or_default();
         let is_kept = |stored: &&Value| versions.iter().any(|version| version["name"] == **stored);
-        let kept: Vec<&Value> = stored.iter().filter(is_kept).collect();
+        let (kept, dropped): (Vec<&Value>, Vec<&Value>) = stored.iter().partition(is_kept);
         // Of a CRD that would lose all of them the API server says what is missing.
-        if kept.len() == stored.len() || kept.is_empty() {
+        if dropped.is_empty() || kept.is_empty() {
             return Ok(());
         }
+        info!(
+            crd = name,
+            ?dropped,
+            "rewriting all objects, so that versions can be forgotten"
+        );
+        self.rewrite_objects(found).await.map_err(|source| CrdError::Stored {
+            name: name.to_owned(),
+            dropped: texts(&dropped),
+            kept: texts(&kept),
+            source,
+        })?;
         let seen = &found.metadata.resource_version;
         let patch = json!({"metadata": {"resourceVersion": seen}, "status": {"storedVersions": kept}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
@@ -181,6 +208,20 @@ impl Cluster {
             ..self.attempt(verb, RESOURCE, name)
         }
     }
+}
+
+fn texts(versions: &[&Value]) -> Vec<String> {
+    let texts = versions.iter().filter_map(|version| version.as_str());
+    texts.map(str::to_owned).collect()
+}
+
+/// How a person does what we could not.
+fn by_hand(name: &str, kept: &[String]) -> String {
+    let status = json!({"status": {"storedVersions": kept}});
+    format!(
+        "rewrite them: `kubectl get {name} --all-namespaces -o json | kubectl replace -f - && kubectl patch crd {name} \
+         --subresource=status --type=merge -p '{status}'`"
+    )
 }
 
 fn condition<'a>(crd: &'a DynamicObject, kind: &str) -> Option<&'a Value> {

@@ -110,7 +110,7 @@ pub fn flat(mut document: Value) -> Vec<Value> {
 }
 
 /// A Job that is to be removed when it has ended: that it is gone is what its author wanted.
-fn is_passing(object: &Value) -> bool {
+pub fn is_passing(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()
 }
@@ -138,17 +138,15 @@ struct Batch {
 }
 
 impl Cluster {
-    /// Looks for all of them; the first that is not there is named.
+    /// Looks for all of them; the first that is not there is named. Of kinds that are not served nothing is known: no
+    /// helm could make such an object, and when they are served again it is looked for.
     pub async fn look_for(
         &self,
         keys: &BTreeSet<ObjectKey>,
         labels: &BTreeMap<String, String>,
         apis: &Apis,
     ) -> Result<Objects, RequestError> {
-        let batches = match self.batches(keys, apis) {
-            Ok(batches) => batches,
-            Err(unserved) => return Ok(Objects::Missing(unserved.to_string())),
-        };
+        let batches = self.batches(keys, apis);
         let missing = stream::iter(batches)
             .map(|batch| self.missing_of(batch, labels))
             .buffer_unordered(AT_ONCE)
@@ -159,12 +157,12 @@ impl Cluster {
         Ok(missing.map_or(Objects::Present, |key| Objects::Missing(key.to_string())))
     }
 
-    /// Objects by kind and namespace; the error is one whose kind the API server does not serve any more.
-    fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Result<Vec<Batch>, ObjectKey> {
+    /// Objects by kind and namespace, without those whose kind the API server does not serve.
+    fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Vec<Batch> {
         let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
         for key in keys {
             let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
-                return Err(key.clone());
+                continue;
             };
             let namespace = kind
                 .namespaced
@@ -196,7 +194,7 @@ impl Cluster {
                 keys: vec![key],
             }));
         }
-        Ok(parts)
+        parts
     }
 
     async fn missing_of(

@@ -2,6 +2,7 @@
 //!
 //! Must never guess: what the API server does not list is unknown, and that is said only after it was asked anew.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
@@ -11,7 +12,7 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 
 use super::Cluster;
-use super::apis::Kind;
+use super::apis::{self, Kind};
 use super::error::RequestError;
 
 /// All kinds of one cluster. Clones share what was found.
@@ -35,6 +36,14 @@ pub enum KindError {
         /// The name that was asked for.
         kind: String,
     },
+    /// The API server could not ask who serves that group version.
+    #[error("cannot look up the kind '{kind}': whoever serves {api_version} does not answer the API server")]
+    Stale {
+        /// Group and version that were asked for.
+        api_version: String,
+        /// The name that was asked for.
+        kind: String,
+    },
     /// The API server did not say what it serves.
     #[error("cannot look up the kind '{kind}'")]
     Ask {
@@ -50,6 +59,7 @@ impl From<KindError> for Failure {
         match error {
             KindError::Unknown { .. } => Self::new(Class::Refused, error.to_string())
                 .hint("create the CRD, or correct the binding's apiVersion and kind"),
+            KindError::Stale { .. } => Self::new(Class::Unavailable, error.to_string()),
             KindError::Ask { kind, source } => Self::from(source).within(format!("cannot look up the kind '{kind}'")),
         }
     }
@@ -76,6 +86,13 @@ impl Kinds {
             source,
         })?);
         let known = table.find(api_version, kind).cloned();
+        let stale = api_version.filter(|version| table.stale.contains(*version));
+        if let (None, Some(api_version)) = (&known, stale) {
+            return Err(KindError::Stale {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+            });
+        }
         *found = Some(table);
         known.ok_or_else(|| KindError::Unknown {
             api_version: api_version.unwrap_or_default().to_owned(),
@@ -111,7 +128,11 @@ impl Kinds {
 
 /// What an API server serves, in its own order of preference.
 #[derive(Debug, Default)]
-struct Table(Vec<Row>);
+struct Table {
+    rows: Vec<Row>,
+    /// Group versions whose list may lack something.
+    stale: BTreeSet<String>,
+}
 
 #[derive(Debug)]
 struct Row {
@@ -123,13 +144,16 @@ struct Row {
 
 impl Table {
     fn of<'a>(groups: impl Iterator<Item = &'a APIGroupDiscovery>) -> Self {
-        let mut rows = Vec::new();
+        let (mut rows, mut stale) = (Vec::new(), BTreeSet::new());
         for group in groups {
             let name = group.metadata.as_ref().and_then(|meta| meta.name.as_deref());
             for (rank, version) in group.versions.iter().enumerate() {
                 let Some(number) = version.version.as_deref() else {
                     continue;
                 };
+                if apis::is_stale(version) {
+                    stale.insert(format!("{}/{number}", name.unwrap_or_default()));
+                }
                 let served = version.resources.iter();
                 rows.extend(served.filter_map(|resource| {
                     let (names, kind) = read(name.unwrap_or_default(), number, resource)?;
@@ -138,13 +162,13 @@ impl Table {
                 }));
             }
         }
-        Self(rows)
+        Self { rows, stale }
     }
 
     fn find(&self, api_version: Option<&str>, kind: &str) -> Option<&Kind> {
         let wanted = kind.to_lowercase();
         let api_version = api_version.filter(|version| !version.is_empty());
-        let row = self.0.iter().find(|row| {
+        let row = self.rows.iter().find(|row| {
             let version_fits = match api_version {
                 Some(version) => row.kind.resource.api_version == version,
                 None => row.preferred,

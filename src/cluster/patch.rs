@@ -121,7 +121,7 @@ impl Patcher {
         let kind = kind.map_err(|error| match error {
             KindError::Unknown { .. } => Failure::new(Class::Refused, error.to_string())
                 .hint("create the CRD first, or correct apiVersion and kind of the operation"),
-            KindError::Ask { .. } => Failure::from(error),
+            KindError::Ask { .. } | KindError::Stale { .. } => Failure::from(error),
         })?;
         let namespace = namespace.map(Segment::as_str);
         Ok(Address::new(self.cluster.clone(), kind, namespace))

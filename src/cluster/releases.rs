@@ -3,12 +3,15 @@
 //! Labels answer most questions, so the large content is fetched only when it is needed. Writes two things only: our own
 //! marks on a revision, and the state of a revision that a killed helm left unfinished. Never deletes a revision.
 
+pub mod marks;
+pub mod upgrades;
 pub mod vigil;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
-use addon_core::release::{ApplyMethod, ConfigTrace, Newest, Status};
+use addon_core::release::brake::Asked;
+use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -21,6 +24,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
 
 use super::Cluster;
 use super::error::RequestError;
@@ -56,6 +60,8 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
+    /// What people asked for when it was made, if it was marked with that.
+    pub asked: Option<Asked>,
     /// What the ConfigMap said of its module.
     pub config: Option<String>,
     /// When helm last wrote it by the clock of its machine, in seconds since 1970. For people: clocks differ.
@@ -63,45 +69,6 @@ pub struct Revision {
     /// Another one is another writing of it.
     pub version: String,
     secret: String,
-}
-
-/// What we write on the Secret of a deployed revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marks {
-    /// The digest of the inputs.
-    pub inputs: String,
-    /// The checksum of the rendering.
-    pub checksum: String,
-    /// The objects, as [`super::drift`] writes them; `None` if they are too many for a mark.
-    pub objects: Option<String>,
-    /// It is in the hands of people.
-    pub unmanaged: bool,
-    /// What the ConfigMap says of its module.
-    pub config: ConfigTrace,
-}
-
-/// The labels of a release of ours.
-pub fn labels(checksum: Option<&str>, unmanaged: bool, config: ConfigTrace) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::from([
-        (MAINTENANCE.to_owned(), unmanaged.to_string()),
-        (CONFIG.to_owned(), config.to_string()),
-    ]);
-    if let Some(checksum) = checksum {
-        labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
-    }
-    labels
-}
-
-/// The same for a revision that is about to be begun.
-pub fn labels_of_new(
-    checksum: Option<&str>,
-    unmanaged: bool,
-    config: ConfigTrace,
-    started: u64,
-) -> BTreeMap<String, String> {
-    let mut labels = labels(checksum, unmanaged, config);
-    labels.insert(BEGUN.to_owned(), started.to_string());
-    labels
 }
 
 impl Cluster {
@@ -212,32 +179,10 @@ impl Cluster {
         Ok(ApplyMethod::parse(&text(&content, "apply_method")))
     }
 
-    /// Writes our marks on a deployed revision; helm makes no new one for that.
-    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<(), RequestError> {
-        let Marks {
-            inputs,
-            checksum,
-            objects,
-            unmanaged,
-            config,
-        } = marks;
-        let annotations = json!({INPUTS: inputs, OBJECTS: objects});
-        let patch = Patch::Merge(
-            json!({"metadata": {"labels": labels(Some(checksum), *unmanaged, *config), "annotations": annotations}}),
-        );
-        self.patch_revision(release, revision, &patch).await
-    }
-
-    /// Writes on the Secret of a deployed revision what the ConfigMap says of its module.
-    pub async fn mark_config(&self, release: &str, revision: u32, config: ConfigTrace) -> Result<(), RequestError> {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {CONFIG: config.to_string()}}}));
-        self.patch_revision(release, revision, &patch).await
-    }
-
-    async fn patch_revision(&self, release: &str, revision: u32, patch: &Patch<Value>) -> Result<(), RequestError> {
-        let (name, api) = (secret_name(release, revision), self.secrets());
-        let attempt = self.attempt("patch", "secrets", &name);
-        self.ask(attempt, api.patch_metadata(&name, &PatchParams::default(), patch))
+    async fn patch_revision(&self, name: &str, metadata: &Value) -> Result<(), RequestError> {
+        let (patch, api) = (Patch::Merge(json!({"metadata": metadata})), self.secrets());
+        let attempt = self.attempt("patch", "secrets", name);
+        self.ask(attempt, api.patch_metadata(name, &PatchParams::default(), &patch))
             .await?;
         Ok(())
     }
@@ -312,12 +257,19 @@ impl Revision {
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
             begun: label(BEGUN).and_then(|text| text.parse().ok()),
+            held: annotation(HELD).and_then(|text| serde_json::from_str(&text).ok()),
+            confirmed: annotation(CONFIRMED),
         };
         let (objects, config) = (annotation(OBJECTS), label(CONFIG).map(str::to_owned));
+        let asked = label(SECTION).zip(label(GLOBAL)).map(|(section, global)| Asked {
+            section: section.to_owned(),
+            global: global.to_owned(),
+        });
         Some(Self {
             release,
             newest,
             objects,
+            asked,
             config,
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),

@@ -72,10 +72,27 @@ pub(super) fn has_conversions(module: &Path) -> bool {
 }
 
 /// The version in a module's `Chart.yaml`, for people. What is wrong with the file, helm says.
-pub(super) fn version(module: &Path) -> Option<String> {
+pub fn chart_version(module: &Path) -> Option<String> {
     let text = fs_err::read_to_string(module.join("Chart.yaml")).ok()?;
     let described = yaml::from_str_v2(&text).ok()?;
     described["version"].as_str().map(str::to_owned)
+}
+
+/// Whether a file of the chart holds one of these words. It may where nobody looks, in an archive.
+pub fn chart_mentions(module: &Path, chart: Chart, words: &[&str]) -> bool {
+    let is_part =
+        |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || !chart.leaves_out(entry.file_name());
+    let mentions = |entry: DirEntry| {
+        let text = fs_err::read(entry.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        entry.path().extension().is_some_and(|name| name == "tgz") || words.iter().any(|word| text.contains(word))
+    };
+    let files = WalkDir::new(module)
+        .follow_links(true)
+        .into_iter()
+        .filter_entry(is_part);
+    let mut files = files.filter_map(Result::ok).filter(|entry| entry.file_type().is_file());
+    files.any(mentions)
 }
 
 /// Names and contents of all files that the chart consists of. Templates can read any of them, so none is left out that

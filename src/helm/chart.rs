@@ -13,7 +13,7 @@ const CHART_FILE: &str = "Chart.yaml";
 /// It leaves files out of charts that their authors wrote, and never out of a made one.
 const IGNORE_FILE: &str = ".helmignore";
 /// The version that the original gives to every made chart.
-const VERSION: &str = "0.2.0";
+pub const VERSION: &str = "0.2.0";
 
 /// Copies the module's files into a chart of its name; it is removed when the result is dropped. Blocking.
 pub fn make(module: &str, files: &Path, leaves_out: impl Fn(&OsStr) -> bool, tmp: &Path) -> io::Result<TempDir> {

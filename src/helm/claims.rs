@@ -31,7 +31,17 @@ impl Object {
     /// The object of these names; those that name no namespace belong to that of the releases.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self::of_group(group, kind, namespace, name)
+    }
+
+    /// The same by the group of its kind alone.
+    pub fn of_group(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
         Self(format!("{kind}.{group}/{namespace}/{name}"))
+    }
+
+    /// How it is written down.
+    pub fn text(&self) -> &str {
+        &self.0
     }
 
     /// The object of a manifest; nothing if that is none, which is helm's to say.

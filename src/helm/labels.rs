@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::release::brake::ADOPTED;
 use addon_core::yaml::{self, YamlError};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -22,6 +23,10 @@ pub enum LabelError {
 
 /// What stands for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
 const NOTHING: &str = "# no objects\n";
+/// By this helm is told what to do with an object when its release goes.
+pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+/// Leave it.
+pub const KEEP: &str = "keep";
 /// Makes an object a helm hook. Helm 3 does not show us these, helm 4 does; they belong to no release and stay as they are.
 const HELM_HOOK: &str = "helm.sh/hook";
 
@@ -37,7 +42,7 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
 pub fn add_labels_noting(
     manifests: &str,
     labels: &BTreeMap<String, String>,
-    note: &mut impl FnMut(&Value),
+    note: &mut impl FnMut(&mut Value),
 ) -> Result<String, LabelError> {
     let mut output = String::with_capacity(manifests.len() * 5 / 4);
     for Piece { line, text } in pieces(manifests) {
@@ -123,7 +128,7 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
 fn label_document(
     document: &mut Value,
     labels: &BTreeMap<String, String>,
-    note: &mut impl FnMut(&Value),
+    note: &mut impl FnMut(&mut Value),
 ) -> Result<(), LabelError> {
     let is_list = document
         .get("kind")
@@ -138,7 +143,7 @@ fn label_document(
 fn label_object(
     object: &mut Value,
     labels: &BTreeMap<String, String>,
-    note: &mut impl FnMut(&Value),
+    note: &mut impl FnMut(&mut Value),
 ) -> Result<(), LabelError> {
     if object["metadata"]["annotations"].get(HELM_HOOK).is_some() {
         return Ok(());
@@ -158,6 +163,17 @@ fn label_object(
         existing.insert(key.clone(), Value::String(value.clone()));
     }
     Ok(())
+}
+
+/// Marks an object that helm is not to delete with its release, and not to take for its own work.
+pub fn keep(object: &mut Value) {
+    let Some(metadata) = object.as_object_mut().and_then(|fields| map_at(fields, "metadata")) else {
+        return;
+    };
+    if let Some(annotations) = map_at(metadata, "annotations") {
+        annotations.insert(RESOURCE_POLICY.to_owned(), Value::String(KEEP.to_owned()));
+        annotations.insert(ADOPTED.to_owned(), Value::String(true.to_string()));
+    }
 }
 
 /// The map under the key, made if there is none.

@@ -61,7 +61,8 @@ impl Helm {
             return Ok(Labelling::default());
         }
         let labels = chart.labels.iter().map(|(key, value)| format!("{key}={value}").into());
-        let words = self.claiming(chart).into_iter().chain(labels);
+        let kept = chart.kept.iter().map(|object| flag("--keep=", object.text()));
+        let words = self.claiming(chart).into_iter().chain(kept).chain(labels);
         if !version.is_4() {
             let words = std::iter::once(COMMAND.into()).chain(words);
             let args = arguments(options.post_renderer.clone().into_os_string(), words);

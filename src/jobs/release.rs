@@ -3,7 +3,9 @@
 //! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
 //! but by an explicit removal.
 
+mod adoption;
 mod alterations;
+mod brake;
 mod conversions;
 pub mod holds;
 mod inputs;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
+use addon_core::release::brake::Asked;
 use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, Step};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
@@ -33,7 +36,8 @@ use super::acting::Acting;
 use super::{Tools, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
-use crate::cluster::releases::{self, Marks, Revision};
+use crate::cluster::releases::Revision;
+use crate::cluster::releases::marks::{Marks, labels_of_new};
 use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
 use marks::{annotation, checksum, keys_of};
@@ -64,21 +68,23 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 pub(super) async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    (values, vetting): (&HookDocument, Option<Box<Vetting>>),
+    (values, asked, vetting): (&HookDocument, &HookDocument, Option<Box<Vetting>>),
     (maintenance, config): (Maintenance, ConfigTrace),
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
     vet_for_helm(vetting).await?;
+    let asked = brake::asked(module, asked);
     let catalogue = tools.catalogue.borrow().clone();
     let (files, values) = (catalogue.module(module)?, values.to_value());
     let Some(chart) = files.chart else {
         return Ok(Synced {
             action: SyncAction::Unchanged,
             revision: 0,
+            adopted: Vec::new(),
         });
     };
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, source, (maintenance, config), cancel).await?;
+    let mut sync = Sync::begin(tools, module, (source, asked), (maintenance, config), cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds, or had an account's old token.
@@ -112,7 +118,7 @@ impl<'a> Sync<'a> {
     async fn begin(
         tools: &'a Tools,
         module: &ModuleName,
-        chart: Source<'a>,
+        (chart, asked): (Source<'a>, Asked),
         (maintenance, config): (Maintenance, ConfigTrace),
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
@@ -135,9 +141,12 @@ impl<'a> Sync<'a> {
             facts: Facts {
                 release: name.to_owned(),
                 inputs: inputs.to_string(),
+                asked,
+                version: None,
                 unmanaged: maintenance == Maintenance::NoResourceReconciliation,
                 newest: None,
                 objects: Objects::Unknown,
+                base: None,
                 rendered: None,
                 intent: None,
                 tenure: None,
@@ -156,6 +165,7 @@ impl<'a> Sync<'a> {
             match release::decide(&self.facts) {
                 Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 Step::Render => self.facts.rendered = Some(self.rendering().await?),
+                Step::LookAtBase => unless(cancel, self.look_at_base()).await?,
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
                     unless(cancel, self.repair(revision, left)).await?;
@@ -166,10 +176,12 @@ impl<'a> Sync<'a> {
                 }
                 Step::Keep { revision } => {
                     unless(cancel, self.note_config()).await?;
+                    unless(cancel, self.settle()).await?;
                     self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::LeaveAlone { revision } => {
@@ -178,6 +190,7 @@ impl<'a> Sync<'a> {
                     return Ok(Synced {
                         action: SyncAction::Unchanged,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::Record { revision } => {
@@ -186,9 +199,11 @@ impl<'a> Sync<'a> {
                     return Ok(Synced {
                         action: SyncAction::Recorded,
                         revision,
+                        adopted: Vec::new(),
                     });
                 }
                 Step::Upgrade(reason) => return self.upgrade(&reason).await,
+                Step::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
                 Step::Refuse(failure) => return Err(failure),
             }
         }
@@ -244,6 +259,8 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
+            // What is kept has no part in whether a rendering is another one.
+            kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
         };
         let names = self.apis.names.iter().map(String::as_str);
@@ -266,38 +283,6 @@ impl<'a> Sync<'a> {
         self.observe().await
     }
 
-    async fn record(&mut self) -> Result<(), Failure> {
-        let revision = self.deployed()?;
-        let (Some(checksum), Some(keys)) = (&self.facts.rendered, &self.objects) else {
-            return Err(Failure::new(
-                Class::Defect,
-                "an equal rendering was decided on without a rendering",
-            ));
-        };
-        let marks = Marks {
-            inputs: self.facts.inputs.clone(),
-            checksum: checksum.clone(),
-            objects: annotation(keys),
-            unmanaged: self.facts.unmanaged,
-            config: self.config,
-        };
-        Ok(self
-            .tools
-            .cluster
-            .mark(&revision.release, revision.newest.revision, &marks)
-            .await?)
-    }
-
-    /// What the ConfigMap says may have changed where the values did not, or was never noted.
-    async fn note_config(&self) -> Result<(), Failure> {
-        let revision = self.deployed()?;
-        if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
-            return Ok(());
-        }
-        let (release, number) = (&revision.release, revision.newest.revision);
-        Ok(self.tools.cluster.mark_config(release, number, self.config).await?)
-    }
-
     /// As the newest revision was applied; a helm that knows one way only need not be told.
     async fn apply_method(&self) -> Result<ApplyMethod, Failure> {
         match &self.revision {
@@ -309,6 +294,10 @@ impl<'a> Sync<'a> {
     }
 
     async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
+        // Helm asks the API server itself, and knows of no last list.
+        inputs::refuse_doubtful(&self.chart, &self.apis.uncertain).await?;
+        let adopted = self.adopted().await?;
+        let kept = self.kept(&adopted);
         let (tools, release) = (self.tools, self.facts.release.as_str());
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
@@ -320,15 +309,13 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
+            kept: &kept,
             claims: Some(tools.helm()?.claims()),
         };
-        let started = now();
-        let labels = releases::labels_of_new(
-            self.facts.rendered.as_deref(),
-            self.facts.unmanaged,
-            self.config,
-            started,
-        );
+        let rendered = self.facts.rendered.as_ref();
+        let checksum = rendered.map(|rendered| rendered.checksum.as_str());
+        let (started, marks) = (now(), (self.facts.unmanaged, self.config));
+        let labels = labels_of_new(checksum, &self.facts.asked, marks, started);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,
@@ -338,6 +325,7 @@ impl<'a> Sync<'a> {
         };
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
+        let adopted: Vec<String> = adopted.iter().map(ToString::to_string).collect();
         let recorded = tools.cluster.record_intent(release, &intent).await?;
         let upgraded = tools.helm()?.upgrade(chart, &labels, method, self.cancel).await;
         let upgraded = match upgraded {
@@ -351,6 +339,7 @@ impl<'a> Sync<'a> {
         Ok(Synced {
             action: SyncAction::Upgraded,
             revision: upgraded.revision,
+            adopted,
         })
     }
 
@@ -366,11 +355,12 @@ impl<'a> Sync<'a> {
             let checksum = self
                 .facts
                 .rendered
-                .clone()
-                .unwrap_or_else(|| checksum(&upgraded.manifest));
+                .as_ref()
+                .map_or_else(|| checksum(&upgraded.manifest), |rendered| rendered.checksum.clone());
             let marks = Marks {
                 inputs: self.facts.inputs.clone(),
                 checksum,
+                asked: self.facts.asked.clone(),
                 objects: annotation(&keys),
                 unmanaged: self.facts.unmanaged,
                 config: self.config,

@@ -54,7 +54,7 @@ pub static FAILURES: Meter<Counter, 2> = Meter::new(
     "failures_total",
     Unit::Count,
     ["step", "class"],
-    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled or defect.",
+    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled, defect or held.",
 )
 .of_modules();
 pub static GLOBAL_HOOK_ALLOWED_ERRORS: Meter<Counter, 4> = Meter::new(
@@ -237,6 +237,13 @@ pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
     "1 for every module that cannot run before another one, which it needs, has succeeded.",
 )
 .of_modules();
+pub static MODULE_UPGRADE_HELD: Meter<Sampled, 1> = Meter::new(
+    "module_upgrade_held",
+    Unit::Count,
+    ["module"],
+    "1 for every module whose upgrade waits for a person because of what it would delete.",
+)
+.of_modules();
 pub static MODULES_ABSENT_RESOURCES: Meter<Counter, 2> = Meter::new(
     "modules_absent_resources_total",
     Unit::Count,
@@ -315,7 +322,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// Those of this file, by name.
-static OWN: [Row; 43] = [
+static OWN: [Row; 44] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONFIGURATION_LOST.row(),
@@ -347,6 +354,7 @@ static OWN: [Row; 43] = [
     MODULE_LATE.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
+    MODULE_UPGRADE_HELD.row(),
     MODULE_WAITS_FOR_NEED.row(),
     MODULES_ABSENT_RESOURCES.row(),
     MODULES_ALTERED_RESOURCES.row(),

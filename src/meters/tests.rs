@@ -100,6 +100,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: Some("two".into()),
+        upgrade_held: true,
         in_maintenance: true,
         after: Vec::new(),
         config_problems: Vec::new(),
@@ -118,6 +119,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
                 fails: false,
                 late: false,
                 needs: None,
+                upgrade_held: false,
                 in_maintenance: false,
                 ..module.clone()
             },
@@ -138,6 +140,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
          own_module_late{module=\"one\"} 1\n\
+         own_module_upgrade_held{module=\"one\"} 1\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_removal_held{release=\"three\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\

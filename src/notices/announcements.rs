@@ -101,6 +101,7 @@ impl Announcer {
                 let news = || of_module(module, "EnabledScriptFailed", "Enable", Weight::Warning, note);
                 is_news(failure).then(news)
             }
+            Notice::ObjectsAdopted { module, objects } => Some(adopted(module, objects)),
             Notice::ModuleDeleted { module } => {
                 self.modules.remove(module);
                 let note = format!("module '{module}' is removed");
@@ -208,6 +209,10 @@ impl Announcer {
             return None;
         }
         self.modules.insert(module.clone(), Standing::NotReady);
+        if failure.class == Class::Held {
+            let note = format!("module '{module}': {}", failure.report);
+            return Some(of_module(module, "UpgradeHeld", "Upgrade", Weight::Warning, note));
+        }
         let note = format!("module '{module}' failed, step {step}: {}", failure.report);
         Some(of_module(module, "ModuleFailed", "Run", Weight::Warning, note))
     }
@@ -226,6 +231,14 @@ fn purge_confirmed(releases: &[String]) -> Announcement {
     let names = releases.join(", ");
     let note = format!("somebody confirmed that these are to be removed: {names}");
     about("", "PurgeConfirmed", "Purge", Weight::Normal, note)
+}
+
+fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
+    let note = format!(
+        "module '{module}' takes over what was there before it, and leaves it when it goes: {}",
+        objects.join(", ")
+    );
+    of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)
 }
 
 /// What we ended ourselves is no failure.

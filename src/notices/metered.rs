@@ -130,6 +130,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::RunLate { .. }
         | Notice::ModuleLate { .. }
         | Notice::ModuleSwitched { .. }
+        | Notice::ObjectsAdopted { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
         | Notice::PurgeConfirmed { .. }

@@ -174,6 +174,15 @@ pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, 
         info!(module = module.as_str(), step, "ModuleRun is cancelled");
         return;
     }
+    if failure.class == Class::Held {
+        warn!(
+            module = module.as_str(),
+            reason = failure.report,
+            hint = hint(failure),
+            "Upgrade is held. It goes on when it takes nothing away, or when somebody allows it."
+        );
+        return;
+    }
     error!(
         module = module.as_str(),
         step,

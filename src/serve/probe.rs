@@ -250,7 +250,15 @@ fn details(status: &Status) -> String {
     let unkept = unkept.map(|key| format!("ConfigMap key {key}: too large to be kept for a restart\n"));
     let late = status.late.iter().map(|who| format!("late: {who}\n"));
     let problems = problems.chain(unkept);
-    waiting.chain(late).chain(problems).chain(lost).chain(held).collect()
+    let upgrades = status.held_upgrades.iter();
+    let upgrades = upgrades.map(|module| format!("upgrade held: {module}\n"));
+    waiting
+        .chain(late)
+        .chain(problems)
+        .chain(lost)
+        .chain(held)
+        .chain(upgrades)
+        .collect()
 }
 
 #[derive(Debug, Deserialize)]

@@ -78,6 +78,7 @@ pub(super) fn status() -> Status {
         unkept: Vec::new(),
         late: Vec::new(),
         held: Vec::new(),
+        held_upgrades: Vec::new(),
     }
 }
 
@@ -110,6 +111,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         depends_on: Vec::new(),
         failing: Vec::new(),
         needs: None,
+        upgrade_held: false,
         in_maintenance: false,
         after: Vec::new(),
         config_problems: Vec::new(),

@@ -218,6 +218,15 @@ impl Stage {
         assert!(deletes.is_empty(), "{deletes}");
     }
 
+    /// What a command says that talks to the cluster.
+    pub(crate) fn command(&self, arguments: &str) -> String {
+        let mut command = process::command(OPERATOR);
+        command.args(arguments.split(' ')).env_clear().envs(self.environment());
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     pub(crate) fn start(&self) -> Operator<'_> {
         let number = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         let log = self.path(&format!("operator-{number}.log"));

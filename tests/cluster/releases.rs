@@ -11,7 +11,11 @@ use testbed::part::Part;
 use super::world::{CHART, World, document, with_each_helm};
 
 fn synced(action: SyncAction, revision: u32) -> Synced {
-    Synced { action, revision }
+    Synced {
+        action,
+        revision,
+        adopted: Vec::new(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -430,7 +434,11 @@ async fn a_release_in_maintenance_is_marked_once_left_alone_and_taken_back() {
             let kept = world.sync(json!({"one": {"x": x}})).await;
             assert_eq!(kept, Ok(synced(SyncAction::Unchanged, 2)));
         }
-        assert_eq!(world.helm_calls(), ["upgrade", "upgrade"], "nothing is done to it");
+        assert_eq!(
+            world.helm_calls(),
+            ["upgrade", "template", "upgrade"],
+            "nothing is done to it"
+        );
 
         world.maintenance = Maintenance::Managed;
         let back = world.sync(json!({"one": {"x": "b"}})).await;

@@ -16,7 +16,7 @@ use testbed::wait::wait_until;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{CHART, PATIENCE, TEMPLATE, World, document, with_each_helm};
+use super::world::{CHART, PATIENCE, TEMPLATE, World, config, document, with_each_helm};
 
 /// A helm hook that never ends: there is no node for its pod.
 const ENDLESS: &str = "apiVersion: batch/v1
@@ -35,6 +35,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let job = Job::SyncRelease {
         module,
         values: document(&values),
+        asked: config(None),
         vetting: None,
         maintenance: Maintenance::Managed,
         config: ConfigTrace::Nothing,
@@ -85,7 +86,8 @@ async fn an_install_that_was_killed_is_repaired_by_the_next_start() {
             synced,
             Ok(Synced {
                 action: SyncAction::Upgraded,
-                revision: 2
+                revision: 2,
+                adopted: Vec::new(),
             })
         );
         assert_eq!(world.history(), "1:superseded 2:deployed");
@@ -110,7 +112,8 @@ async fn an_upgrade_that_was_killed_is_repaired_without_touching_what_runs() {
             synced,
             Ok(Synced {
                 action: SyncAction::Upgraded,
-                revision: 3
+                revision: 3,
+                adopted: Vec::new(),
             })
         );
         assert_eq!(world.history(), "1:superseded 2:failed 3:deployed");
@@ -175,7 +178,8 @@ async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
             synced.unwrap(),
             Synced {
                 action: SyncAction::Upgraded,
-                revision: 2
+                revision: 2,
+                adopted: Vec::new(),
             }
         );
     })

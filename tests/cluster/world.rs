@@ -36,6 +36,8 @@ pub(crate) struct World {
     helm_timeout: Duration,
     /// What a sync is told about the hands in which the objects are.
     pub(crate) maintenance: Maintenance,
+    /// The section of module `one` in the `ConfigMap`.
+    pub(crate) section: Option<Value>,
 }
 
 /// Plays a test with helm 3, then with helm 4.
@@ -66,6 +68,7 @@ impl World {
             helm,
             helm_timeout,
             maintenance: Maintenance::Managed,
+            section: None,
         }
     }
 
@@ -116,6 +119,7 @@ impl World {
             .run(Job::SyncRelease {
                 module,
                 values: document(&values),
+                asked: config(self.section.as_ref()),
                 vetting: None,
                 maintenance: self.maintenance,
                 config: ConfigTrace::Nothing,
@@ -194,6 +198,14 @@ pub(crate) fn document(values: &Value) -> HookDocument {
     let section = values.get("one").cloned().unwrap_or_else(|| json!({}));
     store.set_static(&owner, section).unwrap();
     store.hook_values(&owner)
+}
+
+/// What the `ConfigMap` says, as a sync is told.
+pub(crate) fn config(section: Option<&Value>) -> HookDocument {
+    let owner = Owner::Module(ModuleName::parse("one").unwrap());
+    let mut store = Store::new();
+    store.set_config(&owner, section.cloned()).unwrap();
+    store.config_values(&owner)
 }
 
 pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";

@@ -24,6 +24,8 @@ pub enum Class {
     Cancelled,
     /// Us: a panic or a broken invariant.
     Defect,
+    /// A person, by a word: nothing is broken, but what would be done cannot be undone.
+    Held,
 }
 
 impl Class {
@@ -37,6 +39,7 @@ impl Class {
             Self::TimedOut => "timed_out",
             Self::Cancelled => "cancelled",
             Self::Defect => "defect",
+            Self::Held => "held",
         }
     }
 }

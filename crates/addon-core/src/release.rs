@@ -4,8 +4,11 @@
 //! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could
 //! be the work of another helm is left alone until nobody can be working on it any more.
 
+pub mod brake;
+mod status;
 pub mod tenure;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -14,78 +17,10 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
+pub use status::Status;
+
+use brake::{Asked, Base, Held, Part};
 use tenure::{Holder, Tenure};
-
-/// The state that helm wrote into the newest revision of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// It succeeded.
-    Deployed,
-    /// It did not.
-    Failed,
-    /// A newer revision took its place.
-    Superseded,
-    /// It was removed, its history kept.
-    Uninstalled,
-    /// Its removal began.
-    Uninstalling,
-    /// Its first installation began.
-    PendingInstall,
-    /// An upgrade began.
-    PendingUpgrade,
-    /// A rollback began.
-    PendingRollback,
-    /// A word that no helm we know writes, or helm's own `unknown`.
-    #[serde(other)]
-    Unknown,
-}
-
-impl Status {
-    /// Reads helm's word; one we do not know is `Unknown`.
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "deployed" => Self::Deployed,
-            "failed" => Self::Failed,
-            "superseded" => Self::Superseded,
-            "uninstalled" => Self::Uninstalled,
-            "uninstalling" => Self::Uninstalling,
-            "pending-install" => Self::PendingInstall,
-            "pending-upgrade" => Self::PendingUpgrade,
-            "pending-rollback" => Self::PendingRollback,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// Helm's word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Deployed => "deployed",
-            Self::Failed => "failed",
-            Self::Superseded => "superseded",
-            Self::Uninstalled => "uninstalled",
-            Self::Uninstalling => "uninstalling",
-            Self::PendingInstall => "pending-install",
-            Self::PendingUpgrade => "pending-upgrade",
-            Self::PendingRollback => "pending-rollback",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Either a helm is at work right now, or one was killed.
-    pub fn is_unfinished(self) -> bool {
-        match self {
-            Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback | Self::Uninstalling => true,
-            Self::Deployed | Self::Failed | Self::Superseded | Self::Uninstalled | Self::Unknown => false,
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// Who works out what changes in an object. A release stays with the one that it was first applied by, whichever helm
 /// comes to work on it: a change in between leaves fields with two owners.
@@ -162,6 +97,10 @@ pub struct Newest {
     pub checksum: Option<String>,
     /// Which helm child of ours began it, by when that was started. Helm copies this to revisions that people make.
     pub begun: Option<u64>,
+    /// The upgrade from it that waits for a person, as it was noted.
+    pub held: Option<Held>,
+    /// What a person has confirmed may be taken away.
+    pub confirmed: Option<String>,
 }
 
 /// What a helm child of ours was started for. Written before the start, cleared after the end.
@@ -216,6 +155,15 @@ pub enum Objects {
     Missing(String),
 }
 
+/// What a chart renders to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The checksum of all of it.
+    pub checksum: String,
+    /// The objects.
+    pub parts: BTreeSet<Part>,
+}
+
 /// Everything the decision may rest on. The caller holds the release: no helm child of ours works on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -223,14 +171,20 @@ pub struct Facts {
     pub release: String,
     /// The digest of everything that can change the outcome.
     pub inputs: String,
+    /// What people asked for when these inputs came together.
+    pub asked: Asked,
+    /// The version of the chart.
+    pub version: Option<String>,
     /// People want to have its objects in their own hands.
     pub unmanaged: bool,
     /// The newest revision, `None` if there is no release.
     pub newest: Option<Newest>,
     /// The objects of the deployed revision.
     pub objects: Objects,
-    /// The checksum of what the chart renders to now, `None` while nobody has rendered it.
-    pub rendered: Option<String>,
+    /// What helm would upgrade from, `None` while nobody has looked.
+    pub base: Option<Base>,
+    /// What the chart renders to now, `None` while nobody has rendered it.
+    pub rendered: Option<Rendered>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
     /// Our own time as leader, `None` where nobody is elected.
@@ -248,6 +202,8 @@ pub enum Step {
     LookAtObjects,
     /// Render the chart, and ask again.
     Render,
+    /// Look at what helm would upgrade from, and ask again.
+    LookAtBase,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
         /// Which revision.
@@ -272,6 +228,8 @@ pub enum Step {
     },
     /// Let helm install or upgrade it.
     Upgrade(Reason),
+    /// Nothing before a person has confirmed it: it would take away what nobody asked to be without.
+    Hold(Held),
     /// Nothing can be done now.
     Refuse(Failure),
 }
@@ -309,7 +267,9 @@ impl fmt::Display for Reason {
 /// The next step towards the release that the inputs describe.
 pub fn decide(facts: &Facts) -> Step {
     match next_step(facts) {
-        step @ (Step::Repair { .. } | Step::Upgrade(_)) => facts.left_to_another().map_or(step, Step::Refuse),
+        step @ (Step::Repair { .. } | Step::LookAtBase | Step::Hold(_) | Step::Upgrade(_)) => {
+            facts.left_to_another().map_or(step, Step::Refuse)
+        }
         step => step,
     }
 }
@@ -331,23 +291,29 @@ fn next_step(facts: &Facts) -> Step {
                 revision: newest.revision,
             };
         }
-        (true, false) => return Step::Upgrade(Reason::Yielded),
-        (false, true) => return Step::Upgrade(Reason::TakenBack),
+        (true, false) => return brake::upgrade(facts, newest, Reason::Yielded),
+        (false, true) => return brake::upgrade(facts, newest, Reason::TakenBack),
         (false, false) => {}
     }
-    if newest.status != Status::Deployed {
-        return Step::Upgrade(Reason::Last(newest.status));
+    match newest.status {
+        Status::Deployed => {}
+        // Nothing of it is there.
+        Status::Uninstalled => return Step::Upgrade(Reason::Last(newest.status)),
+        status => return brake::upgrade(facts, newest, Reason::Last(status)),
     }
     let same_inputs = newest.inputs.as_deref() == Some(facts.inputs.as_str());
     if !same_inputs {
         match &facts.rendered {
-            None => return Step::Render,
-            Some(rendered) if newest.checksum.as_ref() != Some(rendered) => return Step::Upgrade(Reason::Changed),
+            None => return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold),
+            Some(rendered) if newest.checksum.as_ref() != Some(&rendered.checksum) => {
+                return brake::upgrade(facts, newest, Reason::Changed);
+            }
             Some(_) => {}
         }
     }
     match &facts.objects {
         Objects::Unknown => Step::LookAtObjects,
+        // Of what renders to what is deployed nothing is taken away.
         Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
         Objects::Present if same_inputs => Step::Keep {
             revision: newest.revision,

@@ -1,5 +1,6 @@
 //! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
 
+mod halves;
 mod hands;
 mod history;
 mod leaders;
@@ -40,6 +41,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     shapes::add(&mut Dice::named(seed, "shapes", 0), &mut setup, &mut actions);
     hands::add(&mut Dice::named(seed, "hands", 0), &mut setup, &mut actions);
     reviews::want(&mut Dice::named(seed, "edits", 0), &mut setup, &mut actions);
+    halves::add(&mut Dice::named(seed, "halves", 0), &setup, &mut actions);
     leaders::elect(&mut Dice::named(seed, "leaders", 0), &mut setup, &mut actions);
     slow::add(&mut Dice::named(seed, "slow", 0), &mut setup, &mut actions);
     slow::hang(&mut Dice::named(seed, "hang", 0), &mut setup);

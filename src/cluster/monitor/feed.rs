@@ -289,10 +289,10 @@ impl Feed {
             },
             Err(error @ KindError::Unknown { .. }) => Whereabouts::Nowhere(error.into()),
             // An answer that does not come says nothing.
-            Err(KindError::Ask { .. }) if self.unserved => {
+            Err(KindError::Ask { .. } | KindError::Stale { .. }) if self.unserved => {
                 Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
             }
-            Err(KindError::Ask { .. }) => Whereabouts::Here,
+            Err(KindError::Ask { .. } | KindError::Stale { .. }) => Whereabouts::Here,
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
+use addon_core::release::brake::Asked;
 use addon_core::release::{self, ConfigTrace, Step};
 use addon_core::values::section::Maintenance;
 use addon_core::yaml;
@@ -58,14 +59,20 @@ async fn of_module(
     let source = Source::new(chart, &files.dir, &values);
     // It is only rendered: no release is marked.
     let unmarked = (Maintenance::Managed, ConfigTrace::Nothing);
-    let mut sync = Sync::begin(tools, module, source, unmarked, cancel).await?;
+    let mut sync = Sync::begin(tools, module, (source, Asked::default()), unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are those of the release: what is absent of it comes back with its own run.
         Step::LookAtObjects | Step::Keep { .. } => return Ok(()),
         // Nothing is put where the release will not come to be.
         Step::Refuse(failure) => return Err(failure),
-        Step::Render | Step::Repair { .. } | Step::Upgrade(_) | Step::Record { .. } | Step::LeaveAlone { .. } => {}
+        Step::Hold(held) => return Err(held.failure(module.as_str())),
+        Step::LookAtBase
+        | Step::Render
+        | Step::Repair { .. }
+        | Step::Upgrade(_)
+        | Step::Record { .. }
+        | Step::LeaveAlone { .. } => {}
     }
     let manifest = sync.render().await?;
     let documents = yaml::documents_v2(&manifest).map_err(|error| {

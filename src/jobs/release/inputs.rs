@@ -16,6 +16,9 @@ use crate::helm;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
+/// By this word a template asks what is served.
+const ASKING: &[&str] = &["APIVersions"];
+
 /// The digest of everything that the rendering and the release depend on.
 pub(super) async fn digest(
     tools: &Tools,
@@ -23,6 +26,7 @@ pub(super) async fn digest(
     labels: &BTreeMap<String, String>,
     apis: &Apis,
 ) -> Result<Digest, Failure> {
+    refuse_doubtful(source, &apis.doubtful).await?;
     let helm = tools.helm()?.identity().await?;
     let options = tools.helm()?.options();
     let (chart, dir) = (source.kind, source.dir.to_owned());
@@ -40,6 +44,23 @@ pub(super) async fn digest(
         digest = digest.part(key).part(value);
     }
     Ok(digest.finish())
+}
+
+/// A chart that asks what the API server serves is not rendered by who is told less: what is not rendered is deleted.
+pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) -> Result<(), Failure> {
+    let Some(first) = versions.first() else {
+        return Ok(());
+    };
+    if !source.mentions(ASKING).await? {
+        return Ok(());
+    }
+    let report = format!(
+        "the chart asks what the API server serves, and nobody knows about {}: whoever serves it does not answer",
+        versions.join(", ")
+    );
+    Err(Failure::new(Class::Unavailable, report).hint(format!(
+        "`kubectl get apiservices` shows why; mend that of {first}, or delete it"
+    )))
 }
 
 /// The labels of every object. Those in the hands of people say so.

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
+use addon_core::release::{ConfigTrace, Rendered};
 use addon_core::yaml;
 
 use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
+use crate::cluster::releases::marks::Marks;
 use crate::jobs::unless;
 
 /// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
@@ -16,14 +18,21 @@ const ANNOTATION_LIMIT: usize = 128 << 10;
 impl Sync<'_> {
     /// The checksum of what the chart renders to; that of the deployed revision if both mean the same objects, as they may
     /// after a change of helm or of a comment.
-    pub(super) async fn rendering(&mut self) -> Result<String, Failure> {
+    pub(super) async fn rendering(&mut self) -> Result<Rendered, Failure> {
         let manifest = self.render().await?;
-        let rendered = checksum(&manifest);
+        Ok(Rendered {
+            parts: self.parts_of(&manifest)?,
+            checksum: self.checksum_of(&manifest).await?,
+        })
+    }
+
+    async fn checksum_of(&self, manifest: &str) -> Result<String, Failure> {
+        let rendered = checksum(manifest);
         let revision = self.deployed()?;
         match &revision.newest.checksum {
             Some(known) if *known != rendered => {
                 let deployed = unless(self.cancel, async { Ok(self.tools.cluster.manifest(revision).await?) }).await?;
-                Ok(if is_same(&manifest, &deployed) {
+                Ok(if is_same(manifest, &deployed) {
                     known.clone()
                 } else {
                     rendered
@@ -31,6 +40,38 @@ impl Sync<'_> {
             }
             Some(_) | None => Ok(rendered),
         }
+    }
+
+    pub(super) async fn record(&mut self) -> Result<(), Failure> {
+        let revision = self.deployed()?;
+        let (Some(rendered), Some(keys)) = (&self.facts.rendered, &self.objects) else {
+            return Err(Failure::new(
+                Class::Defect,
+                "an equal rendering was decided on without a rendering",
+            ));
+        };
+        let marks = Marks {
+            inputs: self.facts.inputs.clone(),
+            checksum: rendered.checksum.clone(),
+            asked: self.facts.asked.clone(),
+            objects: annotation(keys),
+            unmanaged: self.facts.unmanaged,
+            config: self.config,
+        };
+        Ok(self
+            .tools
+            .cluster
+            .mark(&revision.release, revision.newest.revision, &marks)
+            .await?)
+    }
+
+    /// What the ConfigMap says may have changed where the values did not, or was never noted.
+    pub(super) async fn note_config(&self) -> Result<(), Failure> {
+        let revision = self.deployed()?;
+        if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
+            return Ok(());
+        }
+        Ok(self.tools.cluster.note_config(revision, self.config).await?)
     }
 }
 

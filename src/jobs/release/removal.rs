@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use addon_core::release::brake::Asked;
 use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -19,9 +20,15 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
     let mut facts = Facts {
         release: release.to_owned(),
         inputs: String::new(),
+        asked: Asked {
+            section: String::new(),
+            global: String::new(),
+        },
+        version: None,
         unmanaged: false,
         newest: None,
         objects: Objects::Unknown,
+        base: None,
         rendered: None,
         intent: None,
         tenure: None,

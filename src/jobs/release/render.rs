@@ -4,6 +4,8 @@
 
 mod difference;
 
+use std::collections::BTreeSet;
+
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::values::HookDocument;
@@ -53,6 +55,7 @@ pub async fn render(
         labels: &tools.helm()?.options().labels,
         // A rendering asks no cluster.
         kubeconfig: None,
+        kept: &BTreeSet::new(),
         claims: None,
     };
     let verbosity = match wanted {

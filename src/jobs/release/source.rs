@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::cluster::releases;
-use crate::disk::Chart;
+use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;
@@ -54,6 +54,14 @@ impl<'a> Source<'a> {
         }
         let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
         Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
+    }
+
+    /// Whether one of these words stands anywhere in the chart.
+    pub(super) async fn mentions(&self, words: &'static [&'static str]) -> Result<bool, Failure> {
+        let (kind, dir) = (self.kind, self.dir.to_owned());
+        tokio::task::spawn_blocking(move || disk::chart_mentions(&dir, kind, words))
+            .await
+            .map_err(|error| Failure::new(Class::Defect, format!("cannot look through the chart: {error}")))
     }
 
     async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {

@@ -114,6 +114,8 @@ pub enum Job {
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
+        /// What the ConfigMap says, of which these values were made, in the same form.
+        asked: HookDocument,
         /// What is to be held against the schema before anything else, unless that has been done.
         vetting: Option<Box<Vetting>>,
         /// Whether people have its objects in their own hands: then it is marked so once, and left alone.

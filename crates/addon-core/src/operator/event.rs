@@ -224,6 +224,8 @@ pub struct Synced {
     pub action: SyncAction,
     /// The revision that is deployed now; 0 for a module without a chart.
     pub revision: u32,
+    /// What somebody else had made, and stays when the release goes.
+    pub adopted: Vec<String>,
 }
 
 /// The three ways a sync can succeed.

@@ -119,6 +119,7 @@ impl Operator {
             waiting,
             config_problems: self.config.problems.clone(),
             held: self.held_removals(),
+            held_upgrades: self.held_upgrades(),
             config_lost: self.config.losses.releases().to_vec(),
             unkept: self.config.unkept.clone(),
             late: self.late(),

@@ -36,6 +36,8 @@ pub(super) struct Unit {
     /// When its release job under way began.
     pub(super) release_began: Option<Tick>,
     pub(super) last_failure: Option<String>,
+    /// Its upgrade waits for a person.
+    pub(super) upgrade_held: bool,
     /// The version of its values that the release job under way was given.
     pub(super) releasing: Version,
     /// The version of its values of which it is known that helm may get them.
@@ -114,6 +116,7 @@ impl Unit {
             run_began: Tick::ZERO,
             release_began: None,
             last_failure: None,
+            upgrade_held: false,
             releasing: Version::default(),
             fits: None,
             globals: None,

@@ -101,6 +101,8 @@ pub struct Status {
     pub late: Vec<String>,
     /// Removals that wait for their sources or for a person; empty if none does.
     pub held: Vec<HeldRemoval>,
+    /// Modules whose upgrade waits for a person.
+    pub held_upgrades: Vec<String>,
 }
 
 /// A removal whose only sign is that nothing is said, and that would be one of too many.
@@ -167,6 +169,8 @@ pub struct ModuleReport {
     pub failing: Vec<FailingTask>,
     /// The module that it needs and that has not succeeded, be its turn still to come or not.
     pub needs: Option<String>,
+    /// Its upgrade waits for a person.
+    pub upgrade_held: bool,
     /// Nobody but people changes its objects.
     pub in_maintenance: bool,
     /// The modules whose turn has to be over before its own comes.

@@ -132,6 +132,7 @@ impl Operator {
             unit.hooks_known = false;
             unit.crds_ensured = false;
             unit.last_failure = None;
+            unit.upgrade_held = false;
         }
         self.drifts.forget(name);
         self.config.forget_confirmation(name);

@@ -197,9 +197,12 @@ impl Operator {
             Err(failure) => {
                 let ended = match failure.class {
                     Class::TimedOut | Class::Cancelled => Ended::Late,
-                    Class::Invalid | Class::HookFailed | Class::Refused | Class::Unavailable | Class::Defect => {
-                        Ended::Failed
-                    }
+                    Class::Invalid
+                    | Class::HookFailed
+                    | Class::Refused
+                    | Class::Unavailable
+                    | Class::Defect
+                    | Class::Held => Ended::Failed,
                 };
                 let failure = self.of_hook(&hook, failure);
                 self.tell(Notice::HookFailed {

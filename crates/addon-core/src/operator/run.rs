@@ -175,6 +175,7 @@ impl Operator {
             Job::SyncRelease {
                 module: name.clone(),
                 values,
+                asked: self.values.config_values_under(&self.globals_of_run(name), &owner),
                 vetting,
                 maintenance: self.config.maintenance(name),
                 config: self.config_trace(name),
@@ -237,6 +238,12 @@ impl Operator {
         let Some(name) = self.module_at(lane) else { return };
         if synced.revision > 0 {
             self.removal.exists(name.as_str());
+        }
+        if !synced.adopted.is_empty() {
+            self.tell(Notice::ObjectsAdopted {
+                module: name.clone(),
+                objects: synced.adopted.clone(),
+            });
         }
         let activation = self.converge.activation();
         let action = synced.action;
@@ -324,6 +331,7 @@ impl Operator {
         unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         unit.globals = None;
         unit.last_failure = None;
+        unit.upgrade_held = false;
         let action = unit.last_action.take();
         let took = now - unit.run_began;
         self.tell(Notice::ModuleReady {
@@ -362,6 +370,8 @@ impl Operator {
                 unit.turn = Turn::Failed;
             }
             unit.last_failure = Some(failure.report.clone());
+            // A failure on the way to the release says nothing of the upgrade.
+            unit.upgrade_held = failure.class == Class::Held || unit.upgrade_held && step != Step::Release;
         }
         self.tell(Notice::ModuleFailed {
             module: name.clone(),

@@ -342,6 +342,7 @@ impl World {
                 Done::ReleaseSynced(Synced {
                     action: SyncAction::Upgraded,
                     revision: 1,
+                    adopted: Vec::new(),
                 })
             }
             Job::DeleteRelease { release } => {

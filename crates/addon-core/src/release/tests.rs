@@ -12,6 +12,8 @@ fn newest(status: Status) -> Newest {
         inputs: Some("same".to_owned()),
         checksum: Some("text".to_owned()),
         begun: Some(STARTED),
+        held: None,
+        confirmed: None,
     }
 }
 
@@ -19,15 +21,59 @@ fn facts(newest: Option<Newest>) -> Facts {
     Facts {
         release: "one".to_owned(),
         inputs: "same".to_owned(),
+        asked: asked("as ever"),
+        version: Some("0.1.0".to_owned()),
         unmanaged: false,
         newest,
         objects: Objects::Unknown,
+        base: Some(base(&[])),
         rendered: None,
         intent: None,
         tenure: None,
         unchanged: Duration::from_secs(5),
         helm_timeout: TIMEOUT,
     }
+}
+
+fn asked(section: &str) -> Asked {
+    Asked {
+        section: section.to_owned(),
+        global: "none".to_owned(),
+    }
+}
+
+fn parts(names: &[&str]) -> BTreeSet<Part> {
+    let part = |name: &&str| {
+        let (kind, name) = name.split_once('/').expect("a test writes Kind/name");
+        let group = if kind == "CustomResourceDefinition" {
+            "apiextensions.k8s.io"
+        } else {
+            ""
+        };
+        Part {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: name.to_owned(),
+        }
+    };
+    names.iter().map(part).collect()
+}
+
+fn base(names: &[&str]) -> Base {
+    Base {
+        asked: Some(asked("as ever")),
+        confirmed: None,
+        version: Some("0.1.0".to_owned()),
+        parts: parts(names),
+    }
+}
+
+fn rendered(checksum: &str, names: &[&str]) -> Option<Rendered> {
+    Some(Rendered {
+        checksum: checksum.to_owned(),
+        parts: parts(names),
+    })
 }
 
 fn intent(kind: IntentKind, revision_before: u32) -> Intent {
@@ -85,7 +131,7 @@ fn other_inputs_are_rendered_and_an_equal_rendering_is_only_recorded() {
     let mut facts = facts(Some(newest(Status::Deployed)));
     facts.inputs = "other".to_owned();
     assert_eq!(decide(&facts), Step::Render);
-    facts.rendered = Some("text".to_owned());
+    facts.rendered = rendered("text", &[]);
     assert_eq!(decide(&facts), Step::LookAtObjects);
     facts.objects = Objects::Present;
     assert_eq!(decide(&facts), Step::Record { revision: 3 });
@@ -97,7 +143,7 @@ fn other_inputs_are_rendered_and_an_equal_rendering_is_only_recorded() {
 fn another_rendering_is_an_upgrade_without_a_look_at_the_objects() {
     let mut facts = facts(Some(newest(Status::Deployed)));
     facts.inputs = "other".to_owned();
-    facts.rendered = Some("other text".to_owned());
+    facts.rendered = rendered("other text", &[]);
     assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
 }
 
@@ -109,17 +155,16 @@ fn a_revision_without_marks_is_rendered_and_then_upgraded() {
         ..newest(Status::Deployed)
     }));
     assert_eq!(decide(&facts), Step::Render);
-    facts.rendered = Some("text".to_owned());
+    facts.rendered = rendered("text", &[]);
     assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
 }
 
 #[test]
 fn an_attempt_that_did_not_end_well_is_repeated_also_with_equal_inputs() {
     for status in [Status::Failed, Status::Superseded, Status::Uninstalled, Status::Unknown] {
-        assert_eq!(
-            decide(&facts(Some(newest(status)))),
-            Step::Upgrade(Reason::Last(status))
-        );
+        let mut facts = facts(Some(newest(status)));
+        facts.rendered = rendered("text", &[]);
+        assert_eq!(decide(&facts), Step::Upgrade(Reason::Last(status)));
     }
 }
 
@@ -205,6 +250,7 @@ fn a_release_in_the_hands_of_people_is_marked_once_and_then_left_alone() {
             unmanaged: wanted,
             inputs: "other".to_owned(),
             objects: Objects::Missing("ConfigMap/x".to_owned()),
+            rendered: rendered("other text", &[]),
             ..facts(Some(newest))
         })
     };
@@ -250,6 +296,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
     ];
     for (newest, intent) in rows {
         let mut facts = facts(newest);
+        facts.rendered = rendered("text", &[]);
         facts.intent = Some(intent);
         let mut tenure = Tenure {
             holder: holder("b", 4),
@@ -313,4 +360,187 @@ fn what_a_person_began_where_our_child_was_killed_is_not_ours() {
         facts.intent = Some(intent(IntentKind::Upgrade, 2));
         assert_eq!(matches!(decide(&facts), Step::Repair { .. }), is_ours, "{begun:?}");
     }
+}
+
+/// A change of the rendering, on the way to an upgrade.
+fn changed(deployed: &[&str], now: &[&str]) -> Facts {
+    Facts {
+        inputs: "other".to_owned(),
+        base: Some(base(deployed)),
+        rendered: rendered("other text", now),
+        ..facts(Some(newest(Status::Deployed)))
+    }
+}
+
+fn held(facts: &Facts) -> Held {
+    match decide(facts) {
+        Step::Hold(held) => held,
+        step => panic!("not held: {step:?}"),
+    }
+}
+
+const UPGRADE: Step = Step::Upgrade(Reason::Changed);
+
+#[test]
+fn an_upgrade_that_takes_away_what_holds_others_or_most_of_a_release_is_held() {
+    let five = ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "Secret/d", "Secret/e"];
+    for (deployed, now, taken) in [
+        (&["ConfigMap/a", "PersistentVolumeClaim/p"][..], &["ConfigMap/a"][..], 1),
+        (
+            &["ConfigMap/a", "ConfigMap/b", "Namespace/n"],
+            &["ConfigMap/a", "ConfigMap/b"],
+            1,
+        ),
+        (
+            &["CustomResourceDefinition/c", "ConfigMap/a"],
+            &["ConfigMap/a", "ConfigMap/z"],
+            1,
+        ),
+        (&five, &five[..2], 3),
+        (&five, &[], 5),
+        (
+            &five,
+            &[
+                "ConfigMap/v",
+                "ConfigMap/w",
+                "ConfigMap/x",
+                "ConfigMap/y",
+                "ConfigMap/z",
+            ],
+            5,
+        ),
+    ] {
+        let held = held(&changed(deployed, now));
+        assert_eq!(
+            (held.taken, held.of),
+            (taken, deployed.len()),
+            "{deployed:?} -> {now:?}"
+        );
+        assert_eq!(held.takes.len(), taken);
+    }
+    for (deployed, now) in [
+        (&["ConfigMap/a", "ConfigMap/b"][..], &[][..]),
+        (&five, &five[..3]),
+        (&five[..4], &five[..2]),
+        (
+            &["PersistentVolumeClaim/p"],
+            &["PersistentVolumeClaim/p", "ConfigMap/a"],
+        ),
+        (&[], &five),
+    ] {
+        assert_eq!(decide(&changed(deployed, now)), UPGRADE, "{deployed:?} -> {now:?}");
+    }
+    let whole = held(&changed(
+        &["ConfigMap/a", "Namespace/n", "PersistentVolumeClaim/p", "ConfigMap/b"],
+        &[],
+    ));
+    assert_eq!(
+        whole.takes,
+        ["Namespace/n", "PersistentVolumeClaim/p", "ConfigMap/a", "ConfigMap/b"],
+        "what matters most comes first"
+    );
+}
+
+#[test]
+fn what_people_changed_or_nobody_knows_is_not_held() {
+    let facts = || changed(&["PersistentVolumeClaim/p"], &[]);
+    held(&facts());
+    type Change = fn(&mut Facts, &mut Base);
+    let changes: [Change; 4] = [
+        |facts, _| facts.asked.section = "another".to_owned(),
+        |facts, _| facts.asked.global = "another".to_owned(),
+        |facts, _| facts.version = Some("0.2.0".to_owned()),
+        |_, base| base.asked = None,
+    ];
+    for change in changes {
+        let mut facts = facts();
+        let mut base = facts.base.take().expect("it was put there");
+        change(&mut facts, &mut base);
+        facts.base = Some(base);
+        facts.rendered = rendered("other text", &[]);
+        assert_eq!(decide(&facts), UPGRADE);
+    }
+}
+
+#[test]
+fn an_attempt_that_did_not_end_well_and_other_hands_lift_no_brake() {
+    let mut failed = changed(&["PersistentVolumeClaim/p"], &[]);
+    failed.newest = Some(newest(Status::Failed));
+    held(&failed);
+    failed.rendered = None;
+    assert_eq!(decide(&failed), Step::Render);
+    failed.base = None;
+    assert_eq!(decide(&failed), Step::LookAtBase, "what is cheap to know comes first");
+
+    let mut yielded = changed(&["PersistentVolumeClaim/p"], &[]);
+    yielded.unmanaged = true;
+    held(&yielded);
+
+    let mut uninstalled = changed(&["PersistentVolumeClaim/p"], &[]);
+    uninstalled.newest = Some(newest(Status::Uninstalled));
+    assert_eq!(
+        decide(&uninstalled),
+        Step::Upgrade(Reason::Last(Status::Uninstalled)),
+        "nothing of it is there"
+    );
+}
+
+#[test]
+fn a_confirmation_counts_for_what_it_names() {
+    let mut facts = changed(&["PersistentVolumeClaim/p", "ConfigMap/a"], &["ConfigMap/a"]);
+    let note = held(&facts);
+    let mut newest = newest(Status::Deployed);
+    newest.confirmed = Some(note.digest.clone());
+    newest.held = Some(note);
+    facts.newest = Some(newest);
+    assert_eq!(decide(&facts), UPGRADE);
+    facts.rendered = rendered("text with a time of day", &["ConfigMap/a"]);
+    assert_eq!(decide(&facts), UPGRADE, "another rendering takes away the same");
+    let mut failed = facts.clone();
+    (failed.newest, failed.base) = (
+        Some(tests::newest(Status::Failed)),
+        facts.base.clone().map(|base| Base {
+            confirmed: facts.newest.as_ref().and_then(|newest| newest.confirmed.clone()),
+            ..base
+        }),
+    );
+    assert_eq!(
+        decide(&failed),
+        Step::Upgrade(Reason::Last(Status::Failed)),
+        "who confirmed what then failed"
+    );
+    facts.rendered = rendered("less text", &[]);
+    assert_eq!(held(&facts).taken, 2, "another rendering takes away more");
+}
+
+#[test]
+fn what_is_held_costs_no_rendering_until_something_changes() {
+    let mut facts = changed(&["PersistentVolumeClaim/p"], &[]);
+    let note = held(&facts);
+    let mut newest = newest(Status::Deployed);
+    newest.held = Some(note.clone());
+    facts.newest = Some(newest);
+    (facts.rendered, facts.base) = (None, None);
+    assert_eq!(decide(&facts), Step::Hold(note));
+    for change in [
+        (|facts| facts.inputs = "a file was put back".to_owned()) as fn(&mut Facts),
+        |facts| facts.asked.section = "another".to_owned(),
+    ] {
+        let mut facts = facts.clone();
+        change(&mut facts);
+        assert_eq!(decide(&facts), Step::Render);
+    }
+}
+
+#[test]
+fn what_is_held_is_told_with_the_way_on() {
+    let names: Vec<String> = (0..9).map(|number| format!("ConfigMap/c{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let failure = held(&changed(&names, &[])).failure("one");
+    assert_eq!(failure.class, Class::Held);
+    assert!(
+        failure.report.contains("'one'") && failure.report.contains("9 of 9") && failure.report.contains("and 4 more"),
+        "{failure}"
+    );
+    assert!(failure.hints[1].contains("module upgrade one --confirm"), "{failure:?}");
 }

@@ -135,6 +135,10 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
     ensure(meddled.is_empty(), "N1", || {
         format!("we wrote to {meddled:?}, which is in people's hands and is to stay there")
     })?;
+    let lost = &step.world.ledger.lost;
+    ensure(lost.is_empty(), "H1", || {
+        format!("{lost:?} lost what holds others, although nobody asked for that")
+    })?;
     match (step.event, step.ended) {
         (Event::JobFinished(_, Err(failure)), Some(Job::SyncRelease { module, .. })) => {
             quarrel_is_told(step, module.as_str(), failure)
@@ -173,6 +177,7 @@ fn sync(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
     let Job::SyncRelease {
         module,
         values,
+        asked: _,
         vetting,
         maintenance,
         config: _,

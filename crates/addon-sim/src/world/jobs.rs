@@ -152,12 +152,13 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                asked,
                 vetting,
                 maintenance,
                 config,
             } => {
                 vet_for_helm(vetting.as_deref())?;
-                let synced = self.sync(module.as_str(), &document(values), *maintenance)?;
+                let synced = self.sync(module.as_str(), (&document(values), &document(asked)), *maintenance)?;
                 self.mark_config(module.as_str(), *config, synced.action);
                 Ok(Done::ReleaseSynced(synced))
             }
@@ -239,11 +240,13 @@ impl World {
             Job::SyncRelease {
                 module,
                 values,
+                asked,
                 vetting,
                 maintenance,
                 config,
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
-                self.cut_off_sync(module.as_str(), &document(values), (*maintenance, *config));
+                let documents = (&document(values), &document(asked));
+                self.cut_off_sync(module.as_str(), documents, (*maintenance, *config));
             }
             Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig {

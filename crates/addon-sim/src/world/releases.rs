@@ -3,19 +3,21 @@
 //! What to do about one release is decided by the core, as in the shell; what comes of it is the world's. Must never let
 //! a write to a release that is in people's hands go unnoticed.
 
+mod cut;
 mod damage;
+pub(super) mod halves;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{Done, ReleaseSummary, SyncAction, Synced};
-use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, Newest, Objects, Status, Step};
+use addon_core::release::brake::{Asked, Held};
+use addon_core::release::{self, ConfigTrace, Facts, Intent, Newest, Objects, Status, Step};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
 use super::World;
-use crate::dice::Dice;
 use crate::setup::{ModuleSpec, ReleaseSpec};
 
 /// How long a helm may work on a release, in seconds.
@@ -37,6 +39,10 @@ pub struct Release {
     marks: Option<(String, String)>,
     /// It is marked as in people's hands.
     pub unmanaged: bool,
+    /// What people asked for when it was made, if it is marked with that.
+    asked: Option<Asked>,
+    /// The upgrade that was held last.
+    held: Option<Held>,
     /// What it consists of.
     pub objects: BTreeSet<String>,
     /// What of that is not there.
@@ -60,6 +66,8 @@ impl Release {
             inputs: "somebody's".to_owned(),
             marks: None,
             unmanaged: false,
+            asked: None,
+            held: None,
             objects: BTreeSet::new(),
             missing: BTreeSet::new(),
             config: None,
@@ -80,6 +88,8 @@ impl Release {
             unmanaged: self.unmanaged,
             checksum: self.marks.as_ref().map(|(_, checksum)| checksum.clone()),
             begun: None,
+            held: self.held.clone(),
+            confirmed: None,
         }
     }
 
@@ -87,7 +97,7 @@ impl Release {
     fn begin(&mut self, status: Status, now: u64) {
         self.revision += 1;
         self.status = status;
-        self.marks = None;
+        (self.marks, self.held) = (None, None);
         self.written = now;
     }
 }
@@ -101,6 +111,8 @@ pub struct Ledger {
     pub taken: BTreeSet<String>,
     /// What we did to releases that are in people's hands and were to stay so.
     pub meddled: Vec<String>,
+    /// Releases from which we took what nobody had asked to be without.
+    pub lost: Vec<String>,
 }
 
 /// What a chart renders to.
@@ -166,9 +178,15 @@ impl World {
         let mut facts = Facts {
             release: release.to_owned(),
             inputs: String::new(),
+            asked: Asked {
+                section: String::new(),
+                global: String::new(),
+            },
+            version: None,
             unmanaged: false,
             newest: None,
             objects: Objects::Unknown,
+            base: None,
             rendered: None,
             intent: None,
             tenure: None,
@@ -190,8 +208,9 @@ impl World {
                 }
                 Step::Render => {
                     self.claim(&facts.release, &rendering.objects)?;
-                    facts.rendered = Some(rendering.text.clone());
+                    facts.rendered = Some(halves::rendered(rendering));
                 }
+                Step::LookAtBase => facts.base = self.releases.get(&facts.release).map(Release::base),
                 Step::Repair { .. } => {
                     let now = self.seconds();
                     if let Some(release) = self.releases.get_mut(&facts.release) {
@@ -206,19 +225,27 @@ impl World {
         }
     }
 
-    fn rendering(spec: &ModuleSpec, values: &Value, unmanaged: bool) -> (String, Rendering) {
+    fn rendering(&mut self, spec: &ModuleSpec, values: &Value, unmanaged: bool) -> (String, Rendering) {
         let all = values.to_string();
         let own = values.get(spec.key()).filter(|_| spec.ignores_global);
         let text = own.map_or_else(|| all.clone(), Value::to_string);
-        let rendering = Rendering {
+        let mut rendering = Rendering {
             text: format!("{unmanaged} {text}"),
             objects: spec.objects(),
         };
+        if self.fails(&format!("half/{}", spec.name)) {
+            rendering = halves::halved(rendering);
+        }
         (format!("{unmanaged} {:?} {all}", rendering.objects), rendering)
     }
 
     /// Brings a release to what its values want, by as little as needed.
-    pub(super) fn sync(&mut self, module: &str, values: &Value, maintenance: Maintenance) -> Result<Synced, Failure> {
+    pub(super) fn sync(
+        &mut self,
+        module: &str,
+        (values, config): (&Value, &Value),
+        maintenance: Maintenance,
+    ) -> Result<Synced, Failure> {
         let Some(spec) = self.module(module).cloned() else {
             return Err(Failure::new(Class::Invalid, "the chart is not there"));
         };
@@ -226,30 +253,44 @@ impl World {
             return Ok(Synced {
                 action: SyncAction::Unchanged,
                 revision: 0,
+                adopted: Vec::new(),
             });
         }
         let mut facts = self.facts(module);
         facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
-        let (digest, rendering) = Self::rendering(&spec, values, facts.unmanaged);
+        facts.asked = halves::asked(&spec, config);
+        let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
         facts.inputs = digest;
         match self.approach(&mut facts, &rendering)? {
-            Step::Keep { revision } | Step::LeaveAlone { revision } => Ok(Synced {
-                action: SyncAction::Unchanged,
-                revision,
-            }),
+            Step::Keep { revision } | Step::LeaveAlone { revision } => {
+                if let Some(release) = self.releases.get_mut(module).filter(|release| !release.unmanaged) {
+                    (release.asked, release.held) = (Some(facts.asked), None);
+                }
+                Ok(Synced {
+                    action: SyncAction::Unchanged,
+                    revision,
+                    adopted: Vec::new(),
+                })
+            }
             Step::Record { revision } => {
                 self.note_write(&facts);
                 if let Some(release) = self.releases.get_mut(module) {
                     release.inputs = values.to_string();
                     release.marks = Some((facts.inputs, rendering.text));
+                    (release.asked, release.held) = (Some(facts.asked), None);
                 }
                 Ok(Synced {
                     action: SyncAction::Recorded,
                     revision,
+                    adopted: Vec::new(),
                 })
             }
             Step::Upgrade(_) => self.upgrade(&facts, rendering, values),
             Step::Refuse(failure) => Err(failure),
+            Step::Hold(held) => {
+                self.hold(module, &held);
+                Err(held.failure(module))
+            }
             step => Err(Failure::defect(format!("{step:?} is no last step"))),
         }
     }
@@ -273,6 +314,7 @@ impl World {
         let module = facts.release.as_str();
         self.claim(module, &rendering.objects)?;
         self.note_write(facts);
+        self.note_loss(facts, &rendering);
         let (fails, now) = (self.fails(&format!("helm/{module}")), self.seconds());
         let release = self.releases.entry(module.to_owned()).or_insert_with(|| Release {
             revision: 0,
@@ -286,6 +328,7 @@ impl World {
             return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
         }
         release.inputs = values.to_string();
+        release.asked = Some(facts.asked.clone());
         release.marks = Some((facts.inputs.clone(), rendering.text));
         release.objects.clone_from(&rendering.objects);
         release.missing.clear();
@@ -294,6 +337,7 @@ impl World {
         Ok(Synced {
             action: SyncAction::Upgraded,
             revision,
+            adopted: Vec::new(),
         })
     }
 
@@ -311,75 +355,5 @@ impl World {
         self.ledger.intents.remove(release);
         self.ledger.taken.remove(release);
         self.consists_of(release, &BTreeSet::new());
-    }
-
-    /// A helm is cut off in the midst of its work, if it had come to any.
-    pub(super) fn cut_off_sync(
-        &mut self,
-        module: &str,
-        values: &Value,
-        (maintenance, config): (Maintenance, ConfigTrace),
-    ) {
-        let Some(spec) = self.module(module).filter(|spec| spec.chart).cloned() else {
-            return;
-        };
-        let mut facts = self.facts(module);
-        facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
-        let (digest, rendering) = Self::rendering(&spec, values, facts.unmanaged);
-        facts.inputs = digest;
-        let Ok(Step::Upgrade(_)) = self.approach(&mut facts, &rendering) else {
-            return;
-        };
-        if self.claim(module, &rendering.objects).is_err() {
-            return;
-        }
-        self.note_write(&facts);
-        self.intend(&facts, IntentKind::Upgrade);
-        let now = self.seconds();
-        let first = || Release {
-            revision: 0,
-            ours: true,
-            ..Release::foreign()
-        };
-        let release = self.releases.entry(module.to_owned()).or_insert_with(first);
-        let status = match release.revision {
-            0 => Status::PendingInstall,
-            _ => Status::PendingUpgrade,
-        };
-        release.begin(status, now);
-        release.unmanaged = facts.unmanaged;
-        // It is a label, which helm writes with the revision.
-        release.config = Some(config);
-        self.ledger.taken.remove(module);
-    }
-
-    pub(super) fn cut_off_delete(&mut self, name: &str, dice: &mut Dice) {
-        let facts = self.facts(name);
-        if facts.newest.is_none() || release::delay_of_removal(&facts).is_some() {
-            return;
-        }
-        match dice.between(0, 3) {
-            0 => self.remove_release(name),
-            1 => {
-                self.intend(&facts, IntentKind::Uninstall);
-                let now = self.seconds();
-                if let Some(release) = self.releases.get_mut(name) {
-                    release.status = Status::Uninstalling;
-                    release.written = now;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn intend(&mut self, facts: &Facts, kind: IntentKind) {
-        let intent = Intent {
-            kind,
-            revision_before: facts.newest.as_ref().map_or(0, |newest| newest.revision),
-            digest: facts.inputs.clone(),
-            started: self.seconds(),
-            holder: None,
-        };
-        self.ledger.intents.insert(facts.release.clone(), intent);
     }
 }

@@ -177,6 +177,13 @@ pub enum Notice {
         /// `OperatorStartup` during the first converge, else empty.
         activation: &'static str,
     },
+    /// A release took over what somebody else had made. It stays when the release goes.
+    ObjectsAdopted {
+        /// Whose release.
+        module: ModuleName,
+        /// Which objects.
+        objects: Vec<String>,
+    },
     /// A module's release and hooks are gone.
     ModuleDeleted {
         /// Which.

@@ -36,6 +36,7 @@ impl Operator {
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
             failing: self.failing(name),
             needs: self.lacks(unit).map(ToString::to_string),
+            upgrade_held: unit.upgrade_held,
             in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
             after: self.modules_awaited(unit),
             config_problems: self.config_problems(name),
@@ -49,9 +50,12 @@ impl Operator {
         unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
 
+    /// Where it stands, in a word. A removal that is held comes first: then nobody upgrades it.
     fn state_of(&self, unit: &Unit) -> &'static str {
         if self.removal.brake.holds(unit.found.name.as_str()) {
             "Held"
+        } else if unit.upgrade_held {
+            "UpgradeHeld"
         } else {
             unit.life.describe()
         }
@@ -153,6 +157,12 @@ impl Operator {
             Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => None,
         }
+    }
+
+    /// The modules whose upgrade waits for a person.
+    pub(super) fn held_upgrades(&self) -> Vec<String> {
+        let held = self.modules.iter().filter(|(_, unit)| unit.upgrade_held);
+        held.map(|(name, _)| name.to_string()).collect()
     }
 
     /// Somebody has to see to it: it does not get on by itself, whatever becomes of others.

@@ -1,0 +1,44 @@
+//! An upgrade that is held, looked at and confirmed by a person. What was confirmed stands on the release, where the
+//! operator finds it at the module's next try; nothing else is changed.
+
+use addon_core::failure::Failure;
+use addon_core::release::brake::Held;
+use tokio::runtime::Runtime;
+
+use super::switch::{SwitchError, reach};
+use crate::cluster::Cluster;
+use crate::cluster::releases::Revision;
+use crate::settings::{Environment, StartArgs};
+
+/// An upgrade that waits for a person.
+#[derive(Debug)]
+pub struct HeldUpgrade {
+    /// What it would take away.
+    pub held: Held,
+    revision: Revision,
+    cluster: Cluster,
+    runtime: Runtime,
+}
+
+impl HeldUpgrade {
+    /// The one of that module, if there is one; changes nothing.
+    pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
+        let (module, _, runtime, cluster) = reach(args, environment, module)?;
+        let newest = runtime.block_on(cluster.newest_revision(module.as_str()));
+        let Some(revision) = newest.map_err(|error| SwitchError::Cluster(Failure::from(error)))? else {
+            return Ok(None);
+        };
+        Ok(revision.newest.held.clone().map(|held| Self {
+            held,
+            revision,
+            cluster,
+            runtime,
+        }))
+    }
+
+    /// Says that what it takes away may go.
+    pub fn confirm(&self) -> Result<(), SwitchError> {
+        let confirmed = self.runtime.block_on(self.cluster.allow(&self.revision, &self.held));
+        confirmed.map_err(|error| SwitchError::Cluster(Failure::from(error)))
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether an object that a chart renders was there before the chart. Reads metadata only.
+
+use addon_core::release::brake::ADOPTED;
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+
+use super::Cluster;
+use super::error::{Attempt, RequestError};
+
+const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+
+/// What holds others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Namespace,
+    Claim,
+    Crd,
+}
+
+impl Cluster {
+    /// The object is there, and not because the release has made it.
+    pub async fn is_not_of(
+        &self,
+        release: &str,
+        kind: Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<bool, RequestError> {
+        let resource = match kind {
+            Kind::Namespace => ApiResource::erase::<Namespace>(&()),
+            Kind::Claim => ApiResource::erase::<PersistentVolumeClaim>(&()),
+            Kind::Crd => ApiResource::erase::<CustomResourceDefinition>(&()),
+        };
+        let client = self.client.clone();
+        let namespace = (kind == Kind::Claim).then(|| namespace.unwrap_or(self.namespace()));
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        };
+        let attempt = Attempt {
+            resource: resource.plural.clone(),
+            namespace: namespace.map(str::to_owned),
+            ..self.attempt("get", "", name)
+        };
+        let found = self.ask(attempt, api.get_metadata_opt(name)).await?;
+        Ok(found.is_some_and(|found| !is_of(&found.metadata, release, self.namespace())))
+    }
+}
+
+/// Helm has made it for this release; what it took over for it carries a mark of ours besides.
+fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
+    let says = |key: &str| {
+        found
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(key))
+            .map(String::as_str)
+    };
+    says(RELEASE_NAME) == Some(release) && says(RELEASE_NAMESPACE) == Some(namespace) && says(ADOPTED).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_of_the_release_that_made_it() {
+        let meta = |annotations: &[(&str, &str)]| ObjectMeta {
+            annotations: Some(
+                annotations
+                    .iter()
+                    .map(|(key, value)| ((*key).into(), (*value).into()))
+                    .collect(),
+            ),
+            ..ObjectMeta::default()
+        };
+        let ours = [(RELEASE_NAME, "one"), (RELEASE_NAMESPACE, "ns")];
+        assert!(is_of(&meta(&ours), "one", "ns"));
+        assert!(!is_of(&meta(&ours), "two", "ns"));
+        assert!(!is_of(&meta(&ours), "one", "other"));
+        assert!(!is_of(&meta(&[ours[0], ours[1], (ADOPTED, "true")]), "one", "ns"));
+        assert!(!is_of(&ObjectMeta::default(), "one", "ns"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Objects of a CRD, written once more as they are: the API server stores what it is given in the version that counts for
+//! storage now, so that older versions can be forgotten. Changes nothing else, and never deletes.
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
+use kube::core::{GroupVersionKind, TypeMeta};
+use serde_json::Value;
+
+use super::super::Cluster;
+use super::super::error::{Attempt, RequestError};
+
+const PAGE: u32 = 500;
+/// Requests under way at once.
+const AT_ONCE: usize = 5;
+/// How often an object is read again because somebody else was faster.
+const TRIES: usize = 5;
+
+impl Cluster {
+    /// Writes every object of the CRD anew.
+    pub(super) async fn rewrite_objects(&self, crd: &DynamicObject) -> Result<(), RequestError> {
+        let resource = resource_of(crd);
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let attempt = self.about_object("list", &resource, "", None);
+            let page = self.ask(attempt, all.list(&params)).await?;
+            stream::iter(page.items)
+                .map(|object| self.rewrite(&resource, object))
+                .buffer_unordered(AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn rewrite(&self, resource: &ApiResource, mut object: DynamicObject) -> Result<(), RequestError> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let namespace = object.metadata.namespace.clone();
+        let api: Api<DynamicObject> = match &namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let params = PostParams::default();
+        let about = |verb| self.about_object(verb, resource, &name, namespace.clone());
+        for tried in 1.. {
+            // In a list they may be without.
+            object.types = Some(TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            });
+            match self.ask(about("update"), api.replace(&name, &params, &object)).await {
+                Err(error) if error.is_conflict() && tried < TRIES => {}
+                Err(error) if error.is_not_found() => break,
+                written => return written.map(drop),
+            }
+            // Who was faster wrote it, but maybe through an API server that had not heard of the new version.
+            match self.ask(about("get"), api.get_opt(&name)).await? {
+                Some(found) => object = found,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn about_object(&self, verb: &'static str, of: &ApiResource, name: &str, namespace: Option<String>) -> Attempt {
+        Attempt {
+            resource: of.plural.clone(),
+            namespace,
+            ..self.attempt(verb, "", name)
+        }
+    }
+}
+
+/// How its objects are addressed: by the version in which they are stored if that is served, else by any that is.
+fn resource_of(crd: &DynamicObject) -> ApiResource {
+    let spec = &crd.data["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let served = || versions.iter().filter(|version| version["served"] == true);
+    let stored = served().find(|version| version["storage"] == true);
+    let version = stored.or_else(|| served().next()).unwrap_or(&Value::Null);
+    let kind = GroupVersionKind::gvk(
+        &text(&spec["group"]),
+        &text(&version["name"]),
+        &text(&spec["names"]["kind"]),
+    );
+    ApiResource::from_gvk_with_plural(&kind, &text(&spec["names"]["plural"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_addressed_by_a_version_that_is_served() {
+        for (served, expected) in [([true, true], "g/v2"), ([true, false], "g/v1")] {
+            let crd: DynamicObject = serde_json::from_value(json!({
+                "metadata": {"name": "things.g"},
+                "spec": {"group": "g", "names": {"kind": "Thing", "plural": "things"}, "versions": [
+                    {"name": "v1", "served": served[0], "storage": false},
+                    {"name": "v2", "served": served[1], "storage": true}]}
+            }))
+            .unwrap();
+            let resource = resource_of(&crd);
+            assert_eq!(
+                (resource.api_version.as_str(), resource.plural.as_str()),
+                (expected, "things")
+            );
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What we write on the Secrets of revisions that are as they should be, and what helm writes there for us.
+
+use std::collections::BTreeMap;
+
+use addon_core::release::ConfigTrace;
+use addon_core::release::brake::Asked;
+use serde_json::json;
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
+use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, Revision, secret_name};
+
+/// What we write on the Secret of a deployed revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    /// The digest of the inputs.
+    pub inputs: String,
+    /// The checksum of the rendering.
+    pub checksum: String,
+    /// What people asked for.
+    pub asked: Asked,
+    /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
+    pub objects: Option<String>,
+    /// It is in the hands of people.
+    pub unmanaged: bool,
+    /// What the ConfigMap says of its module.
+    pub config: ConfigTrace,
+}
+
+/// The labels of a release of ours.
+pub fn labels(checksum: Option<&str>, asked: &Asked, unmanaged: bool, config: ConfigTrace) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from([
+        (MAINTENANCE.to_owned(), unmanaged.to_string()),
+        (CONFIG.to_owned(), config.to_string()),
+        (SECTION.to_owned(), asked.section.clone()),
+        (GLOBAL.to_owned(), asked.global.clone()),
+    ]);
+    if let Some(checksum) = checksum {
+        labels.insert(CHECKSUM.to_owned(), checksum.to_owned());
+    }
+    labels
+}
+
+/// The same for a revision that is about to be begun.
+pub fn labels_of_new(
+    checksum: Option<&str>,
+    asked: &Asked,
+    (unmanaged, config): (bool, ConfigTrace),
+    started: u64,
+) -> BTreeMap<String, String> {
+    let mut labels = labels(checksum, asked, unmanaged, config);
+    labels.insert(BEGUN.to_owned(), started.to_string());
+    labels
+}
+
+impl Cluster {
+    /// Writes our marks on a deployed revision; helm makes no new one for that.
+    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<(), RequestError> {
+        let Marks {
+            inputs,
+            checksum,
+            asked,
+            objects,
+            unmanaged,
+            config,
+        } = marks;
+        let labels = labels(Some(checksum), asked, *unmanaged, *config);
+        // It is what it should be, so that nothing is held any more.
+        let annotations = json!({INPUTS: inputs, OBJECTS: objects, HELD: null, CONFIRMED: null});
+        let metadata = json!({"labels": labels, "annotations": annotations});
+        self.patch_revision(&secret_name(release, revision), &metadata).await
+    }
+
+    /// Writes on the Secret of a deployed revision what the ConfigMap says of its module.
+    pub async fn note_config(&self, revision: &Revision, config: ConfigTrace) -> Result<(), RequestError> {
+        let metadata = json!({"labels": {CONFIG: config.to_string()}});
+        self.patch_revision(&revision.secret, &metadata).await
+    }
+}

@@ -1,0 +1,84 @@
+//! What is known beside a release of its next upgrade: what helm would upgrade from, what is held, what is confirmed.
+//!
+//! All of it stands on the Secrets of revisions, so that it survives us; the next revision begins without it.
+
+use addon_core::release::Status;
+use addon_core::release::brake::{Asked, Held};
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::{Revision, fields, text};
+
+/// The digest of the module's section of the `ConfigMap`, a label: it must be there as soon as the revision is.
+pub const SECTION: &str = "addon-operator/section";
+/// The digest of the global section.
+pub const GLOBAL: &str = "addon-operator/global";
+/// An upgrade that waits for a person, an annotation.
+pub const HELD: &str = "addon-operator/held";
+/// What a person has confirmed, an annotation.
+pub const CONFIRMED: &str = "addon-operator/confirmed";
+
+/// What helm would upgrade from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// What people asked for when it was made.
+    pub asked: Option<Asked>,
+    /// What was confirmed since.
+    pub confirmed: Option<String>,
+    /// The version of its chart.
+    pub version: Option<String>,
+    /// Its objects, without helm hooks.
+    pub manifest: String,
+}
+
+impl Cluster {
+    /// What helm would upgrade from: the revision that is deployed, or the newest if none is.
+    pub async fn base_of(&self, newest: &Revision) -> Result<Base, RequestError> {
+        let deployed = match newest.newest.status {
+            Status::Deployed => None,
+            _ => self.deployed_revision(&newest.release).await?,
+        };
+        let base = deployed.as_ref().unwrap_or(newest);
+        let (_, content) = self.content(base).await?;
+        let version = text(&fields(&fields(&content, "chart"), "metadata"), "version");
+        Ok(Base {
+            asked: base.asked.clone(),
+            confirmed: base.newest.confirmed.clone(),
+            version: (!version.is_empty()).then_some(version),
+            manifest: text(&content, "manifest"),
+        })
+    }
+
+    async fn deployed_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
+        let deployed = format!("owner=helm,name={release},status=deployed");
+        let revisions = self.revisions(ListParams::default().labels(&deployed)).await?;
+        Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
+    }
+
+    /// Notes on the revision that its upgrade waits for a person, or that it does not any more.
+    pub async fn note_held(&self, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
+        let note = held.and_then(|held| serde_json::to_string(held).ok());
+        self.annotate(revision, &json!({HELD: note, CONFIRMED: null})).await
+    }
+
+    /// Notes that a person wants what is held.
+    pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
+        self.annotate(revision, &json!({CONFIRMED: held.digest})).await
+    }
+
+    /// Notes that the revision is what people ask for by this.
+    pub async fn note_asked(&self, revision: &Revision, asked: &Asked) -> Result<(), RequestError> {
+        self.patch_revision(
+            &revision.secret,
+            &json!({"labels": {SECTION: asked.section, GLOBAL: asked.global}}),
+        )
+        .await
+    }
+
+    async fn annotate(&self, revision: &Revision, annotations: &Value) -> Result<(), RequestError> {
+        self.patch_revision(&revision.secret, &json!({"annotations": annotations}))
+            .await
+    }
+}

@@ -1,0 +1,160 @@
+//! What an upgrade would take away, and whether people asked for that: the facts, and the note of what came of them.
+//! Whether it is held the core decides.
+
+use std::collections::BTreeSet;
+
+use addon_core::digest::Digest;
+use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
+use addon_core::release::Newest;
+use addon_core::release::brake::{Asked, Base, Held, Part};
+use addon_core::values::HookDocument;
+use addon_core::yaml;
+use serde_json::Value;
+use tracing::info;
+
+use super::Sync;
+use crate::cluster::drift;
+use crate::disk::{self, Chart};
+use crate::helm;
+use crate::helm::labels::{KEEP, RESOURCE_POLICY};
+
+/// Stands for a section that is not there.
+const NONE: &str = "none";
+
+impl Sync<'_> {
+    pub(super) async fn look_at_base(&mut self) -> Result<(), Failure> {
+        let base = self.tools.cluster.base_of(self.deployed()?).await?;
+        let objects = objects_of(&self.facts.release, &base.manifest)?;
+        let namespace = self.tools.cluster.namespace();
+        let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
+        self.facts.version = match self.chart.kind {
+            Chart::Whole => disk::chart_version(self.chart.dir),
+            Chart::Made => Some(helm::chart::VERSION.to_owned()),
+        };
+        self.facts.base = Some(Base {
+            asked: base.asked,
+            confirmed: base.confirmed,
+            version: base.version,
+            parts: goes.filter_map(|object| part_of(object, namespace)).collect(),
+        });
+        Ok(())
+    }
+
+    /// Every object that the chart renders.
+    pub(super) fn parts_of(&self, manifest: &str) -> Result<BTreeSet<Part>, Failure> {
+        let namespace = self.tools.cluster.namespace();
+        let objects = objects_of(&self.facts.release, manifest)?;
+        Ok(objects.iter().filter_map(|object| part_of(object, namespace)).collect())
+    }
+
+    /// The upgrade waits for a person: it is noted what for.
+    pub(super) async fn hold(&self, held: &Held) -> Result<Failure, Failure> {
+        let revision = self.deployed()?;
+        if revision.newest.held.as_ref() != Some(held) {
+            self.tools.cluster.note_held(revision, Some(held)).await?;
+        }
+        Ok(held.failure(&self.facts.release))
+    }
+
+    /// The release is what it should be: by what people ask for now, and nothing is held any more.
+    pub(super) async fn settle(&self) -> Result<(), Failure> {
+        let revision = self.deployed()?;
+        if revision.asked.as_ref() != Some(&self.facts.asked) {
+            self.tools.cluster.note_asked(revision, &self.facts.asked).await?;
+        }
+        let Newest { held, confirmed, .. } = &revision.newest;
+        if held.is_some() || confirmed.is_some() {
+            let release = self.facts.release.as_str();
+            info!(release, "an upgrade that was held is not needed any more");
+            self.tools.cluster.note_held(revision, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What people asked for, by the digests of what the `ConfigMap` says.
+pub(super) fn asked(module: &ModuleName, config: &HookDocument) -> Asked {
+    let config = config.to_value();
+    let digest = |section: &Value| match section {
+        Value::Null => NONE.to_owned(),
+        section => Digest::of(section).to_string(),
+    };
+    Asked {
+        section: digest(&config[module.values_key()]),
+        global: digest(&config["global"]),
+    }
+}
+
+fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
+    let documents = yaml::documents_v2(manifest).map_err(|error| {
+        let report = format!("the manifest of release '{release}' is no YAML: {error}");
+        Failure::new(Class::Invalid, report)
+    })?;
+    Ok(documents.into_iter().flat_map(drift::flat).collect())
+}
+
+/// Helm deletes it when it is not rendered any more, and somebody would miss it.
+fn goes_with_its_rendering(object: &Value) -> bool {
+    let policy = object["metadata"]["annotations"][RESOURCE_POLICY].as_str();
+    !policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) && !drift::is_passing(object)
+}
+
+fn part_of(object: &Value, of_release: &str) -> Option<Part> {
+    let key = drift::key_of(object)?;
+    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+    Some(Part {
+        group: group.to_owned(),
+        kind: key.kind,
+        namespace: key.namespace.filter(|namespace| namespace != of_release),
+        name: key.name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_helm_keeps_and_what_ends_by_itself_is_missed_by_nobody() {
+        let object = |annotations: Value| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a", "annotations": annotations}});
+        assert!(goes_with_its_rendering(&object(json!(null))));
+        assert!(goes_with_its_rendering(&object(
+            json!({"helm.sh/resource-policy": "delete"})
+        )));
+        assert!(!goes_with_its_rendering(&object(
+            json!({"helm.sh/resource-policy": " Keep"})
+        )));
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"ttlSecondsAfterFinished": 5}});
+        assert!(!goes_with_its_rendering(&job));
+    }
+
+    #[test]
+    fn an_object_is_the_same_with_its_namespace_said_or_not_and_in_every_version() {
+        let part = |version: &str, namespace: Value| {
+            let object = json!({"apiVersion": version, "kind": "X", "metadata": {"name": "a", "namespace": namespace}});
+            part_of(&object, "ns").unwrap()
+        };
+        assert_eq!(part("g/v1", json!(null)), part("g/v2", json!("ns")));
+        assert_ne!(part("g/v1", json!(null)), part("g/v1", json!("other")));
+        assert_ne!(part("g/v1", json!(null)), part("v1", json!(null)));
+    }
+
+    #[test]
+    fn a_section_that_is_not_there_has_a_word_of_its_own() {
+        use addon_core::name::Owner;
+        use addon_core::values::Store;
+
+        let module = ModuleName::parse("one").unwrap();
+        let mut store = Store::new();
+        let owner = Owner::Module(module.clone());
+        let none = asked(&module, &store.config_values(&owner));
+        assert_eq!((none.section.as_str(), none.global.as_str()), ("none", "none"));
+        store.set_config(&owner, Some(json!({"size": 1}))).unwrap();
+        let some = asked(&module, &store.config_values(&owner));
+        assert_ne!(some.section, none.section);
+        assert_eq!(some.global, none.global);
+    }
+}
