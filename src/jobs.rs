@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
-use addon_core::operator::event::Done;
+use addon_core::operator::event::{Done, Synced};
 use addon_core::review::routes::Routes;
 use addon_core::values::vetted::Vetting;
 use jiff::Timestamp;
@@ -97,6 +97,20 @@ impl Tools {
     }
 }
 
+async fn sync(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Synced, Failure> {
+    let Job::SyncRelease {
+        module,
+        values,
+        vetting,
+        maintenance,
+        config,
+    } = job
+    else {
+        return Err(Failure::defect("another kind of job was taken for that of a release"));
+    };
+    release::sync(tools, &module, (&values, vetting), (maintenance, config), cancel).await
+}
+
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
 pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
     let shared = tools;
@@ -127,21 +141,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        Job::SyncRelease {
-            module,
-            values,
-            vetting,
-            maintenance,
-            config,
-        } => Box::pin(release::sync(
-            tools,
-            &module,
-            (&values, vetting),
-            (maintenance, config),
-            &cancel,
-        ))
-        .await
-        .map(Done::ReleaseSynced),
+        job @ Job::SyncRelease { .. } => Box::pin(sync(tools, job, &cancel)).await.map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),
