@@ -88,7 +88,7 @@ fn no_file_descriptors() {
     };
     let enough = limit(few);
     grow(&stage);
-    assert_failing(&operator, &["Too many open files", "limit of open files"]);
+    assert_failing(&operator, &["hooks/hook.sh", "Too many open files"]);
     limit(enough);
     assert_recovers(&stage, operator);
 }
