@@ -237,18 +237,11 @@ fn not_ended(error: &ProcessError) -> Failure {
 /// A run that cannot have its files.
 fn no_files(what: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(Class::Unavailable, format!("{what}: {error}"));
-    let cause = error
-        .get_ref()
-        .and_then(|error| error.source())
-        .and_then(|cause| cause.downcast_ref::<io::Error>());
-    match (error.kind(), cause.unwrap_or(error).raw_os_error()) {
-        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => failure.hint(
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(
             "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
         ),
-        (_, Some(libc::EMFILE | libc::ENFILE)) => {
-            failure.hint("the operator has no file descriptors left: raise its limit of open files")
-        }
-        (_, _) => failure,
+        _ => failure,
     }
 }
 
