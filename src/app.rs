@@ -24,6 +24,7 @@ pub mod rights;
 mod signals;
 mod start;
 pub mod switch;
+mod threads;
 mod watching;
 
 use std::process::ExitCode;

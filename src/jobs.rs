@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
-use addon_core::operator::event::Done;
+use addon_core::operator::event::{Done, Synced};
 use addon_core::review::routes::Routes;
 use addon_core::values::vetted::Vetting;
 use jiff::Timestamp;
@@ -97,6 +97,28 @@ impl Tools {
     }
 }
 
+async fn sync(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Synced, Failure> {
+    let Job::SyncRelease {
+        module,
+        values,
+        asked,
+        vetting,
+        maintenance,
+        config,
+    } = job
+    else {
+        return Err(Failure::defect("another kind of job was taken for that of a release"));
+    };
+    release::sync(
+        tools,
+        &module,
+        (&values, &asked, vetting),
+        (maintenance, config),
+        cancel,
+    )
+    .await
+}
+
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
 pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
     let shared = tools;
@@ -127,7 +149,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        job @ Job::SyncRelease { .. } => sync_release(tools, job, &cancel).await,
+        job @ Job::SyncRelease { .. } => Box::pin(sync(tools, job, &cancel)).await.map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),
@@ -155,29 +177,6 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             unless(&cancel, saved).await.map(Done::ConfigSaved)
         }
     }
-}
-
-async fn sync_release(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Done, Failure> {
-    let Job::SyncRelease {
-        module,
-        values,
-        asked,
-        vetting,
-        maintenance,
-        config,
-    } = job
-    else {
-        return Err(Failure::defect("a release was to be synced by another job"));
-    };
-    Box::pin(release::sync(
-        tools,
-        &module,
-        (&values, &asked, vetting),
-        (maintenance, config),
-        cancel,
-    ))
-    .await
-    .map(Done::ReleaseSynced)
 }
 
 async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<Done, Failure> {
@@ -246,18 +245,11 @@ fn not_ended(error: &ProcessError) -> Failure {
 /// A run that cannot have its files.
 fn no_files(what: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(Class::Unavailable, format!("{what}: {error}"));
-    let cause = error
-        .get_ref()
-        .and_then(|error| error.source())
-        .and_then(|cause| cause.downcast_ref::<io::Error>());
-    match (error.kind(), cause.unwrap_or(error).raw_os_error()) {
-        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => failure.hint(
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(
             "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
         ),
-        (_, Some(libc::EMFILE | libc::ENFILE)) => {
-            failure.hint("the operator has no file descriptors left: raise its limit of open files")
-        }
-        (_, _) => failure,
+        _ => failure,
     }
 }
 

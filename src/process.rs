@@ -366,15 +366,12 @@ impl Leftovers {
             let asked = descendants.ask_beyond(leader);
             (descendants, asked)
         });
-        match timeout(FIRST_LOOK, looking).await {
-            Ok(Ok((seen, asked))) => {
-                self.0 = seen;
-                if let Err(error) = asked {
-                    tracing::warn!(%error, "Not all that a program has started can be asked to end");
-                }
+        // Otherwise the process table does not answer, or we are ending.
+        if let Ok(Ok((seen, asked))) = timeout(FIRST_LOOK, looking).await {
+            self.0 = seen;
+            if let Err(error) = asked {
+                tracing::warn!(%error, "Not all that a program has started can be asked to end");
             }
-            // The process table does not answer, or we are ending.
-            Ok(Err(_)) | Err(_) => {}
         }
     }
 

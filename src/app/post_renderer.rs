@@ -190,15 +190,15 @@ mod tests {
             kept: [Object::new("v1", "Namespace", "ns", "x").text().to_owned()].into(),
         };
         let manifests = "apiVersion: v1\nkind: Namespace\nmetadata: {name: x, annotations: {helm.sh/resource-policy: delete}}\n\
-                         ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: y}\n";
+                         ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: z}\n";
         let mut out = Vec::new();
         render(&[], Some(&claim), manifests.as_bytes(), &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
-        let (x, y) = out.split_at(out.rfind("---").unwrap());
+        let (x, z) = out.split_at(out.rfind("---").unwrap());
         assert!(
             x.contains("helm.sh/resource-policy: keep") && x.contains("addon-operator/adopted"),
             "{out}"
         );
-        assert!(!y.contains("annotations"), "{out}");
+        assert!(!z.contains("annotations"), "{out}");
     }
 }

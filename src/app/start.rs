@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -14,11 +14,11 @@ use addon_core::operator::policy::{Leadership, Mode, Policy};
 use jiff::tz::TimeZone;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::task::JoinError;
 use tracing::{error, info, warn};
 
-use super::{FAILED, Log};
+use super::{FAILED, Log, threads};
 use crate::certificates::tls::TlsError;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{self, Address, ConnectError};
@@ -38,11 +38,6 @@ use crate::traces::TracesError;
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Threads that are there for work with files, whatever happens.
-const SPARE_THREADS: usize = 4;
-/// Longer than any operator runs.
-const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -124,21 +119,7 @@ pub(super) fn refuse(error: &dyn Error) -> ExitCode {
 }
 
 pub(super) fn runtime() -> Result<Runtime, StartError> {
-    let runtime = Builder::new_multi_thread()
-        .enable_all()
-        .thread_keep_alive(FOR_EVER)
-        .build()
-        .map_err(StartError::Runtime)?;
-    // Work that may wait needs threads, also when the machine has none to give: then these do it one after the other. Each
-    // is started because those before it are busy with a closed gate.
-    let gate = Arc::new(RwLock::new(()));
-    let closed = gate.write();
-    for _ in 0..SPARE_THREADS {
-        let gate = Arc::clone(&gate);
-        drop(runtime.spawn_blocking(move || drop(gate.read())));
-    }
-    drop(closed);
-    Ok(runtime)
+    threads::runtime().map_err(StartError::Runtime)
 }
 
 /// Says who we are and what we were told, so that a log read later is enough.

@@ -120,14 +120,7 @@ impl Announcer {
                 let note = format!("key '{key}' of the ConfigMap cannot be used, its last good value stays: {message}");
                 Some(about(key, "ConfigInvalid", "Configure", Weight::Warning, note))
             }
-            Notice::ConfigLost { releases } => {
-                let note = format!(
-                    "these releases were made with a configuration, and there is neither a ConfigMap nor a last good section: \
-                     they are neither upgraded nor removed until somebody creates the ConfigMap or confirms that it is gone: {}",
-                    releases.join(", ")
-                );
-                Some(about("", "ConfigurationLost", "Configure", Weight::Warning, note))
-            }
+            Notice::ConfigLost { releases } => Some(lost(releases)),
             Notice::ReleasePurged { release } => {
                 let note = format!("release '{release}', whose module is gone, is removed");
                 Some(about(release, "ReleasePurged", "Purge", Weight::Normal, note))
@@ -254,6 +247,15 @@ fn of_module(
     note: String,
 ) -> Announcement {
     about(module.as_str(), reason, action, weight, note)
+}
+
+fn lost(releases: &[String]) -> Announcement {
+    let note = format!(
+        "these releases were made with a configuration, and there is neither a ConfigMap nor a last good section: they are \
+         neither upgraded nor removed until somebody creates the ConfigMap or confirms that it is gone: {}",
+        releases.join(", ")
+    );
+    about("", "ConfigurationLost", "Configure", Weight::Warning, note)
 }
 
 fn about(subject: &str, reason: &'static str, action: &'static str, weight: Weight, note: String) -> Announcement {

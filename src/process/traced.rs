@@ -11,7 +11,7 @@ impl Spawner {
     pub async fn run(&self, spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
         let program = spawn.program.clone();
         let told = || vec![("program", program.display().to_string())];
-        traces::step("process", told, self.run_to_the_end(spawn, cancel), ending).await
+        traces::step("process", told, Box::pin(self.run_to_the_end(spawn, cancel)), ending).await
     }
 }
 

@@ -224,6 +224,12 @@ impl Told {
         self.people_spoke = true;
     }
 
+    /// What is in force beside a `ConfigMap` that a program made, which has never said anything under this key.
+    pub fn kept_beside(&self, key: &str) -> Option<&String> {
+        let (_, _, unsaid) = self.made.as_ref()?;
+        self.config.get(key).filter(|_| unsaid.contains(key))
+    }
+
     /// Values are in force for the module, its own or global ones.
     pub fn has_values_for(&self, module: &str) -> bool {
         let filled = |key: &str| {

@@ -10,7 +10,7 @@ use crate::flat::{self, Flat};
 use crate::life::{Life, Seen};
 use crate::model::End;
 use crate::setup::{Deed, HookSpec, Setup};
-use crate::world::World;
+use crate::world::{Release, World};
 
 /// Compares a world at rest with the end that the model names.
 pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
@@ -38,7 +38,7 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
     modules(end, world, life, seen)?;
     values(end, seen)?;
     problems(life, seen)?;
-    sections(end, world)?;
+    sections(end, world, life)?;
     releases(end, world, life, seen)?;
     state(world, life)
 }
@@ -125,11 +125,11 @@ fn values(end: &End, seen: &Seen) -> Result<(), Violation> {
     Ok(())
 }
 
-fn sections(end: &End, world: &World) -> Result<(), Violation> {
+fn sections(end: &End, world: &World, life: &Life) -> Result<(), Violation> {
     for (key, wanted) in end.written.iter().filter(|(_, wanted)| !wanted.is_empty()) {
-        let found: Flat = world
-            .config
-            .text(key)
+        let beside = life.told.kept_beside(key);
+        let found: Flat = beside
+            .or(world.config.text(key))
             .and_then(|text| flat::read(text, key == "global"))
             .unwrap_or_default();
         let there = wanted.iter().all(|(key, value)| found.get(key) == Some(value));
@@ -159,14 +159,7 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
         })?;
         let whole = found.is_some_and(|release| release.missing.is_empty() && release.objects == spec.objects());
         ensure(whole, "L1", || format!("the release of {name} is not whole: {found:?}"))?;
-        // A flag that says what files say is no reason for a run, and its loss is none.
-        let said = life.told.has_values_for(name);
-        let marked = found.and_then(|release| release.config);
-        ensure(
-            marked.is_some() && !(said && marked == Some(ConfigTrace::Nothing)),
-            "R9",
-            || format!("the release of {name} is marked with {marked:?}, but the `ConfigMap` has values for it"),
-        )?;
+        marked(name, found, life)?;
         ensure(found.is_some_and(|release| !release.unmanaged), "N2", || {
             format!("{name} was given back, but its release is {found:?}")
         })?;
@@ -196,6 +189,18 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
 /// Nobody names it any more, and it would be one of too many.
 fn is_held(seen: &Seen, name: &str) -> bool {
     seen.status.held.iter().any(|held| held.release == name)
+}
+
+/// R9: a release tells that there were values for it. A flag that says what files say is no reason for a run, and its loss
+/// is none.
+fn marked(name: &str, found: Option<&Release>, life: &Life) -> Result<(), Violation> {
+    let said = life.told.has_values_for(name);
+    let marked = found.and_then(|release| release.config);
+    ensure(
+        marked.is_some() && !(said && marked == Some(ConfigTrace::Nothing)),
+        "R9",
+        || format!("the release of {name} is marked with {marked:?}, but the `ConfigMap` has values for it"),
+    )
 }
 
 /// The release of a module that people have in their hands is marked so, unless they removed it.

@@ -142,7 +142,8 @@ impl Run<'_> {
             Job::SaveConfig { key, .. } => key.as_str(),
             _ => "",
         };
-        let before = self.world.config.text(key).cloned();
+        let beside = self.life.told.kept_beside(key);
+        let before = beside.or(self.world.config.text(key)).cloned();
         let result = self.world.finish(&job);
         if let Ok(Done::ConfigSaved(Saved::Written { .. })) = &result {
             check_edits_kept(key, before.as_deref(), self.world.config.text(key).map(String::as_str))?;

@@ -80,7 +80,7 @@ async fn who_sends_slowly_stops_nobody() {
     for _ in 0..20 {
         let (mut stream, said) = running.announced(1, "/crd", 70 << 10).await;
         assert_eq!(said, "HTTP/1.1 100");
-        stream.write_all(&[b' '; 65 << 10]).await.unwrap();
+        stream.write_all(&vec![b' '; 65 << 10]).await.unwrap();
         stream.flush().await.unwrap();
         slow.push(stream);
     }

@@ -140,7 +140,14 @@ fn an_empty_config_map_that_people_make_is_an_answer() {
     world.edit(&[]);
     assert_eq!(
         world.take_log(),
-        ["both delete", "flagged delete", "plain sync", "sized sync"]
+        [
+            "plain sync",
+            "sized sync",
+            "both delete",
+            "flagged delete",
+            "plain sync",
+            "sized sync",
+        ]
     );
     assert_eq!(
         world.last_good,
@@ -220,7 +227,8 @@ fn a_lost_global_section_holds_every_module_and_a_release_without_one() {
     assert_eq!(world.take_log(), [""; 0]);
     assert_eq!(world.status().config_lost, ["gone", "one"]);
     world.edit(&[("global", Some("project: blue"))]);
-    assert_eq!(world.take_log(), ["gone delete", "one sync"]);
+    // Before the first that goes for silence or absence the directories are read again.
+    assert_eq!(world.take_log(), ["one sync", "gone delete"]);
 }
 
 #[test]
@@ -260,7 +268,16 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
     world.edit(&[("flaggedEnabled", None)]);
     assert_eq!(
         world.take_log(),
-        ["flagged delete", "plain sync", "sized sync", "both sync"]
+        [
+            "plain sync",
+            "sized sync",
+            "both sync",
+            "flagged delete",
+            "plain sync",
+            "sized sync",
+            "both sync",
+        ],
+        "before the first that goes for silence the directories are read again"
     );
     // Without its mark it is people's, and all that it says.
     world.provenance.made_with = None;
