@@ -125,14 +125,7 @@ impl Announcer {
                 let note = format!("release '{release}', whose module is gone, is removed");
                 Some(about(release, "ReleasePurged", "Purge", Weight::Normal, note))
             }
-            Notice::PurgeFailed { release, failure, .. } => {
-                let note = format!(
-                    "release '{release}', whose module is gone, cannot be removed: {}",
-                    failure.report
-                );
-                let news = || about(release, "ReleasePurgeFailed", "Purge", Weight::Warning, note);
-                is_news(failure).then(news)
-            }
+            Notice::PurgeFailed { release, failure, .. } => purge_failed(release, failure),
             Notice::PurgeHeld { releases, reason } => Some(purge_held(releases, *reason)),
             Notice::PurgeConfirmed { releases } => Some(purge_confirmed(releases)),
             _ => self.passed_over(notice),
@@ -209,6 +202,15 @@ impl Announcer {
         let note = format!("module '{module}' failed, step {step}: {}", failure.report);
         Some(of_module(module, "ModuleFailed", "Run", Weight::Warning, note))
     }
+}
+
+fn purge_failed(release: &str, failure: &Failure) -> Option<Announcement> {
+    let note = format!(
+        "release '{release}', whose module is gone, cannot be removed: {}",
+        failure.report
+    );
+    let news = || about(release, "ReleasePurgeFailed", "Purge", Weight::Warning, note);
+    is_news(failure).then(news)
 }
 
 fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {

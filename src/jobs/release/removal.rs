@@ -20,10 +20,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
     let mut facts = Facts {
         release: release.to_owned(),
         inputs: String::new(),
-        asked: Asked {
-            section: String::new(),
-            global: String::new(),
-        },
+        asked: Asked::default(),
         version: None,
         unmanaged: false,
         newest: None,
