@@ -215,7 +215,7 @@ fn purge_failed(release: &str, failure: &Failure) -> Option<Announcement> {
 
 fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {
     let whose = match reason {
-        HeldFor::Directories => "without a module",
+        HeldFor::Directories | HeldFor::Changed => "without a module",
         HeldFor::Confirmation { .. } => "that nobody names any more",
     };
     let note = format!("releases {whose} are kept, {reason}: {}", releases.join(", "));

@@ -209,7 +209,7 @@ pub(super) fn module_delete_failed(module: &ModuleName, failure: &Failure, retry
 pub(super) fn purge_held(releases: &[String], reason: HeldFor) {
     let (releases, told) = (releases.join(","), reason.to_string());
     match reason {
-        HeldFor::Directories => warn!(
+        HeldFor::Directories | HeldFor::Changed => warn!(
             releases,
             reason = told,
             hint = "put the modules back and start the operator again, or confirm with `addon-operator module purge --confirm`",

@@ -243,12 +243,14 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     }
 }
 
-/// What is needed only at times that this test does not wait for: an Event that is told again; and Services that lead to
-/// pods, which those of this test do not.
-const IDLE: [&str; 9] = [
+/// What is needed only at times that this test does not wait for: an Event that is told again; a leader in another pod, whose
+/// end is looked for; and Services that lead to pods, which those of this test do not.
+const IDLE: [&str; 11] = [
     "/endpoints create",
     "/endpoints get",
     "/endpoints patch",
+    "/pods get",
+    "/pods watch",
     "discovery.k8s.io/endpointslices create",
     "discovery.k8s.io/endpointslices delete",
     "discovery.k8s.io/endpointslices list",

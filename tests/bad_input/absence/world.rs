@@ -269,7 +269,7 @@ fn rest(operator: &Operator<'_>) -> Result<(), String> {
             .try_get("/status/converge")
             .map_err(|error| error.to_string())?;
         let ready = operator.try_get("/readyz?verbose").map_err(|error| error.to_string())?;
-        let is_done = converge.1.contains("STARTUP_CONVERGE_DONE") && converge.1.contains(": 0 tasks");
+        let is_done = converge.1.contains("STARTUP_CONVERGE_DONE") && converge.1.contains("CONVERGE_WAIT_TASK");
         if is_done && ready.0 == 200 && !ready.1.contains("a second time") {
             Ok(Some(Ok(())))
         } else {

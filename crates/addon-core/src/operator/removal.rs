@@ -186,7 +186,9 @@ impl Operator {
             self.rereading.purge_waits = true;
             return;
         }
-        orphans.retain(|release| self.rereading.confirms_absence(release));
+        let come = orphans.extract_if(.., |release| !self.rereading.confirms_absence(release));
+        let come: Vec<String> = come.collect();
+        self.hold_what_has_come(come);
         for release in orphans.into_iter().rev() {
             self.removal.brake.passes(&release, self.now.tick);
             let lane = Lane::Release(release.clone());

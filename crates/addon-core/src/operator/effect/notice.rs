@@ -355,6 +355,8 @@ pub enum Notice {
 pub enum HeldFor {
     /// What is not in the modules directories may be where they could not be read.
     Directories,
+    /// They hold something of that name by now, which the operator has not taken over.
+    Changed,
     /// So many of so many of ours would go within ten minutes: somebody has to say so.
     Confirmation {
         /// How many, those that went in that time included.
@@ -368,6 +370,7 @@ impl fmt::Display for HeldFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directories => f.write_str("the modules directories could not be read completely"),
+            Self::Changed => f.write_str("the modules directories changed since they were read"),
             Self::Confirmation { goes, of } => {
                 write!(
                     f,

@@ -115,6 +115,17 @@ impl Operator {
         self.tell(Notice::PurgeHeld { releases: new, reason });
     }
 
+    /// These were absent when the directories were taken over, and are not by now.
+    pub(super) fn hold_what_has_come(&mut self, releases: Vec<String>) {
+        if releases.is_empty() {
+            return;
+        }
+        let reason = HeldFor::Changed;
+        let held = releases.iter().map(|release| (release.clone(), reason));
+        self.removal.brake.held.extend(held);
+        self.tell(Notice::PurgeHeld { releases, reason });
+    }
+
     /// What is there and would not be wanted if silence were an answer, whether it may be removed yet or not.
     fn unspoken(&self) -> BTreeSet<String> {
         let modules: Vec<&str> = if self.assessment.is_known() {
