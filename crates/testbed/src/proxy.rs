@@ -296,14 +296,11 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
             Some(What::Gone) => return Ok(gone(is_watch)),
         }
     }
-    match shared.traps.meet(&request) {
-        Some((trap, at)) => {
-            if trap.side == Side::After {
-                let _lost = forward(request, &shared).await;
-            }
-            return Err(shared.spring(trap, at));
+    if let Some((trap, at)) = shared.traps.meet(&request) {
+        if trap.side == Side::After {
+            let _lost = forward(request, &shared).await;
         }
-        None => {}
+        return Err(shared.spring(trap, at));
     }
     let answer = forward(request, &shared).await.map_err(|_| Broken)?;
     Ok(answer.map(|body| body::through(body, is_watch, shared)))
