@@ -80,6 +80,16 @@ deny: $(TOOLS)/bin/cargo-deny ## licences, banned crates and sources of the depe
 sim: ## random histories through the core for SECONDS=60, or as long as you like
 	cargo run --release --locked --quiet --package addon-sim -- run --seconds $(SECONDS)
 
+# What a campaign draws from, and how many rounds it has.
+SEED ?= $(shell date +%s)
+ROUNDS ?= 1000
+
+.PHONY: campaign-kill
+campaign-kill: ## kill operator, helm or both ROUNDS=1000 times, by SEED=; the last result is in bench/campaigns
+	cargo build --workspace --bins --locked
+	CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/kill.md \
+	  $(TARGET)/debug/testbed run --helm4 -- cargo test --locked --test campaign_kill -- --nocapture
+
 .PHONY: bench
 bench: ## figures: start, restart with nothing changed, idle
 	cargo bench --locked --bench figures

@@ -105,6 +105,7 @@ async fn a_child_knows_only_what_we_tell_it() {
     assert_eq!(
         names,
         [
+            "ADDON_OPERATOR_RUN",
             "GOGC",
             "GOMEMLIMIT",
             "HELM_BURST_LIMIT",

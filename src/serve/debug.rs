@@ -65,7 +65,7 @@ pub struct Debug {
 pub enum Powers {
     /// Look, and set parameters.
     Looking,
-    /// Let removals go on that are held, too.
+    /// Let go on what is held for a person, too.
     Confirming,
 }
 

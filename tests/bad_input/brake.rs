@@ -110,7 +110,7 @@ fn a_common_values_file_that_is_lost_removes_nothing() {
         let operator = stage.start();
         operator.wait_for(&[CONVERGED]);
         let why = operator.ask("module why m3");
-        assert_says(&why, &["enabled: no", "waits for: ", " remov"]);
+        assert_says(&why, &["enabled: yes", "values.yaml is missing or empty"]);
         operator.stop();
         stage.assert_installed(&ALL);
         assert_eq!(objects(&stage), before);

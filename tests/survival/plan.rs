@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use testbed::draw::Draw;
+
 /// Kills in one world.
 pub(crate) const ROUNDS: usize = 5;
 
@@ -114,13 +116,13 @@ impl Seed {
 
     /// The kills of one world.
     pub(crate) fn kills(self, world: usize) -> Vec<Kill> {
-        let mut draw = Draw(self.0);
+        let mut draw = Draw::new(self.0);
         let mut deck = DECK;
         for last in (1..deck.len()).rev() {
             deck.swap(last, draw.below(last + 1));
         }
         let dealt = deck.chunks(ROUNDS - 1).nth(world).unwrap_or_default();
-        let mut draw = Draw(self.0 ^ (world as u64 + 1) << 32);
+        let mut draw = Draw::new(self.0 ^ (world as u64 + 1) << 32);
         let actions = [Action::Install].into_iter().chain(dealt.iter().copied());
         let mut audit_is_on = true;
         actions
@@ -161,18 +163,5 @@ fn events(action: Action, audit_is_on: bool) -> &'static [Event] {
         Action::Tune | Action::Switch => &[PendingRelease, None],
         Action::Sing => &[PendingRelease, PendingRelease, None],
         Action::Note => &[HookRan, SectionSaved, SectionSaved, PendingRelease],
-    }
-}
-
-/// Splitmix: good enough to choose, small enough to read.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).unwrap()
     }
 }

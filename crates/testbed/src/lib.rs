@@ -32,6 +32,8 @@ pub mod wait;
 
 pub mod proxy;
 
+pub mod draw;
+
 pub mod kubectl;
 
 pub mod find;

@@ -8,6 +8,7 @@
 )]
 
 mod body;
+mod trap;
 
 use std::convert::Infallible;
 use std::io;
@@ -37,6 +38,10 @@ use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
 use crate::plane::{ControlPlane, User};
+
+pub use trap::{Side, Trap};
+
+use trap::Traps;
 
 /// Which requests a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +108,7 @@ struct Shared {
     tls: Arc<ClientConfig>,
     bearer: String,
     faults: watch::Receiver<Vec<Fault>>,
+    traps: Traps,
     requests: AtomicU64,
     hits: AtomicU64,
 }
@@ -121,6 +127,7 @@ impl Proxy {
             tls: Arc::new(trusting(plane)?),
             bearer: format!("Bearer {}", crate::plane::token(user)),
             faults: told,
+            traps: Traps::default(),
             requests: AtomicU64::new(0),
             hits: AtomicU64::new(0),
         });
@@ -164,6 +171,26 @@ impl Proxy {
     /// From now on nothing happens; what is dead stays dead.
     pub fn heal(&self) {
         self.impose(Vec::new());
+    }
+
+    /// Sets a trap, in the place of one that was set before.
+    pub fn trap(&self, trap: Trap) {
+        self.shared.traps.set(trap);
+    }
+
+    /// From now on the writes of clients with such a user agent are counted from one, and no trap is set.
+    pub fn count(&self, agent: &'static str) {
+        self.shared.traps.count(agent);
+    }
+
+    /// The writes that were counted, each as its method and path.
+    pub fn writes(&self) -> Vec<String> {
+        self.shared.traps.writes()
+    }
+
+    /// The write at which the trap sprang, once its deed is done.
+    pub fn sprung(&self) -> Option<String> {
+        self.shared.traps.sprung()
     }
 
     /// How many requests came, and how often a fault hit one or a part of its answer.
@@ -231,6 +258,12 @@ impl Shared {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn spring(&self, trap: Trap, at: String) -> Broken {
+        (trap.deed)();
+        self.traps.has_sprung(at);
+        Broken
+    }
+
     /// Returns when the faults change.
     async fn changed(&self) {
         let mut told = self.faults.clone();
@@ -262,6 +295,12 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
             Some(What::Status(code, again)) => return Ok(refusal(code, again)),
             Some(What::Gone) => return Ok(gone(is_watch)),
         }
+    }
+    if let Some((trap, at)) = shared.traps.meet(&request) {
+        if trap.side == Side::After {
+            let _lost = forward(request, &shared).await;
+        }
+        return Err(shared.spring(trap, at));
     }
     let answer = forward(request, &shared).await.map_err(|_| Broken)?;
     Ok(answer.map(|body| body::through(body, is_watch, shared)))

@@ -11,7 +11,7 @@ fn tree() -> Tree {
         ("modules/values.yaml", "oneEnabled: true\n"),
         ("modules/001-one/Chart.yaml", "name: one\n"),
         ("modules/001-one/templates/a.yaml", "a: 1\n"),
-        ("modules/001-one/hooks/__pycache__/x.pyc", "x"),
+        ("modules/001-one/python/__pycache__/x.pyc", "x"),
         ("modules/002-two/values.yaml", "two: {}\n"),
         ("modules/.git/config", ""),
     ]);

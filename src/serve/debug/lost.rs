@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::reply::{Reply, shown, text};
 use super::route::Format;
-use super::{Debug, Standing, Unanswered};
+use super::{Debug, Powers, Standing, Unanswered};
 
 impl Debug {
     pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
@@ -35,6 +35,10 @@ fn told(lost: &[String]) -> String {
 
 /// From now on modules go on with what is left of their configuration.
 pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
+    if debug.powers == Powers::Looking {
+        let refusal = "that a configuration is lost is confirmed at the debug socket, not here\n";
+        return text(StatusCode::FORBIDDEN, refusal).into_response();
+    }
     let standing = debug.standing.borrow().clone();
     if let Standing::Standby(leader) = standing {
         return leader.instead_of_us();

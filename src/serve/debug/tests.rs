@@ -226,6 +226,38 @@ async fn parameters_are_set_by_a_form() {
 }
 
 #[tokio::test]
+async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
+    let standby = Standing::Standby(standing::Leader {
+        name: "operator-0".to_owned(),
+        address: None,
+    });
+    let rows = [
+        (
+            Powers::Confirming,
+            Standing::Leads,
+            400,
+            "no configuration is lost, so there is nothing to be confirmed\n",
+        ),
+        (
+            Powers::Looking,
+            Standing::Leads,
+            403,
+            "that a configuration is lost is confirmed at the debug socket, not here\n",
+        ),
+        (
+            Powers::Confirming,
+            standby,
+            503,
+            "this replica is a standby and does nothing: operator-0 leads\n",
+        ),
+    ];
+    for (powers, standing, status, body) in rows {
+        let answer = ask_with(Disclosure::Never, powers, standing, "POST /config/lost").await;
+        assert_eq!((answer.0, answer.2.as_str()), (status, body));
+    }
+}
+
+#[tokio::test]
 async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
     let request = |form: &str| format!("POST /module/purge\nContent-Type: application/x-www-form-urlencoded\n\n{form}");
     let standby = Standing::Standby(standing::Leader {

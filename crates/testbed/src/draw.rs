@@ -1,0 +1,42 @@
+//! Chance from a seed, for tests and campaigns that must be played again. Must never ask the machine for randomness.
+
+/// A generator (splitmix64): good enough to choose, small enough to read. Equal seeds draw equal numbers.
+#[derive(Clone, Debug)]
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below the limit, or 0 if the limit is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % (limit as u64).max(1)).unwrap_or_default()
+    }
+
+    /// One of a list that is not empty.
+    pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_seeds_draw_equal_numbers_and_others_do_not() {
+        let drawn = |seed| {
+            let mut draw = Draw::new(seed);
+            (0..20).map(|_| draw.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
+        assert!(drawn(7).iter().all(|number| *number < 1000));
+        assert_eq!(Draw::new(1).below(0), 0);
+    }
+}

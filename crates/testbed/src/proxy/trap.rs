@@ -1,0 +1,147 @@
+//! A deed done at one chosen write: the way to meet a program in the very moment between two of its steps.
+//!
+//! Must never touch a request that does not count, and springs once.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use hyper::header::USER_AGENT;
+use hyper::{Method, Request};
+
+/// Which side of a write is hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The write never happens.
+    Before,
+    /// The write happens, and the answer to it is lost.
+    After,
+}
+
+/// Springs at the `nth` write, counted from 1, of clients whose user agent begins with `agent`.
+pub struct Trap {
+    pub agent: &'static str,
+    pub nth: usize,
+    pub side: Side,
+    /// Done while the write waits; its connection ends afterwards.
+    pub deed: Box<dyn FnOnce() + Send>,
+}
+
+impl fmt::Debug for Trap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            agent,
+            nth,
+            side,
+            deed: _,
+        } = self;
+        write!(out, "a trap {side:?} write {nth} of {agent}")
+    }
+}
+
+/// The trap that is set, and the writes that were counted since.
+#[derive(Debug, Default)]
+pub(super) struct Traps(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    agent: &'static str,
+    writes: Vec<String>,
+    set: Option<Trap>,
+    sprung: Option<String>,
+}
+
+impl Traps {
+    pub(super) fn set(&self, trap: Trap) {
+        *self.state() = State {
+            agent: trap.agent,
+            writes: Vec::new(),
+            set: Some(trap),
+            sprung: None,
+        };
+    }
+
+    /// From now on writes of these clients are counted, and nothing is done at them.
+    pub(super) fn count(&self, agent: &'static str) {
+        *self.state() = State {
+            agent,
+            ..State::default()
+        };
+    }
+
+    pub(super) fn writes(&self) -> Vec<String> {
+        self.state().writes.clone()
+    }
+
+    pub(super) fn sprung(&self) -> Option<String> {
+        self.state().sprung.clone()
+    }
+
+    pub(super) fn has_sprung(&self, at: String) {
+        self.state().sprung = Some(at);
+    }
+
+    /// Counts a request; the trap and where it springs, if this is the one.
+    pub(super) fn meet<B>(&self, request: &Request<B>) -> Option<(Trap, String)> {
+        let agent = request.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let mut state = self.state();
+        if state.agent.is_empty() || !agent.is_some_and(|agent| agent.starts_with(state.agent)) || !is_write(request) {
+            return None;
+        }
+        let told = format!("{} {}", request.method(), request.uri().path());
+        state.writes.push(told.clone());
+        let count = state.writes.len();
+        let trap = state.set.take_if(|trap| trap.nth == count)?;
+        Some((trap, told))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // A deed is done outside of the lock, so that nothing can be half done in here.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Questions that are asked by a POST change nothing.
+fn is_write<B>(request: &Request<B>) -> bool {
+    let asks = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
+    !asks && !request.uri().path().starts_with("/apis/authorization.k8s.io/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(agent: &str, method: Method, path: &str) -> Request<()> {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(USER_AGENT, agent)
+            .body(())
+            .unwrap()
+    }
+
+    #[test]
+    fn it_springs_once_at_the_write_that_was_named() {
+        let traps = Traps::default();
+        let helms = |method, path| request("Helm/3.22.0", method, path);
+        assert!(traps.meet(&helms(Method::POST, "/a")).is_none(), "none is set");
+        traps.set(Trap {
+            agent: "Helm/",
+            nth: 2,
+            side: Side::After,
+            deed: Box::new(|| {}),
+        });
+        let passed = [
+            helms(Method::POST, "/first"),
+            helms(Method::GET, "/a"),
+            helms(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+            request("addon-operator/0.1.0", Method::PATCH, "/b"),
+        ];
+        for request in passed {
+            assert!(traps.meet(&request).is_none(), "{} does not count", request.uri());
+        }
+        let met = traps.meet(&helms(Method::DELETE, "/second"));
+        assert_eq!(met.map(|(_, at)| at).as_deref(), Some("DELETE /second"));
+        assert!(traps.meet(&helms(Method::PUT, "/third")).is_none(), "it has sprung");
+        assert_eq!(traps.writes(), ["POST /first", "DELETE /second", "PUT /third"]);
+    }
+}

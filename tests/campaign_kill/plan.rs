@@ -1,0 +1,121 @@
+//! Who is killed at which moment of what, drawn from a seed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use testbed::draw::Draw;
+use testbed::proxy::Side;
+
+/// What helm is doing at the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Install,
+    Upgrade,
+    Uninstall,
+}
+
+impl Phase {
+    pub(crate) const ALL: [Self; 3] = [Self::Install, Self::Upgrade, Self::Uninstall];
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Victim {
+    Operator,
+    Helm,
+    Both,
+}
+
+impl Victim {
+    const ALL: [Self; 3] = [Self::Operator, Self::Helm, Self::Both];
+
+    /// Whether another life has to begin.
+    pub(crate) fn ends_the_life(self) -> bool {
+        match self {
+            Self::Operator | Self::Both => true,
+            Self::Helm => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// At a write of helm, counted from 1.
+    Write(usize, Side),
+    /// So long after a person asked for it.
+    After(Duration),
+}
+
+/// One kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blow {
+    pub(crate) phase: Phase,
+    pub(crate) victim: Victim,
+    pub(crate) moment: Moment,
+}
+
+/// How many writes helm makes in each phase.
+pub(crate) type Writes = BTreeMap<Phase, usize>;
+
+/// Longer than helm works on the release, so that some blows meet what comes before and after it.
+const SPAN: usize = 900;
+
+impl Blow {
+    pub(crate) fn draw(draw: &mut Draw, is_installed: bool, writes: &Writes) -> Self {
+        let phase = match (is_installed, draw.below(2)) {
+            (false, _) => Phase::Install,
+            (true, 0) => Phase::Upgrade,
+            (true, _) => Phase::Uninstall,
+        };
+        let victim = draw.pick(&Victim::ALL);
+        // Three of four at a write: what lies between two writes is where a release is half done.
+        let moment = if draw.below(4) == 0 {
+            Moment::After(Duration::from_millis(draw.below(SPAN) as u64))
+        } else {
+            let nth = 1 + draw.below(writes.get(&phase).copied().unwrap_or(1));
+            Moment::Write(nth, draw.pick(&[Side::Before, Side::After]))
+        };
+        Self { phase, victim, moment }
+    }
+}
+
+impl fmt::Display for Blow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { phase, victim, moment } = self;
+        write!(out, "{phase:?}, {victim:?} killed ")?;
+        match moment {
+            Moment::Write(nth, Side::Before) => write!(out, "before write {nth} of helm"),
+            Moment::Write(nth, Side::After) => write!(out, "after write {nth} of helm"),
+            Moment::After(delay) => write!(out, "after {} ms", delay.as_millis()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_blow_is_dealt_and_a_seed_deals_it_again() {
+        let writes = Phase::ALL.into_iter().map(|phase| (phase, 10)).collect();
+        let deal = |seed| {
+            let mut draw = Draw::new(seed);
+            (0..200)
+                .map(|round| Blow::draw(&mut draw, round % 3 > 0, &writes))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(deal(1), deal(1));
+        for phase in Phase::ALL {
+            for victim in Victim::ALL {
+                let is_dealt = |blow: &Blow| blow.phase == phase && blow.victim == victim;
+                assert!(deal(1).iter().any(is_dealt), "{phase:?} of {victim:?} is never dealt");
+            }
+        }
+        let at_writes = deal(1)
+            .iter()
+            .filter(|blow| matches!(blow.moment, Moment::Write(..)))
+            .count();
+        assert!((100..200).contains(&at_writes), "{at_writes} of 200 at a write");
+    }
+}

@@ -1,0 +1,78 @@
+//! What the kills met and how long the healing took, as a table for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::plan::{Phase, Victim};
+
+/// What one kill came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Healed {
+    pub(crate) phase: Phase,
+    pub(crate) victim: Victim,
+    /// The state of the release's newest revision at the kill: helm's word, or `none`.
+    pub(crate) left: String,
+    /// Nobody was there to be killed any more.
+    pub(crate) missed: bool,
+    /// From the start of the next life, or from the kill of a helm alone, until all was as it should be.
+    pub(crate) took: Duration,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Vec<Healed>);
+
+impl Tally {
+    pub(crate) fn add(&mut self, healed: Healed) {
+        self.0.push(healed);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Kills that met a release in this state.
+    pub(crate) fn hits(&self, state: &str) -> usize {
+        self.0
+            .iter()
+            .filter(|healed| !healed.missed && healed.left == state)
+            .count()
+    }
+
+    /// Rows of Markdown: what was killed in which phase, by the state that was left.
+    pub(crate) fn table(&self) -> String {
+        let mut rows: BTreeMap<(Phase, &str), BTreeMap<Victim, usize>> = BTreeMap::new();
+        for healed in self.0.iter().filter(|healed| !healed.missed) {
+            let row = rows.entry((healed.phase, &healed.left)).or_default();
+            *row.entry(healed.victim).or_default() += 1;
+        }
+        let mut table = "| phase | left | operator | helm | both |\n|---|---|---:|---:|---:|\n".to_owned();
+        for ((phase, left), victims) in rows {
+            let count = |victim| victims.get(&victim).copied().unwrap_or(0);
+            let [operator, helm, both] = [Victim::Operator, Victim::Helm, Victim::Both].map(count);
+            let _ = writeln!(table, "| {phase:?} | {left} | {operator} | {helm} | {both} |");
+        }
+        table
+    }
+
+    /// How long healing took, in one line.
+    pub(crate) fn times(&self) -> String {
+        let mut times: Vec<_> = self
+            .0
+            .iter()
+            .filter(|healed| !healed.missed)
+            .map(|healed| healed.took)
+            .collect();
+        times.sort();
+        let at = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));
+        let seconds = |percent| at(percent).map_or(0.0, Duration::as_secs_f64);
+        let missed = self.0.len() - times.len();
+        format!(
+            "{} kills, {missed} that met nobody; healed after {:.1} s (p50), {:.1} s (p99), {:.1} s at most",
+            times.len(),
+            seconds(50),
+            seconds(99),
+            seconds(100)
+        )
+    }
+}

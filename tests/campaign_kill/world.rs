@@ -1,0 +1,260 @@
+//! One operator behind a proxy that knows each write of helm; what is done to it, and what must be true afterwards.
+
+mod ambush;
+mod look;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use fs_err as fs;
+use serde_json::json;
+use testbed::audit::Mark;
+use testbed::kubectl::Kubectl;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::proxy::Proxy;
+use testbed::shared;
+use testbed::wait::wait_until;
+
+use crate::cluster;
+use crate::life::{self, Life, Program};
+use crate::plan::{Blow, Phase, Writes};
+use crate::stage::{File, Stage};
+use crate::tally::Healed;
+use look::revisions;
+
+/// The module that is installed, changed and removed.
+const VAULT: &str = "vault";
+/// Its pages, which all change with an upgrade.
+const PAGES: usize = 6;
+/// The module that nobody touches.
+const CELLAR: &str = "cellar";
+/// What must keep its identity, by kind.
+const KEPT: [&str; 2] = ["persistentvolumeclaim", "secret"];
+
+const FILES: [File; 8] = [
+    File {
+        path: "values.yaml",
+        text: "cellarEnabled: true\nvaultEnabled: false\n",
+    },
+    File {
+        path: "100-cellar/Chart.yaml",
+        text: "apiVersion: v2\nname: cellar\nversion: 0.1.0\n",
+    },
+    File {
+        path: "100-cellar/templates/claim.yaml",
+        text: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: cellar}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n",
+    },
+    File {
+        path: "200-vault/Chart.yaml",
+        text: "apiVersion: v2\nname: vault\nversion: 0.1.0\n",
+    },
+    File {
+        path: "200-vault/values.yaml",
+        text: "vault: {word: none}\n",
+    },
+    File {
+        path: "200-vault/templates/claim.yaml",
+        text: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: vault}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n",
+    },
+    File {
+        path: "200-vault/templates/secret.yaml",
+        text: "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {combination: \"1234\"}\n",
+    },
+    File {
+        path: "200-vault/templates/pages.yaml",
+        text: "{{- range until 6 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: vault-{{ . }}}\ndata: {word: {{ $.Values.vault.word | quote }}}\n{{- end }}\n",
+    },
+];
+
+/// Helm with a lock per release: whoever finds it taken leaves a note.
+const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
+if [[ $1 == upgrade || $1 == uninstall ]]; then
+  exec 9>>"@NOTES@/$2.lock"
+  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
+fi
+exec "@HELM@" "$@"
+"#;
+
+pub(crate) struct World {
+    /// Ends before the stage it stands on.
+    life: Option<Life>,
+    proxy: Proxy,
+    stage: Stage<'static>,
+    notes: PathBuf,
+    patience: Duration,
+    /// The word on the pages; `None` while the vault is switched off.
+    word: Option<String>,
+    writes: Writes,
+    /// Everything before it has been looked at.
+    checked: Mark,
+    round: usize,
+    cellar: String,
+}
+
+impl World {
+    /// With the vault once installed, changed and removed in peace, to learn how many writes helm makes for each.
+    pub(crate) fn build(helm: Part, patience: Duration) -> anyhow::Result<Self> {
+        let plane = shared::plane();
+        let stage = Stage::build(plane, "campaign-kill", &FILES)?;
+        let proxy = Proxy::start(plane, User::Operator)?;
+        let folder = stage.folder().to_owned();
+        let notes = folder.join("notes");
+        fs::create_dir(&notes)?;
+        fs::create_dir(folder.join("no-hooks"))?;
+        let kubeconfig = folder.join("through-the-proxy");
+        fs::write(
+            &kubeconfig,
+            proxy.kubeconfig(plane, User::Operator, stage.namespace().name()),
+        )?;
+        let watched = folder.join("watched-helm");
+        let text = WATCHED_HELM.replace("@NOTES@", &notes.display().to_string());
+        fs::write(
+            &watched,
+            text.replace("@HELM@", &shared::program(helm).display().to_string()),
+        )?;
+        fs::set_permissions(&watched, PermissionsExt::from_mode(0o755))?;
+        let stage = stage
+            .with("HELM_BIN", watched)
+            .with("KUBECONFIG", kubeconfig)
+            .with("ADDON_OPERATOR_MODULES_DIR", folder.join("modules"))
+            .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("no-hooks"));
+        stage.namespace().kubectl(["create", "configmap", cluster::CONFIG])?;
+        let mut world = Self {
+            life: None,
+            proxy,
+            checked: plane.audit().mark()?,
+            stage,
+            notes,
+            patience,
+            word: None,
+            writes: Writes::new(),
+            round: 0,
+            cellar: String::new(),
+        };
+        world.start()?;
+        world.wait("the first converge")?;
+        world.cellar = world
+            .id("persistentvolumeclaim", CELLAR)?
+            .context("the cellar has a claim")?;
+        for phase in Phase::ALL {
+            world.proxy.count("Helm/");
+            world.ask_for(phase)?;
+            world.wait("a phase in peace")?;
+            world.check(phase)?;
+            let writes = world.proxy.writes();
+            ensure!(writes.len() > PAGES, "helm made few writes for {phase:?}: {writes:?}");
+            world.writes.insert(phase, writes.len());
+        }
+        Ok(world)
+    }
+
+    pub(crate) fn is_installed(&self) -> bool {
+        self.word.is_some()
+    }
+
+    pub(crate) fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    /// The end of the last log, for whoever looks into a failure.
+    pub(crate) fn evidence(&self) -> String {
+        let log = self
+            .life
+            .as_ref()
+            .map_or_else(String::new, |life| life::tail(life.log(), 60));
+        format!("{log}\n{}", self.stage.namespace().evidence())
+    }
+
+    /// Asks for a change, kills at the moment, waits until all is as it should be, and looks at what happened on the way.
+    pub(crate) fn strike(&mut self, blow: Blow) -> anyhow::Result<Healed> {
+        self.round += 1;
+        let before = self.kept()?;
+        let last = self.newest()?;
+        let scene = self.set(&blow)?.meet(self, blow)?;
+        let at_the_blow = if blow.victim.ends_the_life() {
+            self.kept()?
+        } else {
+            BTreeMap::new()
+        };
+        if self.life.is_none() {
+            self.start()?;
+        }
+        let begun = Instant::now();
+        self.wait("all to be as it should be")?;
+        let took = begun.elapsed();
+        self.check(blow.phase)?;
+        if blow.phase != Phase::Uninstall {
+            let now = self.kept()?;
+            for (kind, id) in before.iter().chain(&at_the_blow) {
+                ensure!(
+                    now.get(kind) == Some(id),
+                    "the {kind} is another: {id}, now {:?}",
+                    now.get(kind)
+                );
+            }
+        }
+        if blow.phase == Phase::Upgrade {
+            let revisions = revisions(&self.kubectl())?;
+            ensure!(
+                revisions.contains_key(&last),
+                "revision {last} was good and is gone: {revisions:?}"
+            );
+        }
+        Ok(Healed {
+            phase: blow.phase,
+            victim: blow.victim,
+            left: scene.left(),
+            missed: scene.missed,
+            took,
+        })
+    }
+
+    /// Does as a person would who edits the ConfigMap.
+    fn ask_for(&mut self, phase: Phase) -> anyhow::Result<()> {
+        let word = format!("word {} of {phase:?}", self.round);
+        let section = json!({ "word": word }).to_string();
+        let data = match phase {
+            Phase::Install => json!({ "vaultEnabled": "true", "vault": section }),
+            Phase::Upgrade => json!({ "vault": section }),
+            Phase::Uninstall => json!({ "vaultEnabled": "false" }),
+        };
+        self.word = (phase != Phase::Uninstall).then_some(word);
+        cluster::edit(self.stage.namespace(), &data)
+    }
+
+    fn start(&mut self) -> anyhow::Result<()> {
+        let program = Program {
+            path: env!("CARGO_BIN_EXE_addon-operator").into(),
+            arguments: vec!["start".into()],
+        };
+        self.life = Some(self.stage.start(&program)?);
+        Ok(())
+    }
+
+    fn wait(&self, what: &str) -> anyhow::Result<()> {
+        wait_until(self.patience, what, || match self.look() {
+            Ok(()) => Ok(Some(Ok(()))),
+            Err(error) if self.life.as_ref().is_none_or(Life::has_ended) => {
+                Ok(Some(Err(error.context("the operator has ended"))))
+            }
+            Err(error) => Err(format!("{error:#}")),
+        })?
+    }
+
+    fn kubectl(&self) -> Kubectl {
+        self.stage.namespace().kubectl_as(User::Admin)
+    }
+
+    /// The last life ends as it should, and leaves nobody behind.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let life = self.life.take().context("a world ends alive")?;
+        life.stop(self.patience)?;
+        let left = self.stage.children();
+        ensure!(left.is_empty(), "what it started runs still: {left:?}");
+        Ok(())
+    }
+}
