@@ -172,7 +172,7 @@ async fn build(
         let watched = watch_config(cluster.clone(), config_map.clone(), outside.clone(), trouble);
         parts.spawn("the watch of the ConfigMap", watched);
     }
-    let (kinds, replies) = (Kinds::new(cluster.clone()), Replies::default());
+    let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
     let (monitors, lookout) = watches(&cluster, &kinds, (helm.as_ref(), restored), &outside, parts);
@@ -199,7 +199,6 @@ async fn build(
     let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
     leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
-    let traces = traces.clone();
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)

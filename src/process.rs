@@ -34,7 +34,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-pub use ourselves::{end_runs_of_the_dead, prepare_this_process};
+pub use ourselves::{end_everything, end_runs_of_the_dead, prepare_this_process};
 pub use output::{Captured, LineSink, Output};
 pub use spawner::Spawner;
 
@@ -220,13 +220,6 @@ const STUCK_HINT: &str =
 enum Cause {
     Deadline,
     Cancel,
-}
-
-/// Kills everything that was ever started here, tells that it was done, and ends this process with it.
-pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
-    descendants::kill_all();
-    tell();
-    sys::exit_at_once(code.into())
 }
 
 impl Spawner {

@@ -29,6 +29,13 @@ pub fn end_runs_of_the_dead() {
     }
 }
 
+/// Kills everything that was ever started here, tells that it was done, and ends this process with it.
+pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
+    descendants::kill_all();
+    tell();
+    sys::exit_at_once(code.into())
+}
+
 impl Spawner {
     /// Kills all that was started in this life of the process and whatever that has started in turn; returns when none is
     /// left, or that much later, and says whether that is so. Needs no runtime, and never waits for the log.

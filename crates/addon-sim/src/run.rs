@@ -365,10 +365,8 @@ impl<'a> Run<'a> {
         let idle = matches!(event, Event::TimerFired) && effects.is_empty() && due;
         self.idle_timers = if idle { self.idle_timers + 1 } else { 0 };
         if self.idle_timers > 2 {
-            let text = format!(
-                "the timer for {:?} fires again and again and changes nothing",
-                self.seen.timeout
-            );
+            let timer = &self.seen.timeout;
+            let text = format!("the timer for {timer:?} fires again and again and changes nothing");
             return Err(Violation::new("T1", text));
         }
         Ok(())
