@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::descendants::{Descendants, Where, Whose};
+use super::descendants::{self, Descendants, Where, Whose};
 use super::mark::Origin;
 use super::spawner::Spawner;
 use super::sys;
