@@ -153,7 +153,7 @@ impl World {
         let deletes = audit.since(self.checked).unwrap().of(User::Operator);
         let deletes = deletes.within(self.stage.namespace().name()).deleting();
         // Helm keeps only so many revisions, and our own notes come and go.
-        let notes = ["addon-operator-state", "sh.helm.release."];
+        let notes = ["addon-operator-intents", "addon-operator-state", "sh.helm.release."];
         let deletes = deletes.that(|record| !notes.iter().any(|note| record.name.starts_with(note)));
         self.checked = audit.mark().unwrap();
         let now = self.look();
