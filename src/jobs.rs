@@ -109,13 +109,13 @@ async fn sync(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Syn
     else {
         return Err(Failure::defect("another kind of job was taken for that of a release"));
     };
-    release::sync(
+    Box::pin(release::sync(
         tools,
         &module,
         (&values, &asked, vetting),
         (maintenance, config),
         cancel,
-    )
+    ))
     .await
 }
 
@@ -149,7 +149,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         } => enabled::run(&shared, &module, values, config_values, &cancel)
             .await
             .map(Done::ScriptAnswered),
-        job @ Job::SyncRelease { .. } => Box::pin(sync(tools, job, &cancel)).await.map(Done::ReleaseSynced),
+        job @ Job::SyncRelease { .. } => sync(tools, job, &cancel).await.map(Done::ReleaseSynced),
         Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
             .await
             .map(|()| Done::ReleaseDeleted),

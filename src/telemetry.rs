@@ -106,7 +106,8 @@ fn of_panic(panic: &PanicHookInfo<'_>) -> String {
     );
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
-        text += &format!("{backtrace}\n");
+        text.push_str(&backtrace.to_string());
+        text.push('\n');
     }
     text
 }

@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(uid: &str, ip: &str, containers: Value) -> Pod {
+    fn pod(uid: &str, ip: &str, containers: &Value) -> Pod {
         let status = json!({"phase": "Failed", "podIP": ip, "containerStatuses": containers});
         serde_json::from_value(json!({"metadata": {"name": "a", "uid": uid}, "status": status})).unwrap()
     }
@@ -164,7 +164,7 @@ mod tests {
         ] {
             let mut holder = HolderPod::new("a", "10.0.0.7".parse().ok());
             assert_eq!(
-                holder.see(Some(&pod("u", "10.0.0.7", containers.clone()))),
+                holder.see(Some(&pod("u", "10.0.0.7", &containers))),
                 expected,
                 "{containers}"
             );
@@ -182,13 +182,13 @@ mod tests {
         let mut holder = HolderPod::new("a", "10.0.0.7".parse().ok());
         assert!(!holder.see(None), "it may have been deleted by force");
         assert!(
-            !holder.see(Some(&pod("other", "10.0.0.8", over.clone()))),
+            !holder.see(Some(&pod("other", "10.0.0.8", &over))),
             "it only has the name"
         );
-        assert!(!holder.see(Some(&pod("u", "10.0.0.7", json!([])))));
+        assert!(!holder.see(Some(&pod("u", "10.0.0.7", &json!([])))));
         assert!(!holder.see(None));
         assert!(
-            holder.see(Some(&pod("u", "", over))),
+            holder.see(Some(&pod("u", "", &over))),
             "it is the one that had the address"
         );
     }

@@ -81,7 +81,11 @@ fn what_is_absent_removes_nothing() {
 /// Only where it is asked for: it takes about ten seconds a round.
 #[test]
 fn campaign() {
-    let asked = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let asked = |name: &str| {
+        std::env::var_os(name)
+            .and_then(|text| text.into_string().ok())
+            .filter(|text| !text.is_empty())
+    };
     let Some(rounds) = asked("ABSENCE_ROUNDS") else { return };
     let seed = asked("ABSENCE_SEED").map_or_else(draw::today, |seed| seed.parse().unwrap());
     eprintln!("SEED={seed} ROUNDS={rounds}");

@@ -1,4 +1,5 @@
 //! Hooks that hang: who goes on without them, and what becomes of them.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
 use testbed::process;

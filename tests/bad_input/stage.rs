@@ -247,7 +247,7 @@ impl Stage {
     }
 
     /// What a command says that asks no operator.
-    pub(crate) fn tell(&self, arguments: &[&str]) -> String {
+    pub(crate) fn tell(arguments: &[&str]) -> String {
         let mut command = process::command(OPERATOR);
         command.args(arguments).env_clear();
         let output = process::run(command, None).unwrap();

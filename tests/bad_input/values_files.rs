@@ -1,6 +1,5 @@
 //! The common values file is not what it was when the releases were made, a module's directory is no directory, or what
 //! lies on disk changes while it is read. Each ends with a removal that is meant, and seen.
-#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::os::unix::fs::symlink;
 
@@ -175,7 +174,7 @@ fn a_directory_that_is_not_what_its_manifest_says() {
     let modules = stage.path("modules");
     stage.write(
         "modules/.addon-operator-manifest.json",
-        &stage.tell(&["module", "manifest", shown(&modules)]),
+        &Stage::tell(&["module", "manifest", shown(&modules)]),
     );
     for part in ["020-victim/templates/a.yaml", "020-victim/templates", "020-victim"] {
         let part = format!("modules/{part}");
@@ -202,7 +201,7 @@ fn a_directory_that_is_not_what_its_manifest_says() {
     fs::remove_dir_all(stage.path("modules/020-victim")).unwrap();
     stage.write(
         "modules/.addon-operator-manifest.json",
-        &stage.tell(&["module", "manifest", shown(&modules)]),
+        &Stage::tell(&["module", "manifest", shown(&modules)]),
     );
     let operator = stage.start();
     operator.wait_for(&["Release without a module is removed", "victim"]);

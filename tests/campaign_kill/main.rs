@@ -2,7 +2,6 @@
 //! upgrade and removal. After each the rest must heal alone, with nothing deleted that nobody asked to be deleted.
 //!
 //! `make campaign-kill SEED=N ROUNDS=N` plays many; the tests play a few. A seed plays the same kills again.
-#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 #[path = "../../examples/demo/cluster.rs"]
@@ -43,7 +42,9 @@ impl Campaign {
     /// As the environment asks, otherwise a small one with a seed of its own.
     fn of_this_run() -> anyhow::Result<Self> {
         let asked = |name: &str| {
-            let text = std::env::var(name).ok().filter(|text| !text.is_empty());
+            let text = std::env::var_os(name)
+                .and_then(|text| text.into_string().ok())
+                .filter(|text| !text.is_empty());
             text.map(|text| {
                 text.parse::<u64>()
                     .with_context(|| format!("{name} is no number: {text}"))

@@ -1,5 +1,4 @@
 //! The webhook configurations that the chart makes and the operator fills.
-#![expect(clippy::unwrap_used, reason = "a test may")]
 
 use serde_json::{Value, json};
 

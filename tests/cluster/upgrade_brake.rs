@@ -1,4 +1,5 @@
 //! Upgrades that would take away what nobody asked to be without, with each helm.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::SyncAction;

@@ -55,7 +55,7 @@ impl Witness {
                 }
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Whether it has ended, by what stands there now.

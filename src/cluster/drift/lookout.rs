@@ -144,7 +144,7 @@ enum Errand {
     /// The first listing of a kind.
     Joined(KindName, OwnId, Joined),
     /// The objects of a revision were read from itself.
-    Read(Revision, Result<BTreeSet<ObjectKey>, Failure>),
+    Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
     /// Objects were compared with the manifest of their revision.
     Compared(Comparison),
 }
@@ -300,7 +300,7 @@ impl Watch {
                     self.dirty.extend(touched.map(|(release, _)| release.clone()));
                 }
             }
-            Ok(Errand::Read(revision, read)) => self.has_read(revision, read),
+            Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
             Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {

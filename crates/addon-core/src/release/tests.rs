@@ -69,6 +69,7 @@ fn base(names: &[&str]) -> Base {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is handed on as it is")]
 fn rendered(checksum: &str, names: &[&str]) -> Option<Rendered> {
     Some(Rendered {
         checksum: checksum.to_owned(),
@@ -443,9 +444,9 @@ fn an_upgrade_that_takes_away_what_holds_others_or_most_of_a_release_is_held() {
 
 #[test]
 fn what_people_changed_or_nobody_knows_is_not_held() {
+    type Change = fn(&mut Facts, &mut Base);
     let facts = || changed(&["PersistentVolumeClaim/p"], &[]);
     held(&facts());
-    type Change = fn(&mut Facts, &mut Base);
     let changes: [Change; 4] = [
         |facts, _| facts.asked.section = "another".to_owned(),
         |facts, _| facts.asked.global = "another".to_owned(),

@@ -73,13 +73,7 @@ impl Patience {
     }
 
     /// Hooks and helm jobs at a time, all of whom are given.
-    pub(super) fn slots(
-        &self,
-        step: &Step<'_>,
-        hooks: Held,
-        mut helms: Held,
-        starts: &[&Job],
-    ) -> Result<(), Violation> {
+    pub(super) fn slots(step: &Step<'_>, hooks: Held, mut helms: Held, starts: &[&Job]) -> Result<(), Violation> {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
         // Where all hang, a converge may look after conversions all the same.

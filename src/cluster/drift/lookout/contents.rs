@@ -32,7 +32,7 @@ impl Watch {
         self.errands.spawn(async move {
             sleep_until(now + UNMARKED).await;
             let read = objects_of(&cluster, &revision).await;
-            Errand::Read(revision, read)
+            Errand::Read(Box::new(revision), read)
         });
     }
 

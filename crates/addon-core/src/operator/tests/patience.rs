@@ -50,6 +50,7 @@ fn report(world: &World, module: &str) -> query::ModuleReport {
     modules.into_iter().find(|report| report.name == module).unwrap()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is handed on as it is")]
 fn timed_out() -> Option<Failure> {
     Some(Failure::new(Class::TimedOut, "it did not end"))
 }

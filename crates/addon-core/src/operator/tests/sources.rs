@@ -7,6 +7,7 @@ use crate::module::outline::ValuesFile;
 const FILE: &str = "modules/values.yaml";
 
 /// What such a file says.
+#[expect(clippy::unnecessary_wraps, reason = "it is handed on as it is")]
 fn says(flags: &[(&str, bool)], sections: &[&str]) -> Option<ValuesFile> {
     Some(ValuesFile {
         flags: flags.iter().map(|(module, flag)| (name(module), *flag)).collect(),
@@ -23,6 +24,10 @@ fn ours(release: &str) -> ReleaseSummary {
 }
 
 /// Three modules with releases; the files say these flags, and this is known of the values file, now and before.
+#[expect(
+    clippy::option_option,
+    reason = "whether it is known, and whether the file was there"
+)]
 fn world(flag: Option<bool>, now: Option<ValuesFile>, before: Option<Option<ValuesFile>>) -> World {
     let found = |order, name| Module {
         enabled: flag,
