@@ -90,12 +90,14 @@ impl Operator {
         runs.filter(|run| run.state() == State::Running).map(|run| run.since)
     }
 
-    /// Modules whose runs hang hold up nobody of this converge any longer.
-    pub(super) fn leave_behind(&mut self) {
+    /// Modules whose runs hang hold up nobody of this converge any longer. True if there are such that did before.
+    pub(super) fn leave_behind(&mut self) -> bool {
         let hangs = |name: &ModuleName| self.hangs(&Lane::Module(name.clone()));
         let running = self.modules.values().filter(|unit| unit.turn == Turn::Running);
         let names = running.map(|unit| unit.found.name.clone()).filter(hangs);
-        for name in names.collect::<Vec<_>>() {
+        let names: Vec<ModuleName> = names.collect();
+        let found = !names.is_empty();
+        for name in names {
             if let Some(unit) = self.modules.get_mut(&name) {
                 unit.turn = Turn::Late;
             }
@@ -105,6 +107,7 @@ impl Operator {
             };
             self.tell(notice);
         }
+        found
     }
 
     /// When patience ends with somebody who is waited for.

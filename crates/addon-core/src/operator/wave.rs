@@ -190,9 +190,8 @@ impl Operator {
         while let Some(group) = wave.groups.front() {
             // One that is held may hold others, and by name they may have been looked at before it.
             let group = group.clone();
-            while group.iter().any(|name| self.give_turn(name)) {}
+            while group.iter().any(|name| self.give_turn(name)) || self.leave_behind() {}
             let strict = self.policy.strict_order;
-            self.leave_behind();
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
                 return false;
