@@ -130,6 +130,8 @@ impl Operator {
     pub(super) fn keep_sources(&mut self) {
         if self.sources.unsaved() {
             self.run_chore(Chore::SaveValuesFiles);
+        } else {
+            self.startup.give_up(Chore::SaveValuesFiles);
         }
     }
 

@@ -65,6 +65,13 @@ impl Startup {
         }
     }
 
+    /// Nobody needs it any more, so that a delay of it is waited for by nobody.
+    pub(super) fn give_up(&mut self, chore: Chore) {
+        if matches!(self.chores.get(&chore), Some(Progress::Backoff { .. })) {
+            self.chores.remove(&chore);
+        }
+    }
+
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
         self.chores
             .iter()

@@ -8,6 +8,7 @@ use super::{MOST_STEPS, Run};
 use crate::checks::{Violation, check_end, ensure};
 use crate::model;
 use crate::setup::{Deed, HookSpec, Setup, Source, Watch};
+use crate::world::Release;
 
 /// Longer than the rarest schedule of a simulated hook, twice over, in microseconds.
 const ROUND: u64 = 2 * 610 * 1_000_000;
@@ -19,6 +20,12 @@ impl Run<'_> {
     pub(super) fn settle(&mut self) -> Result<(), Violation> {
         self.mend()?;
         self.come_to_rest()?;
+        // A chart that was half there when it was rendered is looked at again by the next start.
+        if self.world.releases.values().any(Release::is_of_half_a_chart) {
+            self.note("killed at rest, with half a chart installed".to_owned());
+            self.restart();
+            self.come_to_rest()?;
+        }
         self.check_rest()?;
         let mut dice = self.world.dice("end");
         self.confirm_all()?;

@@ -94,6 +94,8 @@ impl Operator {
         let waits = self.rereading.purge_waits || self.modules.keys().any(|name| self.waits_for_rereading(name));
         if waits {
             self.run_chore(Chore::ReadDirectories);
+        } else {
+            self.startup.give_up(Chore::ReadDirectories);
         }
     }
 

@@ -21,11 +21,14 @@ pub(in crate::world) fn asked(spec: &ModuleSpec, config: &Value) -> Asked {
     }
 }
 
+/// The rendering of half a chart begins with it.
+const HALF: &str = "half ";
+
 /// The chart renders to that, without what the files that are missing would render.
 pub(super) fn halved(rendering: Rendering) -> Rendering {
     let Rendering { text, mut objects } = rendering;
     objects.retain(|object| !object.starts_with(HOLDING));
-    let text = format!("half {text}");
+    let text = format!("{HALF}{text}");
     Rendering { text, objects }
 }
 
@@ -51,6 +54,12 @@ fn parts(objects: &BTreeSet<String>) -> BTreeSet<Part> {
 }
 
 impl Release {
+    /// Files of its chart were missing when it was rendered last.
+    pub fn is_of_half_a_chart(&self) -> bool {
+        let marks = self.marks.as_ref();
+        marks.is_some_and(|(_, rendering)| rendering.starts_with(HALF))
+    }
+
     pub(super) fn base(&self) -> Base {
         Base {
             asked: self.asked.clone(),
