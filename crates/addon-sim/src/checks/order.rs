@@ -362,7 +362,8 @@ impl Order {
                 self.tried.insert(module.to_string());
                 self.failed.insert(module.to_string());
             }
-            Notice::ModuleLate { module, .. } => {
+            // Its group is passed without one that is held, too: it has its turn when what it needs has recovered.
+            Notice::ModuleLate { module, .. } | Notice::ModuleHeld { module, .. } => {
                 self.tried.insert(module.to_string());
             }
             Notice::ModuleReady { module, .. } => self.ready(step, module.as_str())?,
