@@ -270,6 +270,8 @@ impl Checks {
             };
             !crate::model::stuck(&setup, &enabled.collect()).is_empty()
         });
+        // In strict order a person is waited for, who says what becomes of a lost configuration.
+        let stuck = stuck || !seen.status.config_lost.is_empty();
         if world.setup.strict && stuck {
             return Ok(());
         }
