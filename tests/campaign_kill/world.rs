@@ -4,8 +4,6 @@ mod ambush;
 mod look;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -18,6 +16,7 @@ use testbed::plane::User;
 use testbed::proxy::Proxy;
 use testbed::shared;
 use testbed::wait::wait_until;
+use testbed::watched_helm::WatchedHelm;
 
 use crate::cluster;
 use crate::life::{self, Life, Program};
@@ -70,21 +69,12 @@ const FILES: [File; 8] = [
     },
 ];
 
-/// Helm with a lock per release: whoever finds it taken leaves a note.
-const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
-if [[ $1 == upgrade || $1 == uninstall ]]; then
-  exec 9>>"@NOTES@/$2.lock"
-  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
-fi
-exec "@HELM@" "$@"
-"#;
-
 pub(crate) struct World {
     /// Ends before the stage it stands on.
     life: Option<Life>,
     proxy: Proxy,
     stage: Stage<'static>,
-    notes: PathBuf,
+    helm: WatchedHelm,
     patience: Duration,
     /// The word on the pages; `None` while the vault is switched off.
     word: Option<String>,
@@ -102,23 +92,17 @@ impl World {
         let stage = Stage::build(plane, "campaign-kill", &FILES)?;
         let proxy = Proxy::start(plane, User::Operator)?;
         let folder = stage.folder().to_owned();
-        let notes = folder.join("notes");
-        fs::create_dir(&notes)?;
         fs::create_dir(folder.join("no-hooks"))?;
         let kubeconfig = folder.join("through-the-proxy");
         fs::write(
             &kubeconfig,
             proxy.kubeconfig(plane, User::Operator, stage.namespace().name()),
         )?;
-        let watched = folder.join("watched-helm");
-        let text = WATCHED_HELM.replace("@NOTES@", &notes.display().to_string());
-        fs::write(
-            &watched,
-            text.replace("@HELM@", &shared::program(helm).display().to_string()),
-        )?;
-        fs::set_permissions(&watched, PermissionsExt::from_mode(0o755))?;
+        let helm = WatchedHelm::new(shared::program(helm), folder.join("notes"))?;
+        let script = folder.join("watched-helm");
+        helm.write(&script, "operator")?;
         let stage = stage
-            .with("HELM_BIN", watched)
+            .with("HELM_BIN", script)
             .with("KUBECONFIG", kubeconfig)
             .with("ADDON_OPERATOR_MODULES_DIR", folder.join("modules"))
             .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("no-hooks"));
@@ -128,7 +112,7 @@ impl World {
             proxy,
             checked: plane.audit().mark()?,
             stage,
-            notes,
+            helm,
             patience,
             word: None,
             writes: Writes::new(),

@@ -21,6 +21,7 @@ use testbed::part::Part;
 use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
+use testbed::watched_helm::WatchedHelm;
 
 /// Longer than a lease, and a converge on a busy machine after it.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
@@ -62,15 +63,6 @@ END
   exit 0
 fi
 echo "$REPLICA runs" >>"$NOTES/@MODULE@"
-"#;
-/// Helm with a lock per release: whoever finds it taken leaves a note, and each says who it is.
-const HELM: &str = r#"#!/bin/bash
-if [[ $1 == upgrade || $1 == uninstall ]]; then
-  exec 9>>"@NOTES@/$2.lock"
-  flock --nonblock 9 || echo "@REPLICA@ $*" >>"@NOTES@/overlaps"
-  echo "@REPLICA@ $$" >>"@NOTES@/helm"
-fi
-exec "@HELM@" "$@"
 "#;
 
 pub(crate) struct Stage {
@@ -267,12 +259,9 @@ impl Stage {
         let log = self.path(&format!("{replica}.log"));
         self.namespace.show_on_panic(replica, &log);
         let notes = self.path("notes").into_os_string().into_string().unwrap();
-        let helm = self.namespace.plane().program(Part::Helm3);
-        let script = HELM
-            .replace("@NOTES@", &notes)
-            .replace("@REPLICA@", replica)
-            .replace("@HELM@", helm.to_str().unwrap());
-        self.write(&format!("{replica}/helm"), &script);
+        let helm = WatchedHelm::new(self.namespace.plane().program(Part::Helm3), &notes).unwrap();
+        fs::create_dir_all(self.path(replica)).unwrap();
+        helm.write(&self.path(replica).join("helm"), replica).unwrap();
         let own = |name: &str| self.path(replica).join(name).into_os_string();
         let named = |name: &str| format!("{prefix}_{name}");
         let mut variables: BTreeMap<String, OsString> = BTreeMap::from([

@@ -1,7 +1,7 @@
 //! One operator's world: what it should come to, what is done in it, and what must be true after each death.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use testbed::audit::{Mark, Record};
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, User};
 use testbed::wait::wait_until;
+use testbed::watched_helm::WatchedHelm;
 use testbed::{process, shared};
 
 use crate::cluster::{self, Release, Releases};
@@ -56,15 +57,6 @@ echo ran >>"$SURVIVAL_NOTES/hooks"
     },
 ];
 
-/// Helm with a lock per release: whoever finds it taken leaves a note.
-const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
-if [[ $1 == upgrade || $1 == uninstall ]]; then
-  exec 9>>"@NOTES@/$2.lock"
-  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
-fi
-exec "@HELM@" "$@"
-"#;
-
 const PROFILES: [(&str, &str); 3] = [
     ("web", "net.core.somaxconn = 4096"),
     ("database", "vm.dirty_ratio = 10"),
@@ -89,6 +81,7 @@ pub(crate) struct World {
     stage: Stage<'static>,
     wanted: Wanted,
     notes: PathBuf,
+    helm: WatchedHelm,
     /// The foreign release and its object, as they were made.
     stranger: (Release, String),
     /// Everything before it has been looked at.
@@ -112,13 +105,11 @@ impl World {
         let files: Vec<File> = modules::FILES.into_iter().chain(SCRIBE).collect();
         let stage = Stage::build(plane, "survival", &files)?;
         let notes = stage.folder().join("notes");
-        fs::create_dir(&notes)?;
         let real = shared::program(helm);
-        let helm = stage.folder().join("watched-helm");
-        let text = WATCHED_HELM.replace("@NOTES@", &notes.display().to_string());
-        fs::write(&helm, text.replace("@HELM@", &real.display().to_string()))?;
-        fs::set_permissions(&helm, PermissionsExt::from_mode(0o755))?;
-        let stage = stage.with("HELM_BIN", helm).with("SURVIVAL_NOTES", &notes);
+        let helm = WatchedHelm::new(&real, &notes)?;
+        let script = stage.folder().join("watched-helm");
+        helm.write(&script, "operator")?;
+        let stage = stage.with("HELM_BIN", script).with("SURVIVAL_NOTES", &notes);
         let stranger = install_stranger(&stage, &real)?;
         let wanted = Wanted {
             profile: 0,
@@ -144,6 +135,7 @@ impl World {
             stage,
             wanted,
             notes,
+            helm,
             stranger,
             round: 0,
         })
@@ -233,8 +225,8 @@ impl World {
             kept.is_empty(),
             "temporary files of the dead life are still there: {kept:?}"
         );
-        let overlaps = fs::read_to_string(self.notes.join("overlaps")).unwrap_or_default();
-        ensure!(overlaps.is_empty(), "a second helm on one release:\n{overlaps}");
+        let overlaps = self.helm.overlaps()?;
+        ensure!(overlaps.is_empty(), "a second helm on one release: {overlaps:?}");
         Ok(())
     }
 

@@ -34,6 +34,8 @@ pub mod proxy;
 
 pub mod draw;
 
+pub mod watched_helm;
+
 pub mod kubectl;
 
 pub mod find;
