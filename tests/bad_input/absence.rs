@@ -1,4 +1,4 @@
-//! Whatever the operator lives from is missing, empty, cut, unreadable or late, alone and in pairs, at its start and while
+//! Sources and files of the operator are missing, empty, cut, unreadable or late, alone and in pairs, at its start and while
 //! it runs: it deletes nothing, and once the world is whole again so are the releases, object by object.
 //!
 //! `make campaign-absence` draws `ROUNDS` rounds from `SEED`; the test beside it plays a few that are always the same.
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use draw::{Case, Draw, Harm, Moment, Thing};
+use draw::{Case, Harm, Moment, Thing};
+use testbed::draw::Draw;
 use world::World;
 
 /// How a round ended.
@@ -89,7 +90,7 @@ fn campaign() {
     let Some(rounds) = asked("ABSENCE_ROUNDS") else { return };
     let seed = asked("ABSENCE_SEED").map_or_else(draw::today, |seed| seed.parse().unwrap());
     eprintln!("SEED={seed} ROUNDS={rounds}");
-    let cases = Draw::new(seed).cases(rounds.parse().unwrap());
+    let cases = draw::cases(&mut Draw::new(seed), rounds.parse().unwrap());
     let rounds = play("campaign-absence", cases);
     let (losses, table) = (losses(&rounds), histogram(&rounds));
     let number = rounds.len();

@@ -22,6 +22,13 @@ impl Draw {
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
+
+    /// Every order of the list is as likely as any other.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -38,5 +45,14 @@ mod tests {
         assert_ne!(drawn(7), drawn(8));
         assert!(drawn(7).iter().all(|number| *number < 1000));
         assert_eq!(Draw::new(1).below(0), 0);
+    }
+
+    #[test]
+    fn a_shuffled_list_has_the_same_members_in_another_order() {
+        let mut list: Vec<_> = (0..20).collect();
+        Draw::new(7).shuffle(&mut list);
+        assert!(!list.is_sorted());
+        list.sort_unstable();
+        assert_eq!(list, (0..20).collect::<Vec<_>>());
     }
 }

@@ -1,9 +1,11 @@
-//! What is harmed in which round. Each thing is harmed in each way alone before pairs are drawn.
+//! The harm of each round. Each thing is harmed in each way alone before pairs are drawn.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the operator lives from.
+use testbed::draw::Draw;
+
+/// A source or file that the operator lives from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Thing {
     ModulesDir,
@@ -18,7 +20,7 @@ pub(super) enum Thing {
     State,
 }
 
-/// What is done to it.
+/// The damage that is done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Harm {
     Missing,
@@ -104,49 +106,30 @@ impl fmt::Display for Case {
     }
 }
 
-/// Splitmix: good enough to choose, small enough to read.
-pub(super) struct Draw(u64);
-
-impl Draw {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).unwrap()
-    }
-
-    /// So many rounds: all that can happen alone, shuffled, and then pairs.
-    pub(super) fn cases(&mut self, number: usize) -> Vec<Case> {
-        let mut cases = Vec::new();
-        for thing in THINGS {
-            for harm in HARMS {
-                for moment in MOMENTS {
-                    let harms = vec![(thing, harm)];
-                    cases.push(Case { harms, moment });
-                }
+/// So many rounds: all that can happen alone, shuffled, and then pairs.
+pub(super) fn cases(draw: &mut Draw, number: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for thing in THINGS {
+        for harm in HARMS {
+            for moment in MOMENTS {
+                let harms = vec![(thing, harm)];
+                cases.push(Case { harms, moment });
             }
         }
-        for last in (1..cases.len()).rev() {
-            cases.swap(last, self.below(last + 1));
-        }
-        cases.truncate(number);
-        while cases.len() < number {
-            let one = self.below(THINGS.len());
-            let other = (one + 1 + self.below(THINGS.len() - 1)) % THINGS.len();
-            // What holds the other is harmed after it.
-            let (inner, outer) = (THINGS[one.max(other)], THINGS[one.min(other)]);
-            let harms = [inner, outer].map(|thing| (thing, HARMS[self.below(HARMS.len())]));
-            let moment = MOMENTS[self.below(MOMENTS.len())];
-            let harms = harms.into();
-            cases.push(Case { harms, moment });
-        }
-        cases
     }
+    draw.shuffle(&mut cases);
+    cases.truncate(number);
+    while cases.len() < number {
+        let one = draw.below(THINGS.len());
+        let other = (one + 1 + draw.below(THINGS.len() - 1)) % THINGS.len();
+        // A thing that holds the other one is harmed after it.
+        let (inner, outer) = (THINGS[one.max(other)], THINGS[one.min(other)]);
+        let harms = [inner, outer].map(|thing| (thing, draw.pick(&HARMS)));
+        let moment = draw.pick(&MOMENTS);
+        let harms = harms.into();
+        cases.push(Case { harms, moment });
+    }
+    cases
 }
 
 /// A seed for who names none.
