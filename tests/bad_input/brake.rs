@@ -1,4 +1,4 @@
-//! What switched many modules on is lost, or their directories are: nothing goes before somebody says so, and then it does.
+//! The sources that switch many modules on are lost, or the directories of these modules: nothing is removed before a person says so.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
@@ -47,6 +47,18 @@ fn converge(stage: &Stage) {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     operator.stop();
+}
+
+/// What was lost is back: nothing is held, and everything is as it was.
+fn assert_as_before(stage: &Stage, before: &str) {
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    assert!(!operator.get("/metrics").1.contains("removal_held"), "nothing is held");
+    assert_says(&operator.ask("module purge"), &["No removal is held."]);
+    assert_says(&operator.ask("module why m2"), &["state: Ready"]);
+    operator.stop();
+    stage.assert_installed(&ALL);
+    assert_eq!(objects(stage), before);
 }
 
 /// Which objects there are of releases, each as it was once made.
@@ -119,11 +131,7 @@ fn a_common_values_file_that_is_lost_removes_nothing() {
     lose(&|| stage.write("modules/values.yaml", ""));
 
     stage.write("modules/values.yaml", &text);
-    let operator = stage.start();
-    operator.wait_for(&[CONVERGED]);
-    assert_says(&operator.ask("module purge"), &["No removal is held."]);
-    operator.stop();
-    assert_eq!(objects(&stage), before);
+    assert_as_before(&stage, &before);
 }
 
 #[test]
@@ -147,15 +155,8 @@ fn a_common_values_file_that_was_cut_is_held_until_it_is_whole_or_a_person_confi
     stage.assert_installed(&ALL);
     operator.stop();
 
-    // Whole again, everything is as it was.
     stage.write("modules/values.yaml", &text);
-    let operator = stage.start();
-    operator.wait_for(&[CONVERGED]);
-    assert!(!operator.get("/metrics").1.contains("removal_held"), "nothing is held");
-    assert_says(&operator.ask("module why m3"), &["state: Ready"]);
-    operator.stop();
-    stage.assert_installed(&ALL);
-    assert_eq!(objects(&stage), before);
+    assert_as_before(&stage, &before);
 
     stage.write("modules/values.yaml", FEW_FLAGS);
     let operator = stage.start();
@@ -208,11 +209,7 @@ fn half_of_the_modules_directories_missing_removes_nothing_before_a_person_confi
     stage.assert_installed(&ALL);
 
     move_all("away", "modules", &missing);
-    let operator = stage.start();
-    operator.wait_for(&[CONVERGED]);
-    assert_says(&operator.ask("module purge"), &["No removal is held."]);
-    operator.stop();
-    assert_eq!(objects(&stage), before);
+    assert_as_before(&stage, &before);
 
     move_all("modules", "away", &missing);
     let operator = stage.start();

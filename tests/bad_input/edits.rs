@@ -24,17 +24,16 @@ impl Stage {
         self.set("VALIDATING_WEBHOOK_LISTEN_PORT", address.port().to_string());
     }
 
-    /// What kubectl says to somebody who edits keys of the ConfigMap, warnings included.
+    /// Edits keys of the ConfigMap, and returns what kubectl says, warnings included.
     fn edit(&self, data: &Value) -> String {
-        let patch = json!({ "data": data }).to_string();
-        self.say(&[
-            "patch",
-            "configmap",
-            "addon-operator",
-            "--type=merge",
-            "--patch",
-            &patch,
-        ])
+        self.patch(&json!({ "data": data }), &[])
+    }
+
+    /// Patches the ConfigMap, and returns what kubectl says.
+    fn patch(&self, patch: &Value, options: &[&str]) -> String {
+        let patch = format!("--patch={patch}");
+        let arguments = ["patch", "configmap", "addon-operator", "--type=merge", &patch];
+        self.say(&[&arguments[..], options].concat())
     }
 
     fn say(&self, arguments: &[&str]) -> String {
@@ -47,14 +46,8 @@ impl Stage {
     /// Waits until an edit of a kind that has to be refused is.
     pub(crate) fn wait_for_refusal(&self) {
         let look = || {
-            let said = self.say(&[
-                "patch",
-                "configmap",
-                "addon-operator",
-                "--type=merge",
-                "--dry-run=server",
-                r#"--patch={"data":{"victimEnabled":"perhaps"}}"#,
-            ]);
+            let patch = json!({"data": {"victimEnabled": "perhaps"}});
+            let said = self.patch(&patch, &["--dry-run=server"]);
             if said.contains(REFUSED) {
                 Ok(Some(()))
             } else {
@@ -194,16 +187,7 @@ fn an_edit_that_leaves_out_many_flags_is_refused_until_it_counts_them() {
     let before = stage.objects();
     let confirmed = |data: &Value, confirmation: &str| {
         let annotations = json!({"addon-operator/confirm-removals": confirmation});
-        let patch = json!({"metadata": {"annotations": annotations}, "data": data}).to_string();
-        let patch = [
-            "patch",
-            "configmap",
-            "addon-operator",
-            "--type=merge",
-            "--patch",
-            &patch,
-        ];
-        stage.say(&patch)
+        stage.patch(&json!({"metadata": {"annotations": annotations}, "data": data}), &[])
     };
     let none = all(&Value::Null);
     let refused = stage.edit(&none);

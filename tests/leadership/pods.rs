@@ -1,4 +1,4 @@
-//! What the pod of a leader tells of its end.
+//! The pod of a leader tells of its end.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use jiff::{SignedDuration, Timestamp};
@@ -33,9 +33,10 @@ fn leads(stage: &Stage, replica: &Replica) {
     wait_until(PATIENCE, "another holder of the lease", look).unwrap();
 }
 
-#[test]
-fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out() {
-    let stage = Stage::with_lease("ended", LEASE);
+/// The leader ends, its kubelet says so, and the rest of it happens to the pod: the other replica leads before the lease runs
+/// out.
+fn is_replaced_early(prefix: &str, rest: impl FnOnce(&Stage)) {
+    let stage = Stage::with_lease(prefix, LEASE);
     stage.kubectl("run a --image=example.com/none");
     let (mut leader, standby) = pair(&stage);
     tell(&stage, "a", &leader, "running");
@@ -43,6 +44,7 @@ fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out
     leader.signal(libc::SIGKILL);
     leader.wait_for_end();
     tell(&stage, "a", &leader, "terminated");
+    rest(&stage);
     leads(&stage, &standby);
     assert!(Timestamp::now() < end, "it was waited for until {end}");
     standby.wait_until_ready();
@@ -50,20 +52,16 @@ fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out
 }
 
 #[test]
+fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out() {
+    is_replaced_early("ended", |_| {});
+}
+
+#[test]
 fn a_leader_whose_pod_is_gone_after_it_had_ended_is_replaced_long_before_its_lease_runs_out() {
-    let stage = Stage::with_lease("gone", LEASE);
-    stage.kubectl("run a --image=example.com/none");
-    let (mut leader, standby) = pair(&stage);
-    tell(&stage, "a", &leader, "running");
-    let end = stage.end_of_lease();
-    leader.signal(libc::SIGKILL);
-    leader.wait_for_end();
-    // As its kubelet does it: first what has become of it, then nothing any more.
-    tell(&stage, "a", &leader, "terminated");
-    stage.kubectl("delete pod a --grace-period=0 --force");
-    leads(&stage, &standby);
-    assert!(Timestamp::now() < end, "it was waited for until {end}");
-    standby.stop();
+    // As its kubelet does it: first the end of the container is told, then the pod goes.
+    is_replaced_early("gone", |stage| {
+        stage.kubectl("delete pod a --grace-period=0 --force");
+    });
 }
 
 #[test]

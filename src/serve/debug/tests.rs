@@ -225,12 +225,16 @@ async fn parameters_are_set_by_a_form() {
     assert_eq!((status, body.as_str()), (405, ""));
 }
 
-#[tokio::test]
-async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
-    let standby = Standing::Standby(standing::Leader {
+/// Another replica leads.
+fn standby() -> Standing {
+    Standing::Standby(standing::Leader {
         name: "operator-0".to_owned(),
         address: None,
-    });
+    })
+}
+
+#[tokio::test]
+async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
     let rows = [
         (
             Powers::Confirming,
@@ -246,7 +250,7 @@ async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
         ),
         (
             Powers::Confirming,
-            standby,
+            standby(),
             503,
             "this replica is a standby and does nothing: operator-0 leads\n",
         ),
@@ -260,10 +264,6 @@ async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
 #[tokio::test]
 async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
     let request = |form: &str| format!("POST /module/purge\nContent-Type: application/x-www-form-urlencoded\n\n{form}");
-    let standby = Standing::Standby(standing::Leader {
-        name: "operator-0".to_owned(),
-        address: None,
-    });
     let rows = [
         (
             Powers::Confirming,
@@ -302,7 +302,7 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
         ),
         (
             Powers::Confirming,
-            standby,
+            standby(),
             "confirm=2",
             503,
             "this replica is a standby and does nothing: operator-0 leads\n",
@@ -321,12 +321,6 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
 
 #[tokio::test]
 async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
-    let standby = || {
-        Standing::Standby(standing::Leader {
-            name: "operator-0".to_owned(),
-            address: None,
-        })
-    };
     for path in ["/queue/list.text", "/module/one/values.yaml", "/global/list.json"] {
         let (code, _, body) = ask_of(Disclosure::OnRequest, standby(), &format!("GET {path}")).await;
         let told = "this replica is a standby and does nothing: operator-0 leads\n";
