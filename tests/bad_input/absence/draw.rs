@@ -1,7 +1,6 @@
 //! What is harmed in which round. Each thing is harmed in each way alone before pairs are drawn.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the operator lives from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,10 +146,4 @@ impl Draw {
         }
         cases
     }
-}
-
-/// A seed for who names none.
-pub(super) fn today() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_secs() % 1_000_000
 }
