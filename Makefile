@@ -28,7 +28,7 @@ SECONDS ?= 60
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Pods as processes take root: without it the last chapters are left out.
 DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-node)
@@ -80,29 +80,26 @@ deny: $(TOOLS)/bin/cargo-deny ## licences, banned crates and sources of the depe
 sim: ## random histories through the core for SECONDS=60, or as long as you like
 	cargo run --release --locked --quiet --package addon-sim -- run --seconds $(SECONDS)
 
-# What a campaign draws from, and how many rounds it has.
+# A campaign draws from SEED= and plays ROUNDS= rounds; its last results are kept in bench/campaigns. The tests play a few rounds of each.
 SEED ?= $(shell date +%s)
-ROUNDS ?= 1000
+CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \
+  $(TARGET)/debug/testbed run --helm4 -- cargo test --locked
 
 .PHONY: campaign-kill
-campaign-kill: ## kill operator, helm or both ROUNDS=1000 times, by SEED=; the last result is in bench/campaigns
+campaign-kill: ROUNDS ?= 1000
+campaign-kill: ## kill operator, helm or both, ROUNDS=1000 times by SEED=; all heals
 	cargo build --workspace --bins --locked
-	CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/kill.md \
-	  $(TARGET)/debug/testbed run --helm4 -- cargo test --locked --test campaign_kill -- --nocapture
+	$(CAMPAIGN) --test campaign_kill -- --nocapture
+
+.PHONY: campaign-absence
+campaign-absence: ROUNDS ?= 150
+campaign-absence: ## each source and file missing, empty, cut, unreadable or late, ROUNDS=150 by SEED=; nothing is deleted
+	cargo build --workspace --bins --locked
+	$(CAMPAIGN) --test bad_input absence::campaign -- --nocapture
 
 .PHONY: bench
 bench: ## figures: start, restart with nothing changed, idle
 	cargo bench --locked --bench figures
-
-# What a campaign draws from, and how many rounds it has.
-SEED ?=
-ROUNDS ?= 150
-
-.PHONY: campaign-absence
-campaign-absence: ## each source and file missing, empty, cut, unreadable, late: nothing is deleted; SEED=, ROUNDS=150
-	cargo build --locked --package testbed --bins
-	ABSENCE_SEED="$(SEED)" ABSENCE_ROUNDS="$(ROUNDS)" ABSENCE_RESULTS=bench/absence.md \
-	  $(TARGET)/debug/testbed run -- cargo test --locked --test bad_input absence::campaign -- --nocapture
 
 .PHONY: operator
 operator: ## the operator as it goes into the image: small, and the same from whatever folder

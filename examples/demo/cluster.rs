@@ -11,8 +11,8 @@ use testbed::plane::{ControlPlane, User};
 /// The operator's ConfigMap.
 pub(crate) const CONFIG: &str = "addon-operator";
 
-/// The Secret in which the operator remembers things between lives. It comes and goes with them.
-pub(crate) const STATE: &str = "addon-operator-state";
+/// The Secrets in which the operator remembers things between lives. They come and go with these.
+pub(crate) const MEMORY: [&str; 2] = ["addon-operator-state", "addon-operator-intents"];
 
 /// The newest revision of a release, as the labels of its Secret tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -300,7 +300,7 @@ impl<'a> Tour<'a> {
 /// notes.
 fn is_about(record: &Record, modules: &[&str]) -> bool {
     let name = record.name.strip_prefix("sh.helm.release.v1.").unwrap_or(&record.name);
-    record.name == cluster::STATE || modules.iter().any(|module| name.starts_with(module))
+    cluster::MEMORY.contains(&record.name.as_str()) || modules.iter().any(|module| name.starts_with(module))
 }
 
 /// The text of a section, as it stands in the ConfigMap.

@@ -10,10 +10,11 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+
+use testbed::campaign::Campaign;
+use testbed::draw::Draw;
 
 use draw::{Case, Harm, Moment, Thing};
-use testbed::draw::Draw;
 use world::World;
 
 /// How a round ended.
@@ -79,29 +80,19 @@ fn what_is_absent_removes_nothing() {
     assert_eq!(losses(&rounds), "", "{}", histogram(&rounds));
 }
 
-/// Only where it is asked for: it takes about ten seconds a round.
+/// Only where a person asks for it: it takes about ten seconds a round.
 #[test]
 fn campaign() {
-    let asked = |name: &str| {
-        std::env::var_os(name)
-            .and_then(|text| text.into_string().ok())
-            .filter(|text| !text.is_empty())
-    };
-    let Some(rounds) = asked("ABSENCE_ROUNDS") else { return };
-    let seed = asked("ABSENCE_SEED").map_or_else(draw::today, |seed| seed.parse().unwrap());
+    let campaign = Campaign::of_this_run().unwrap();
+    let Some(rounds) = campaign.rounds() else { return };
+    let seed = campaign.seed;
     eprintln!("SEED={seed} ROUNDS={rounds}");
-    let cases = draw::cases(&mut Draw::new(seed), rounds.parse().unwrap());
+    let cases = draw::cases(&mut Draw::new(seed), rounds);
     let rounds = play("campaign-absence", cases);
     let (losses, table) = (losses(&rounds), histogram(&rounds));
-    let number = rounds.len();
-    let text = format!(
-        "# Absence\n\nThe last run of `make campaign-absence`: `SEED={seed} ROUNDS={number}`. What is done is told in \
-         [README.md](README.md).\n\n{table}\nRounds in which something was deleted or made anew:\n\n{}",
-        if losses.is_empty() { "none\n" } else { losses.as_str() }
-    );
+    let lost = if losses.is_empty() { "none\n" } else { losses.as_str() };
+    let text = format!("{table}\nRounds in which something was deleted or made anew:\n\n{lost}");
     eprintln!("{text}");
-    if let Some(results) = asked("ABSENCE_RESULTS") {
-        fs_err::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(results), text).unwrap();
-    }
+    campaign.keep("absence", &text).unwrap();
     assert_eq!(losses, "", "SEED={seed}");
 }

@@ -18,51 +18,27 @@ mod tally;
 mod world;
 
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Context;
-use fs_err as fs;
 use plan::Blow;
 use tally::Tally;
+use testbed::campaign::Campaign;
 use testbed::draw::Draw;
 use testbed::part::Part;
 use world::World;
 
 /// How a run is played.
 #[derive(Clone, Copy, Debug)]
-struct Campaign {
+struct Play {
     seed: u64,
-    /// Kills in all.
-    rounds: usize,
     /// All must be healed within this.
     patience: Duration,
 }
 
-impl Campaign {
-    /// As the environment asks, otherwise a small one with a seed of its own.
-    fn of_this_run() -> anyhow::Result<Self> {
-        let asked = |name: &str| {
-            let text = std::env::var_os(name)
-                .and_then(|text| text.into_string().ok())
-                .filter(|text| !text.is_empty());
-            text.map(|text| {
-                text.parse::<u64>()
-                    .with_context(|| format!("{name} is no number: {text}"))
-            })
-            .transpose()
-        };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-        let rounds = asked("CAMPAIGN_ROUNDS")?;
-        Ok(Self {
-            seed: asked("CAMPAIGN_SEED")?.unwrap_or(now % 1_000_000),
-            rounds: usize::try_from(rounds.unwrap_or(12))?,
-            // A test says that it heals, a campaign how fast.
-            patience: Duration::from_secs(if rounds.is_some() { 30 } else { 120 }),
-        })
-    }
-
+impl Play {
     /// One world's share of it.
-    fn play(self, number: usize, helm: Part, rounds: usize) -> anyhow::Result<Tally> {
+    fn world(self, number: usize, helm: Part, rounds: usize) -> anyhow::Result<Tally> {
         let mut draw = Draw::new(self.seed ^ (number as u64 + 1) << 32);
         let mut world = World::build(helm, self.patience)?;
         let mut tally = Tally::default();
@@ -89,11 +65,17 @@ const WORLDS: usize = 2;
 #[test]
 fn whoever_is_killed_the_rest_heals_alone() {
     let campaign = Campaign::of_this_run().unwrap();
-    let each = campaign.rounds.div_ceil(WORLDS);
+    // A test says that it heals, a campaign how fast.
+    let patience = Duration::from_secs(if campaign.rounds().is_some() { 30 } else { 120 });
+    let each = campaign.rounds().unwrap_or(12).div_ceil(WORLDS);
+    let play = Play {
+        seed: campaign.seed,
+        patience,
+    };
     let played: Vec<anyhow::Result<Tally>> = thread::scope(|scope| {
         let worlds = (0..WORLDS).map(|number| {
             let helm = [Part::Helm3, Part::Helm4][number * 2 / WORLDS];
-            scope.spawn(move || campaign.play(number, helm, each))
+            scope.spawn(move || play.world(number, helm, each))
         });
         let worlds: Vec<_> = worlds.collect();
         worlds.into_iter().map(|world| world.join().unwrap()).collect()
@@ -107,12 +89,6 @@ fn whoever_is_killed_the_rest_heals_alone() {
         ["pending-install", "pending-upgrade", "uninstalling"].map(|state| format!("{} {state}", tally.hits(state)));
     let met = hits.join(", ");
     eprintln!("{table}\n{times}\nreleases met: {met}");
-    if let Some(file) = std::env::var_os("CAMPAIGN_RESULTS") {
-        let head = "# The campaign of kills, last run\n\nMade by `make campaign-kill`.";
-        let text = format!(
-            "{head}\n\nSeed {}: {times}. Releases met: {met}.\n\n{table}",
-            campaign.seed
-        );
-        fs::write(file, text).unwrap();
-    }
+    let text = format!("{times}. Releases met: {met}.\n\n{table}");
+    campaign.keep("kill", &text).unwrap();
 }

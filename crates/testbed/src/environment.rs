@@ -18,6 +18,11 @@ fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
+/// What a person asks of a campaign, by the name of the variable.
+pub(crate) fn campaign(name: &str) -> Option<String> {
+    variable(name).map(|text| text.to_string_lossy().into_owned())
+}
+
 pub(crate) fn plane() -> Option<PathBuf> {
     variable(PLANE).map(PathBuf::from)
 }

@@ -32,6 +32,8 @@ pub mod wait;
 
 pub mod proxy;
 
+pub mod campaign;
+
 pub mod draw;
 
 pub mod watched_helm;

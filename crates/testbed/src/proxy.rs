@@ -178,6 +178,11 @@ impl Proxy {
         self.shared.traps.set(trap);
     }
 
+    /// Takes away a trap that has not been stepped on; `false` if none is set, or its deed is being done.
+    pub fn disarm(&self) -> bool {
+        self.shared.traps.disarm()
+    }
+
     /// From now on the writes of clients with such a user agent are counted from one, and no trap is set.
     pub fn count(&self, agent: &'static str) {
         self.shared.traps.count(agent);

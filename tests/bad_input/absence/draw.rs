@@ -1,7 +1,6 @@
 //! The harm of each round. Each thing is harmed in each way alone before pairs are drawn.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use testbed::draw::Draw;
 
@@ -130,10 +129,4 @@ pub(super) fn cases(draw: &mut Draw, number: usize) -> Vec<Case> {
         cases.push(Case { harms, moment });
     }
     cases
-}
-
-/// A seed for who names none.
-pub(super) fn today() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_secs() % 1_000_000
 }

@@ -39,17 +39,20 @@ impl Ambush {
         let scene = wait_until(world.patience, "the moment of the kill", || {
             match self.told.try_recv() {
                 Ok(scene) => Ok(Some(Some(scene))),
-                // Everything is done already: helm made fewer writes than in peace.
+                // Everything is done already: helm made fewer writes than in peace, or the blow is falling right now.
                 Err(_) => world.look().map(|()| Some(None)),
             }
         })?;
-        let Some(scene) = scene else {
-            // Whoever comes too late must not kill in the next round.
-            world.proxy.count("Helm/");
-            return Ok(Scene {
-                revisions: revisions(&world.kubectl())?,
-                missed: true,
-            });
+        let scene = match scene {
+            Some(scene) => scene,
+            // A trap that is too late must not kill in the next round.
+            None if world.proxy.disarm() => {
+                return Ok(Scene {
+                    revisions: revisions(&world.kubectl())?,
+                    missed: true,
+                });
+            }
+            None => self.told.recv_timeout(world.patience).context("a blow that falls")?,
         };
         if blow.victim.ends_the_life() {
             world.life.take().context("it was alive")?.kill()?;

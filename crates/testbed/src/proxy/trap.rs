@@ -68,6 +68,10 @@ impl Traps {
         };
     }
 
+    pub(super) fn disarm(&self) -> bool {
+        self.state().set.take().is_some()
+    }
+
     pub(super) fn writes(&self) -> Vec<String> {
         self.state().writes.clone()
     }
@@ -123,13 +127,17 @@ mod tests {
     fn it_springs_once_at_the_write_that_was_named() {
         let traps = Traps::default();
         let helms = |method, path| request("Helm/3.22.0", method, path);
-        assert!(traps.meet(&helms(Method::POST, "/a")).is_none(), "none is set");
-        traps.set(Trap {
+        let at = |nth| Trap {
             agent: "Helm/",
-            nth: 2,
+            nth,
             side: Side::After,
             deed: Box::new(|| {}),
-        });
+        };
+        assert!(traps.meet(&helms(Method::POST, "/a")).is_none(), "none is set");
+        traps.set(at(1));
+        assert!(traps.disarm(), "it has not sprung");
+        assert!(traps.meet(&helms(Method::POST, "/a")).is_none(), "it was taken away");
+        traps.set(at(2));
         let passed = [
             helms(Method::POST, "/first"),
             helms(Method::GET, "/a"),
@@ -143,5 +151,6 @@ mod tests {
         assert_eq!(met.map(|(_, at)| at).as_deref(), Some("DELETE /second"));
         assert!(traps.meet(&helms(Method::PUT, "/third")).is_none(), "it has sprung");
         assert_eq!(traps.writes(), ["POST /first", "DELETE /second", "PUT /third"]);
+        assert!(!traps.disarm(), "it has sprung");
     }
 }

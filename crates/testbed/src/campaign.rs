@@ -1,0 +1,99 @@
+//! A campaign: rounds of harm drawn from one seed. A person asks for many, a test plays a few.
+//!
+//! Must never decide what a round does; it only reads the request and keeps the results.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fs_err as fs;
+use thiserror::Error;
+
+use crate::environment;
+
+#[derive(Debug, Error)]
+pub enum CampaignError {
+    #[error("{name}={text} is no number")]
+    NoNumber { name: &'static str, text: String },
+    #[error("cannot write the results of the campaign")]
+    Results(#[from] std::io::Error),
+}
+
+/// The request, from the environment: `CAMPAIGN_SEED`, `CAMPAIGN_ROUNDS` and `CAMPAIGN_RESULTS`, each of them optional.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Campaign {
+    /// Equal seeds play equal rounds.
+    pub seed: u64,
+    rounds: Option<usize>,
+    results: Option<PathBuf>,
+}
+
+impl Campaign {
+    /// As the environment asks. Without a seed there, the time is one.
+    pub fn of_this_run() -> Result<Self, CampaignError> {
+        Self::asked(environment::campaign)
+    }
+
+    fn asked(text: impl Fn(&'static str) -> Option<String>) -> Result<Self, CampaignError> {
+        let number = |name| {
+            let parsed = text(name).map(|text| text.parse::<u64>().map_err(|_| CampaignError::NoNumber { name, text }));
+            parsed.transpose()
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            seed: number("CAMPAIGN_SEED")?.unwrap_or(now.as_secs() % 1_000_000),
+            rounds: number("CAMPAIGN_ROUNDS")?.map(|rounds| usize::try_from(rounds).unwrap_or(usize::MAX)),
+            results: text("CAMPAIGN_RESULTS").map(PathBuf::from),
+        })
+    }
+
+    /// The rounds that a person asks for; `None` in a test.
+    pub fn rounds(&self) -> Option<usize> {
+        self.rounds
+    }
+
+    /// Keeps the results as Markdown where the person asks for that: a title, the command that plays the same again, and the text.
+    pub fn keep(&self, name: &str, text: &str) -> Result<(), CampaignError> {
+        let Some(file) = &self.results else { return Ok(()) };
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(file, self.page(name, text))?;
+        Ok(())
+    }
+
+    fn page(&self, name: &str, text: &str) -> String {
+        let rounds = self
+            .rounds
+            .map(|rounds| format!(" ROUNDS={rounds}"))
+            .unwrap_or_default();
+        let command = format!("make campaign-{name} SEED={}{rounds}", self.seed);
+        format!(
+            "# Last run of the campaign \"{name}\"\n\n`{command}`\n\n{}\n",
+            text.trim()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_seed_and_rounds_or_the_test_is_small() {
+        let asked = |name| match name {
+            "CAMPAIGN_SEED" => Some("7".to_owned()),
+            "CAMPAIGN_ROUNDS" => Some("300".to_owned()),
+            _ => None,
+        };
+        let campaign = Campaign::asked(asked).unwrap();
+        assert_eq!((campaign.seed, campaign.rounds()), (7, Some(300)));
+        let page = campaign.page("kill", "\nall healed\n");
+        assert!(
+            page.ends_with("\n\n`make campaign-kill SEED=7 ROUNDS=300`\n\nall healed\n"),
+            "{page}"
+        );
+        assert_eq!(Campaign::asked(|_| None).unwrap().rounds(), None);
+        let wrong = Campaign::asked(|name| (name == "CAMPAIGN_ROUNDS").then(|| "many".to_owned()));
+        assert_eq!(wrong.unwrap_err().to_string(), "CAMPAIGN_ROUNDS=many is no number");
+    }
+}
