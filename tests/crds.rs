@@ -13,6 +13,8 @@ use testbed::audit::{Mark, Records};
 use testbed::plane::User;
 use testbed::wait::wait_until;
 
+#[path = "crds/discovery.rs"]
+mod discovery;
 #[path = "cluster/tools.rs"]
 mod tools;
 #[path = "cluster/world.rs"]
@@ -456,104 +458,4 @@ async fn a_version_stays_while_objects_cannot_be_rewritten_and_the_command_is_na
     stage.ensure().await.unwrap();
     assert_eq!(stage.found()["status"]["storedVersions"], json!(["v1"]));
     assert!(stage.sizes().ends_with(":1 2 3"), "{}", stage.sizes());
-}
-
-const ASKING: &str = "{{ if .Capabilities.APIVersions.Has \"GROUP/v1/Widget\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n{{ end }}\n";
-
-/// Whoever serves the group version does not answer any more: its `APIService` leads to a Service behind which nobody is.
-fn kill_who_serves(stage: &Stage) {
-    let service = format!("v1.{}", stage.group);
-    let admin = stage.world.namespace.kubectl_as(User::Admin);
-    stage.apply("apiVersion: v1\nkind: Service\nmetadata: {name: dead}\nspec: {ports: [{port: 443}]}\n");
-    // The controller that looks after those of CRDs leaves it to us from now on.
-    admin
-        .run([
-            "label",
-            "apiservice",
-            &service,
-            "kube-aggregator.kubernetes.io/automanaged-",
-        ])
-        .unwrap();
-    let dead = json!({"spec": {"insecureSkipTLSVerify": true,
-        "service": {"namespace": stage.world.namespace.name(), "name": "dead", "port": 443}}});
-    admin
-        .run([
-            "patch",
-            "apiservice",
-            &service,
-            "--type=merge",
-            "--patch",
-            &dead.to_string(),
-        ])
-        .unwrap();
-    let look = || {
-        let said = admin.run(["get", "--raw", &format!("/apis/{}/v1", stage.group)]);
-        if said.is_err() {
-            Ok(Some(()))
-        } else {
-            Err("it answers".to_owned())
-        }
-    };
-    wait_until(PATIENCE, "the end of who serves it", look).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
-    let mut stage = Stage::new("stale").await;
-    let crd = stage.widgets(&[version("v1", STORED)]);
-    let asking = ASKING.replace("GROUP", &stage.group);
-    let files = [
-        ("crds/widgets.yaml", crd.as_str()),
-        ("Chart.yaml", CHART),
-        ("templates/a.yaml", TEMPLATE),
-        ("templates/asking.yaml", &asking),
-    ];
-    stage.files(&files).await;
-    stage.ensure().await.unwrap();
-    let values = |x: &str| json!({"one": {"x": x}});
-    stage.world.sync(values("a")).await.unwrap();
-    let objects = |stage: &Stage| {
-        stage
-            .world
-            .kubectl("get configmaps -l heritage -o=jsonpath={.items[*].metadata.name}")
-    };
-    assert_eq!(objects(&stage), "extra shown");
-
-    kill_who_serves(&stage);
-    let cluster = &stage.world.tools.cluster;
-    cluster.forget_apis().await;
-    // The last list stands, so that nothing has changed. An upgrade would be helm's, which has no last list.
-    assert!(cluster.apis().await.unwrap().doubtful.is_empty());
-    let synced = stage.world.sync(values("a")).await.unwrap();
-    assert_eq!(synced.action, SyncAction::Unchanged);
-    let refused = async |stage: &Stage, x: &str| {
-        let failure = stage.world.sync(values(x)).await.unwrap_err();
-        assert_eq!(failure.class, Class::Unavailable, "{failure}");
-        assert!(failure.report.contains(&format!("{}/v1", stage.group)), "{failure}");
-        assert_eq!(objects(stage), "extra shown");
-    };
-    refused(&stage, "b").await;
-    // A new life has no last list.
-    stage.world.restart().await;
-    refused(&stage, "c").await;
-    // Who does not ask is not concerned.
-    let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n";
-    stage.files(&[("templates/asking.yaml", extra)]).await;
-    assert_eq!(stage.world.sync(values("c")).await.unwrap().revision, 2);
-    stage.files(&[("templates/asking.yaml", &asking)]).await;
-    refused(&stage, "d").await;
-
-    // In the end the kind is gone for good, and with it what is made for it.
-    let admin = stage.world.namespace.kubectl_as(User::Admin);
-    admin.run(["delete", "crd", &stage.name(), "--wait=false"]).unwrap();
-    admin
-        .run(["delete", "apiservice", &format!("v1.{}", stage.group)])
-        .unwrap();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while objects(&stage) != "shown" {
-        assert!(tokio::time::Instant::now() < deadline, "{}", objects(&stage));
-        let cluster = &stage.world.tools.cluster;
-        cluster.forget_apis().await;
-        drop(stage.world.sync(values("d")).await);
-    }
 }

@@ -134,6 +134,23 @@ fn alerts_use_metrics_that_exist() {
     }
 }
 
+/// Who is told of it only by looking is told too late.
+#[test]
+fn states_that_do_not_end_by_themselves_have_an_alert() {
+    let all: Vec<String> = rules().iter().map(|rule| rule["expr"].to_string()).collect();
+    for state in [
+        "configuration_lost",
+        "module_failing",
+        "module_late",
+        "module_upgrade_held",
+        "module_waits_for_need",
+        "removal_held",
+    ] {
+        let name = format!("addon_operator_{state}{{");
+        assert!(all.iter().any(|expression| expression.contains(&name)), "{state}");
+    }
+}
+
 /// The time that a rule says, in minutes.
 fn minutes(time: &str) -> u32 {
     let (number, unit) = time.split_at(time.len() - 1);

@@ -7,6 +7,7 @@ use addon_core::failure::Class;
 use addon_core::name::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
+use testbed::proxy::{Addresses, Fault, Listing, Omission, On, Proxy, What};
 
 use super::monitor_stage::{Stage, until};
 
@@ -193,4 +194,58 @@ async fn a_kind_that_comes_back_under_another_plural_or_in_no_namespace_is_watch
         plural = next;
     }
     gadgets.stage.kubectl(&format!("delete crd {plural}.{}", gadgets.group));
+}
+
+/// An API server that cannot ask who serves a kind, or has not read its CRD yet, finds nothing at its addresses.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_of_a_kind_stays_while_nothing_is_found_where_it_was() {
+    let proxy = Proxy::start(testbed::shared::plane(), User::Operator).unwrap();
+    let bound = Duration::from_secs(5);
+    let stage = Stage::at(testbed::shared::plane(), "crd-nowhere", Some(proxy.server()), bound).await;
+    let group = format!("{}.example.com", stage.namespace.name());
+    let mut gadgets = Gadgets { stage, group };
+    gadgets.define();
+    gadgets.put("g", 1);
+    let ids = gadgets.started().await;
+    let mut size = 1;
+    for listing in [Listing::Stale, Listing::LeftOut] {
+        proxy.omit(Some(Omission {
+            group: gadgets.group.clone(),
+            listing,
+            addresses: Addresses::NotFound,
+        }));
+        let (on, what) = (On::Watches, What::Refuse);
+        proxy.impose(vec![Fault { on, what }]);
+        until("the end of the watch", || {
+            let errors = gadgets.stage.watch_errors.lock().unwrap();
+            if errors.is_empty() { Err(String::new()) } else { Ok(()) }
+        });
+        proxy.heal();
+        let name = gadgets.stage.namespace.name().to_owned();
+        until("it is said which of both it is", || {
+            let monitors = &gadgets.stage.monitors;
+            let (awaited, stale) = (monitors.awaited_kinds().len(), monitors.stale());
+            let withheld = stale.iter().filter(|watch| watch.namespace == name).count();
+            let expected = match listing {
+                // Somebody serves it, and we do not get it.
+                Listing::Stale => (0, 1),
+                // Nobody serves it: nothing is withheld.
+                Listing::LeftOut => (1, 0),
+            };
+            if (awaited, withheld) == expected {
+                Ok(())
+            } else {
+                Err(format!("{awaited} awaited, {stale:?}"))
+            }
+        });
+        assert_eq!(gadgets.stage.shown(ids[0]), size.to_string());
+        proxy.omit(None);
+        gadgets.stage.watch_errors.lock().unwrap().clear();
+        size += 1;
+        gadgets.put("g", size);
+        assert_eq!(gadgets.stage.told(1).await, format!("1~g={size}"));
+        gadgets.stage.watch_errors.lock().unwrap().clear();
+    }
+    gadgets.stage.kubectl(&format!("delete crd gadgets.{}", gadgets.group));
+    assert_eq!(gadgets.stage.told(1).await, format!("1-g={size}"));
 }

@@ -34,6 +34,8 @@ pub(crate) struct World {
     dir: TempDir,
     helm: Part,
     helm_timeout: Duration,
+    /// By which the API server is found after the next restart.
+    pub(crate) kubeconfig: PathBuf,
     /// What a sync is told about the hands in which the objects are.
     pub(crate) maintenance: Maintenance,
     /// The section of module `one` in the `ConfigMap`.
@@ -60,8 +62,10 @@ impl World {
         fs::create_dir(dir.path().join("modules")).unwrap();
         fs::create_dir(dir.path().join("global-hooks")).unwrap();
         let helm_timeout = Duration::from_mins(20);
-        let tools = tools(&namespace, dir.path(), helm, helm_timeout).await;
+        let kubeconfig = namespace.kubeconfig(User::Operator);
+        let tools = tools(&namespace, dir.path(), helm, helm_timeout, &kubeconfig).await;
         Self {
+            kubeconfig,
             namespace,
             tools,
             dir,
@@ -80,7 +84,8 @@ impl World {
 
     /// The same place after a restart: nothing that was in memory is left.
     pub(crate) async fn restart(&mut self) {
-        self.tools = tools(&self.namespace, self.dir.path(), self.helm, self.helm_timeout).await;
+        let (dir, helm, timeout) = (self.dir.path(), self.helm, self.helm_timeout);
+        self.tools = tools(&self.namespace, dir, helm, timeout, &self.kubeconfig).await;
     }
 
     /// A restart with another helm.
@@ -212,12 +217,18 @@ pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";
 pub(crate) const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
 
-async fn tools(namespace: &Namespace<'_>, dir: &Path, helm: Part, helm_timeout: Duration) -> Arc<Tools> {
+async fn tools(
+    namespace: &Namespace<'_>,
+    dir: &Path,
+    helm: Part,
+    helm_timeout: Duration,
+    kubeconfig: &Path,
+) -> Arc<Tools> {
     let place = Place {
         dir,
         tmp_files: TmpFiles::Kept,
         namespace: namespace.name(),
-        kubeconfig: namespace.kubeconfig(User::Operator),
+        kubeconfig: kubeconfig.to_owned(),
         helm: logging_helm(helm, dir),
         helm_timeout,
         post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),

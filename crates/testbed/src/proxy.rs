@@ -8,6 +8,7 @@
 )]
 
 mod body;
+mod omission;
 mod trap;
 
 use std::convert::Infallible;
@@ -39,8 +40,10 @@ use tokio_rustls::TlsConnector;
 
 use crate::plane::{ControlPlane, User};
 
+pub use omission::{Addresses, Listing, Omission};
 pub use trap::{Side, Trap};
 
+use omission::Omissions;
 use trap::Traps;
 
 /// Which requests a fault hits.
@@ -108,6 +111,7 @@ struct Shared {
     tls: Arc<ClientConfig>,
     bearer: String,
     faults: watch::Receiver<Vec<Fault>>,
+    omissions: Omissions,
     traps: Traps,
     requests: AtomicU64,
     hits: AtomicU64,
@@ -127,6 +131,7 @@ impl Proxy {
             tls: Arc::new(trusting(plane)?),
             bearer: format!("Bearer {}", crate::plane::token(user)),
             faults: told,
+            omissions: Omissions::default(),
             traps: Traps::default(),
             requests: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -171,6 +176,11 @@ impl Proxy {
     /// From now on nothing happens; what is dead stays dead.
     pub fn heal(&self) {
         self.impose(Vec::new());
+    }
+
+    /// From now on the API server says less of one group, or no less of any.
+    pub fn omit(&self, omission: Option<Omission>) {
+        self.shared.omissions.set(omission);
     }
 
     /// Sets a trap, in the place of one that was set before.
@@ -306,6 +316,10 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
             let _lost = forward(request, &shared).await;
         }
         return Err(shared.spring(trap, at));
+    }
+    if let Some(omission) = shared.omissions.meet(&request) {
+        shared.hit();
+        return omission::answer(request, &omission, &shared).await;
     }
     let answer = forward(request, &shared).await.map_err(|_| Broken)?;
     Ok(answer.map(|body| body::through(body, is_watch, shared)))

@@ -299,7 +299,7 @@ impl Operator {
                 Some(wait) => format!("waits for {wait}"),
                 None => "run first task".to_owned(),
             },
-            State::Ready => "waits for a free slot".to_owned(),
+            State::Ready => format!("waits for {}", self.describe_wait_for_slot(head)),
             State::Parked => "run first task".to_owned(),
             State::Backoff(until) => {
                 format!("sleep after fail for {}s", (until - self.now.tick).as_secs_f64().ceil())

@@ -188,6 +188,35 @@ fn slots_of_runs_that_hang_are_lent_and_who_has_them_is_named() {
 }
 
 #[test]
+fn hooks_alone_lend_their_slots_too() {
+    let every_second = |queue: &str| format!("schedule:\n- crontab: '* * * * * *'\n  queue: {queue}");
+    let mut world = World::alone()
+        .hook("", "a.sh", &every_second("one"))
+        .hook("", "b.sh", &every_second("two"));
+    let policy = Policy {
+        mode: Mode::Hooks,
+        ..with_slots(1, 1)
+    };
+    world.operator = Operator::new(1, policy);
+    world.open.insert("a.sh schedule".to_owned());
+    let inventory = world.inventory.clone();
+    world.handle(Event::InventoryChanged(inventory));
+    world.sleep();
+    sleep_for(&mut world, MINUTE / 2);
+    assert_eq!(world.take_log(), [""; 0]);
+    let Answer::Queues(queues) = world.operator.answer(&Query::Queues) else {
+        panic!("another question was answered")
+    };
+    let two = queues.into_iter().find(|queue| queue.name == "two").unwrap();
+    assert_eq!(
+        two.status,
+        "waits for a free slot for hooks, held by global hook 'a.sh' for 30s"
+    );
+    sleep_for(&mut world, MINUTE);
+    assert!(world.take_log().contains(&"b.sh schedule".to_owned()));
+}
+
+#[test]
 fn as_many_slots_of_helm_are_lent_as_there_are_and_those_who_starve_then_hold_up_nobody() {
     let mut world = world("abcde", "", with_slots(2, 1));
     world

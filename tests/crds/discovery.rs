@@ -1,0 +1,220 @@
+//! Answers about what is served that say less than they should: nothing may be taken away for them.
+
+use fs_err as fs;
+use testbed::proxy::{Addresses, Listing, Omission, Proxy};
+
+use super::*;
+
+const ASKING: &str = "{{ if .Capabilities.APIVersions.Has \"GROUP/v1/Widget\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n{{ end }}\n";
+
+/// Whoever serves the group version does not answer any more: its `APIService` leads to a Service behind which nobody is.
+fn kill_who_serves(stage: &Stage) {
+    let service = format!("v1.{}", stage.group);
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    stage.apply("apiVersion: v1\nkind: Service\nmetadata: {name: dead}\nspec: {ports: [{port: 443}]}\n");
+    // The controller that looks after those of CRDs leaves it to us from now on.
+    admin
+        .run([
+            "label",
+            "apiservice",
+            &service,
+            "kube-aggregator.kubernetes.io/automanaged-",
+        ])
+        .unwrap();
+    let dead = json!({"spec": {"insecureSkipTLSVerify": true,
+        "service": {"namespace": stage.world.namespace.name(), "name": "dead", "port": 443}}});
+    admin
+        .run([
+            "patch",
+            "apiservice",
+            &service,
+            "--type=merge",
+            "--patch",
+            &dead.to_string(),
+        ])
+        .unwrap();
+    let look = || {
+        let said = admin.run(["get", "--raw", &format!("/apis/{}/v1", stage.group)]);
+        if said.is_err() {
+            Ok(Some(()))
+        } else {
+            Err("it answers".to_owned())
+        }
+    };
+    wait_until(PATIENCE, "the end of who serves it", look).unwrap();
+}
+
+impl Stage {
+    /// A chart that makes one object more where its CRD is served, installed.
+    async fn asking(prefix: &str) -> Self {
+        let mut stage = Self::new(prefix).await;
+        let crd = stage.widgets(&[version("v1", STORED)]);
+        let asking = ASKING.replace("GROUP", &stage.group);
+        let files = [
+            ("crds/widgets.yaml", crd.as_str()),
+            ("Chart.yaml", CHART),
+            ("templates/a.yaml", TEMPLATE),
+            ("templates/asking.yaml", &asking),
+        ];
+        stage.files(&files).await;
+        stage.ensure().await.unwrap();
+        stage.world.sync(values("a")).await.unwrap();
+        stage
+    }
+
+    /// A restart after which the API server is asked through a proxy.
+    async fn through_a_proxy(&mut self) -> Proxy {
+        let namespace = &self.world.namespace;
+        let proxy = Proxy::start(namespace.plane(), User::Operator).unwrap();
+        let text = proxy.kubeconfig(namespace.plane(), User::Operator, namespace.name());
+        let kubeconfig = self.world.module_dir().join("../../kubeconfig");
+        fs::write(&kubeconfig, text).unwrap();
+        self.world.kubeconfig = kubeconfig;
+        self.world.restart().await;
+        proxy
+    }
+
+    fn omission(&self, listing: Listing, addresses: Addresses) -> Omission {
+        let group = self.group.clone();
+        Omission {
+            group,
+            listing,
+            addresses,
+        }
+    }
+}
+
+/// What charts have made.
+fn objects(stage: &Stage) -> String {
+    stage
+        .world
+        .kubectl("get configmaps -l heritage -o=jsonpath={.items[*].metadata.name}")
+}
+
+/// A change of the values is refused, for the chart asks what nobody knows for sure.
+async fn refused(stage: &Stage, x: &str) {
+    let failure = stage.world.sync(values(x)).await.unwrap_err();
+    assert_eq!(failure.class, Class::Unavailable, "{failure}");
+    assert!(failure.report.contains(&format!("{}/v1", stage.group)), "{failure}");
+    assert_eq!(objects(stage), "extra shown");
+}
+
+fn values(x: &str) -> Value {
+    json!({"one": {"x": x}})
+}
+
+/// Once a kind is gone for good, what is made for it goes as well.
+async fn goes_with_its_kind(stage: &Stage) {
+    let admin = stage.world.namespace.kubectl_as(User::Admin);
+    admin.run(["delete", "crd", &stage.name(), "--wait=false"]).unwrap();
+    admin
+        .run([
+            "delete",
+            "apiservice",
+            &format!("v1.{}", stage.group),
+            "--ignore-not-found",
+        ])
+        .unwrap();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while objects(stage) != "shown" {
+        assert!(tokio::time::Instant::now() < deadline, "{}", objects(stage));
+        let cluster = &stage.world.tools.cluster;
+        cluster.forget_apis().await;
+        drop(stage.world.sync(values("gone")).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
+    let mut stage = Stage::asking("stale").await;
+    assert_eq!(objects(&stage), "extra shown");
+
+    kill_who_serves(&stage);
+    let cluster = &stage.world.tools.cluster;
+    cluster.forget_apis().await;
+    // The last list stands, so that nothing has changed. An upgrade would be helm's, which has no last list.
+    assert!(cluster.apis().await.unwrap().doubtful.is_empty());
+    let synced = stage.world.sync(values("a")).await.unwrap();
+    assert_eq!(synced.action, SyncAction::Unchanged);
+    refused(&stage, "b").await;
+    // A new life has no last list.
+    stage.world.restart().await;
+    refused(&stage, "c").await;
+    // Who does not ask is not concerned.
+    let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n";
+    stage.files(&[("templates/asking.yaml", extra)]).await;
+    assert_eq!(stage.world.sync(values("c")).await.unwrap().revision, 2);
+    let asking = ASKING.replace("GROUP", &stage.group);
+    stage.files(&[("templates/asking.yaml", &asking)]).await;
+    refused(&stage, "d").await;
+    goes_with_its_kind(&stage).await;
+}
+
+/// As an API server does for a while after its start. The groups of other tests come and go meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() {
+    let mut stage = Stage::asking("left-out").await;
+    let proxy = stage.through_a_proxy().await;
+    let group_version = format!("{}/v1", stage.group);
+    let cluster = &stage.world.tools.cluster;
+    assert!(cluster.apis().await.unwrap().names.contains(&group_version));
+
+    proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::Answer)));
+    cluster.forget_apis().await;
+    assert!(cluster.apis().await.unwrap().uncertain.contains(&group_version));
+    drop(stage.world.sync(values("a")).await);
+    refused(&stage, "b").await;
+    assert_eq!(stage.world.history(), "1:deployed");
+
+    proxy.omit(None);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while stage.world.history() != "1:superseded 2:deployed" {
+        assert!(tokio::time::Instant::now() < deadline, "{}", stage.world.history());
+        stage.world.tools.cluster.forget_apis().await;
+        drop(stage.world.sync(values("b")).await);
+    }
+    assert_eq!(objects(&stage), "extra shown");
+    goes_with_its_kind(&stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
+    for count in ["1", "8"] {
+        let mut stage = Stage::new(&format!("nowhere-{count}")).await;
+        let crd = stage.widgets(&[version("v1", STORED)]);
+        let widgets = format!(
+            "{{{{ range until {count} }}}}\n---\napiVersion: {}/v1\nkind: Widget\nmetadata: {{name: w{{{{ . }}}}}}\n{{{{ end }}}}\n",
+            stage.group
+        );
+        let files = [
+            ("crds/widgets.yaml", crd.as_str()),
+            ("Chart.yaml", CHART),
+            ("templates/widgets.yaml", &widgets),
+        ];
+        stage.files(&files).await;
+        stage.ensure().await.unwrap();
+        let proxy = stage.through_a_proxy().await;
+        stage.world.sync(values("a")).await.unwrap();
+
+        proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::NotFound)));
+        stage.world.tools.cluster.forget_apis().await;
+        if let Err(failure) = stage.world.sync(values("a")).await {
+            assert!(failure.report.contains("404"), "{failure}");
+        }
+        proxy.omit(None);
+        stage.world.tools.cluster.forget_apis().await;
+        stage.world.sync(values("a")).await.unwrap();
+        assert_eq!(stage.world.history(), "1:deployed");
+        let upgrades = |stage: &Stage| {
+            let calls = stage.world.helm_calls();
+            calls.iter().filter(|call| *call == "upgrade").count()
+        };
+        assert_eq!(upgrades(&stage), 1);
+
+        // What is really missing is made anew.
+        stage.world.kubectl(&format!("delete {} w0", stage.name()));
+        stage.world.tools.cluster.forget_apis().await;
+        let synced = stage.world.sync(values("a")).await.unwrap();
+        assert_eq!((synced.action, synced.revision), (SyncAction::Upgraded, 2));
+    }
+}
