@@ -1,7 +1,7 @@
 //! The promise that a `kill -9` at any moment leaves a state from which the next start finishes alone.
 //!
-//! Twenty kills, at moments drawn from a seed: after some time, or at an event such as a release half made, a section
-//! half saved, a delete half done. `SURVIVAL_SEED=N` plays the kills of seed N again.
+//! Twenty kills, at moments drawn from a seed: so many requests after a start, an edit, or an event such as a release half
+//! made, a section half saved, a delete half done. `SURVIVAL_SEED=N` plays the kills of seed N again.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 

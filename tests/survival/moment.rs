@@ -3,13 +3,14 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fs_err as fs;
 use serde_json::Value;
 use testbed::namespace::Namespace;
 use testbed::plane::User;
+use testbed::wait::wait_closely;
 
 use crate::cluster;
 use crate::plan::Event;
@@ -17,15 +18,12 @@ use crate::plan::Event;
 /// Every event comes within this, or the operator does not do what it was asked.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Much less than anything takes that a kill can interrupt.
-const LOOK: Duration = Duration::from_millis(3);
-
 /// What has happened since a moment.
 pub(crate) struct Watch {
     log: PathBuf,
     read_to: u64,
     /// The beginning of a line that was not complete yet.
-    rest: String,
+    rest: Vec<u8>,
     namespace: String,
     notes: PathBuf,
     noted: u64,
@@ -43,62 +41,68 @@ impl Watch {
         Ok(Self {
             read_to: fs::metadata(&log)?.len(),
             log,
-            rest: String::new(),
+            rest: Vec::new(),
             namespace: namespace.name().to_owned(),
             noted: length(notes),
             notes: notes.to_owned(),
         })
     }
 
-    /// Returns a while after the event.
-    pub(crate) fn wait(&mut self, event: Event, delay: Duration) -> anyhow::Result<()> {
-        let started = Instant::now();
-        while !self.has_come(event)? {
-            if started.elapsed() > PATIENCE {
-                bail!("waited {} s for {event:?}", PATIENCE.as_secs());
+    /// Returns when the operator, or helm for it, has made so many requests after the event.
+    pub(crate) fn wait(&mut self, event: Event, requests: usize) -> anyhow::Result<()> {
+        let (mut has_come, mut seen) = (event == Event::None, 0);
+        wait_closely(PATIENCE, &format!("request {requests} after {event:?}"), || {
+            for [verb, resource, name] in self.read()? {
+                if has_come {
+                    seen += 1;
+                } else {
+                    has_come = is_it(event, &verb, &resource, &name);
+                }
             }
-            std::thread::sleep(LOOK);
-        }
-        std::thread::sleep(delay);
+            has_come |= event == Event::HookRan && length(&self.notes) > self.noted;
+            if has_come && seen >= requests {
+                return Ok(Some(()));
+            }
+            let told = if has_come { "it came" } else { "it did not come" };
+            Err(anyhow::anyhow!("{told}, and {seen} requests after it"))
+        })?;
         Ok(())
     }
 
-    fn has_come(&mut self, event: Event) -> anyhow::Result<bool> {
-        match event {
-            Event::None => Ok(true),
-            Event::HookRan => Ok(length(&self.notes) > self.noted),
-            Event::PendingRelease => self.saw(|verb, resource, name| {
-                verb == "create" && resource == "secrets" && name.starts_with("sh.helm.release.v1.")
-            }),
-            Event::SectionSaved => self.saw(|verb, resource, name| {
-                (verb == "update" || verb == "patch") && resource == "configmaps" && name == cluster::CONFIG
-            }),
-            Event::DeleteBegun => self.saw(|verb, _, _| verb == "delete"),
-        }
-    }
-
-    /// Whether the operator made such a request in the namespace since the last look.
-    fn saw(&mut self, wanted: impl Fn(&str, &str, &str) -> bool) -> anyhow::Result<bool> {
+    /// The requests of the operator in the namespace since the last look: verb, resource and name of each.
+    fn read(&mut self) -> anyhow::Result<Vec<[String; 3]>> {
         let mut file = fs::File::open(&self.log)?;
         file.seek(SeekFrom::Start(self.read_to))?;
         let mut bytes = Vec::new();
         self.read_to += file.read_to_end(&mut bytes)? as u64;
-        self.rest.push_str(&String::from_utf8_lossy(&bytes));
-        let Some(end) = self.rest.rfind('\n') else {
-            return Ok(false);
+        self.rest.extend(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(Vec::new());
         };
-        let lines = self.rest.drain(..=end).collect::<String>();
-        for line in lines.lines() {
-            let record: Value = serde_json::from_str(line)?;
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        let mut requests = Vec::new();
+        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let record: Value = serde_json::from_slice(line)?;
             let object = &record["objectRef"];
-            let [verb, resource, name] = [&record["verb"], &object["resource"], &object["name"]].map(text);
             let is_here = text(&object["namespace"]) == self.namespace;
-            let is_operators = text(&record["user"]["username"]) == User::Operator.name();
-            if is_here && is_operators && wanted(verb, resource, name) {
-                return Ok(true);
+            if is_here && text(&record["user"]["username"]) == User::Operator.name() {
+                let request = [&record["verb"], &object["resource"], &object["name"]];
+                requests.push(request.map(|value| text(value).to_owned()));
             }
         }
-        Ok(false)
+        Ok(requests)
+    }
+}
+
+/// Whether a request is the event.
+fn is_it(event: Event, verb: &str, resource: &str, name: &str) -> bool {
+    match event {
+        Event::None | Event::HookRan => false,
+        Event::PendingRelease => verb == "create" && resource == "secrets" && name.starts_with("sh.helm.release.v1."),
+        Event::SectionSaved => {
+            ["update", "patch"].contains(&verb) && resource == "configmaps" && name == cluster::CONFIG
+        }
+        Event::DeleteBegun => verb == "delete",
     }
 }
 

@@ -154,7 +154,7 @@ impl World {
             Action::Install | Action::Restart => self.start()?,
             Action::Tune | Action::Switch | Action::Sing | Action::Note | Action::Break => self.edit(kill.action)?,
         }
-        watch.wait(kill.event, kill.delay)?;
+        watch.wait(kill.event, kill.requests)?;
         let life = self.life.take().context("there is a life in every round")?;
         life.kill()?;
         let releases = cluster::releases(self.stage.namespace())?;
@@ -306,7 +306,7 @@ impl World {
         self.checked = mark;
         let newest = cluster::releases(self.stage.namespace())?;
         let may_go = |record: &Record| {
-            let is_note = record.resource == "secrets" && [cluster::STATE, INTENTS].contains(&record.name.as_str());
+            let is_note = record.resource == "secrets" && cluster::MEMORY.contains(&record.name.as_str());
             let of_audit = kill.action == Action::Switch && record.name.contains("sysctl-audit");
             of_audit || is_note || is_old_revision(record, &newest)
         };
@@ -348,9 +348,6 @@ impl World {
 }
 
 const STRANGER: &str = "stranger";
-
-/// The Secret of what helm children are about to do. It comes and goes with them.
-const INTENTS: &str = "addon-operator-intents";
 
 /// A release that somebody else made with helm.
 fn install_stranger(stage: &Stage<'_>, helm: &Path) -> anyhow::Result<(Release, String)> {

@@ -20,9 +20,30 @@ pub struct TimedOut {
 /// Short against what a control plane does, long against a call of kubectl.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Short against what one request to a control plane takes.
+const CLOSE: Duration = Duration::from_millis(3);
+
 /// Asks `check` again and again until it returns a value, for at most `patience`. `None` and an error both mean "not
 /// yet"; an error is also what the message shows as last seen, so let it say what is there instead.
 pub fn wait_until<T, E: Display>(
+    patience: Duration,
+    what: &str,
+    check: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, TimedOut> {
+    wait(PAUSE, patience, what, check)
+}
+
+/// The same for moments that pass quickly, and for a `check` that costs little.
+pub fn wait_closely<T, E: Display>(
+    patience: Duration,
+    what: &str,
+    check: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, TimedOut> {
+    wait(CLOSE, patience, what, check)
+}
+
+fn wait<T, E: Display>(
+    pause: Duration,
     patience: Duration,
     what: &str,
     mut check: impl FnMut() -> Result<Option<T>, E>,
@@ -43,7 +64,7 @@ pub fn wait_until<T, E: Display>(
                 seen,
             });
         }
-        thread::sleep(PAUSE);
+        thread::sleep(pause);
     }
 }
 
