@@ -50,7 +50,7 @@ pub enum Standing {
     Deposed,
 }
 
-/// What a time as leader begins with.
+/// The state at the beginning of a time as leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Succession {
     /// Nothing runs of one who led before.
@@ -252,7 +252,7 @@ impl Election {
         }
     }
 
-    /// There is a sign that the holder has ended. It may be old: what counts is what is found when somebody asks.
+    /// There is a sign that the holder has ended. It may be old, so the pod is looked at again before it counts.
     pub fn suspect(&mut self, now: Tick) {
         if matches!(self.role, Role::Standby) {
             self.doubt = true;

@@ -99,7 +99,7 @@ pub struct Newest {
     pub begun: Option<u64>,
     /// The upgrade from it that waits for a person, as it was noted.
     pub held: Option<Held>,
-    /// What a person has confirmed may be taken away.
+    /// The digest of the objects that a person lets go.
     pub confirmed: Option<String>,
 }
 
@@ -155,7 +155,7 @@ pub enum Objects {
     Missing(String),
 }
 
-/// What a chart renders to.
+/// The rendering of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The checksum of all of it.
@@ -181,9 +181,9 @@ pub struct Facts {
     pub newest: Option<Newest>,
     /// The objects of the deployed revision.
     pub objects: Objects,
-    /// What helm would upgrade from, `None` while nobody has looked.
+    /// The revision that helm would upgrade from, `None` while nobody has looked.
     pub base: Option<Base>,
-    /// What the chart renders to now, `None` while nobody has rendered it.
+    /// The rendering of the chart now, `None` while nobody has rendered it.
     pub rendered: Option<Rendered>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,

@@ -29,20 +29,20 @@ pub enum Action {
     DeleteConfigMap,
     /// A user applies a whole `ConfigMap`.
     ApplyConfigMap {
-        /// What it holds.
+        /// Its contents.
         data: BTreeMap<String, String>,
     },
     /// A user deletes the `ConfigMap` and applies another one at once.
     ReplaceConfigMap {
-        /// What it holds.
+        /// Its contents.
         data: BTreeMap<String, String>,
     },
     /// The chart that installs us makes a `ConfigMap`, if there is none.
     MakeConfigMap {
-        /// What it holds.
+        /// Its contents.
         data: BTreeMap<String, String>,
     },
-    /// The process is killed, and before the next one starts somebody deletes our state Secret.
+    /// The process is killed, and before the next one starts a person deletes our state Secret.
     DeleteState,
     /// Work of this name fails from now on this often.
     Fault {
@@ -81,7 +81,7 @@ pub enum Action {
     Foreign(String),
     /// Somebody removes a release that is not ours.
     RemoveForeign(String),
-    /// Somebody wants these releases removed, as far as their removal is held.
+    /// A person wants these releases removed, as far as their removal is held.
     Confirm(Vec<String>),
     /// Somebody does harm to a release of ours.
     Damage {

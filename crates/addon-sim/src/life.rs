@@ -62,7 +62,7 @@ pub struct Life {
     pub watches_releases: bool,
     /// Releases as it found them at its start, and whether they were ours.
     pub listed: BTreeMap<String, bool>,
-    /// What those of ours were marked with.
+    /// The marks on those of ours.
     pub traces: BTreeMap<String, ConfigTrace>,
     /// It may act: nobody else does.
     pub leads: bool,

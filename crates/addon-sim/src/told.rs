@@ -32,7 +32,7 @@ pub struct Told {
     /// The `ConfigMap` if a program made it: which one, whether people have edited it, and the keys that were in force before
     /// and that it has never spoken of.
     made: Option<(String, bool, BTreeSet<String>)>,
-    /// What was good in the life before is not known.
+    /// The last good texts of the life before are not known.
     state_lost: bool,
     /// People have said something in this life that counts.
     people_spoke: bool,
@@ -180,7 +180,7 @@ impl Told {
         }
     }
 
-    /// What a program made takes nothing back: neither by what it leaves out, nor by sections that hold nothing. Returns the
+    /// A ConfigMap that a program made takes nothing back: neither by omission, nor by sections that hold nothing. Returns the
     /// keys of which it has never spoken.
     fn hear_origin(&mut self, data: &BTreeMap<String, String>, provenance: &Provenance) -> BTreeSet<String> {
         let (uid, is_as_made) = (&provenance.uid, provenance.is_as_made(data));
@@ -214,7 +214,7 @@ impl Told {
         schema::is_sound(modules, key, text)
     }
 
-    /// What the `ConfigMap` said is known neither from itself nor from the life before.
+    /// The words of the `ConfigMap` are known neither from itself nor from the life before.
     pub fn is_lost(&self) -> bool {
         self.state_known && self.state_lost && !self.people_spoke
     }
@@ -224,7 +224,7 @@ impl Told {
         self.people_spoke = true;
     }
 
-    /// What is in force beside a `ConfigMap` that a program made, which has never said anything under this key.
+    /// The text in force beside a `ConfigMap` that a program made, which has never held this key.
     pub fn kept_beside(&self, key: &str) -> Option<&String> {
         let (_, _, unsaid) = self.made.as_ref()?;
         self.config.get(key).filter(|_| unsaid.contains(key))

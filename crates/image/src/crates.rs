@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::papers::Crate;
 
-/// What is built for the image.
+/// The package that is built for the image.
 const PROGRAM: &str = "addon-operator";
 
 #[derive(Debug, Error)]

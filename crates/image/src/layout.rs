@@ -30,7 +30,7 @@ pub struct Descriptor {
     pub size: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// What it is where it is no image.
+    /// Its kind where it is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
 }
@@ -193,14 +193,14 @@ impl Layout {
         })
     }
 
-    /// What goes with the image, as manifests that name it.
+    /// The papers that go with the image, as manifests that name it.
     pub fn papers(&self) -> Result<Vec<Descriptor>, LayoutError> {
         let index: ImageIndex = read(&self.folder.join("index.json"))?;
         let papers = index.manifests.into_iter();
         Ok(papers.filter(|manifest| manifest.artifact_type.is_some()).collect())
     }
 
-    /// What a descriptor of a manifest leads to.
+    /// The manifest that a descriptor leads to.
     pub fn manifest_of(&self, manifest: &Descriptor) -> Result<Manifest, LayoutError> {
         read(&self.file(manifest))
     }

@@ -151,7 +151,7 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
 }
 
-/// What the papers of the image tell.
+/// The facts that the papers of the image tell.
 fn parts(
     build: &Build,
     architecture: &str,

@@ -1,4 +1,4 @@
-//! What goes with an image: a list of what is in it (SPDX) and a statement of how it was made (in-toto, SLSA provenance).
+//! The papers that go with an image: a list of its contents (SPDX) and a statement of how it was made (in-toto, SLSA provenance).
 //!
 //! The same image has the same papers: nothing in them is of the machine or the moment. They are not signed; who trusts them
 //! trusts the registry, or compares them with those of an image of his own.
@@ -12,7 +12,7 @@ use crate::layer::sha256;
 
 pub const SPDX: &str = "application/spdx+json";
 pub const IN_TOTO: &str = "application/vnd.in-toto+json";
-/// What a licence is called of which nobody knows more.
+/// The name of a licence of which nobody knows more.
 const UNKNOWN: &str = "NOASSERTION";
 /// A day that is the same everywhere, where nobody says when.
 const LONG_AGO: &str = "1970-01-01T00:00:00Z";
@@ -32,7 +32,7 @@ pub struct Parts {
     pub debian: Vec<Package>,
     pub crates: Vec<Crate>,
     pub programs: Vec<Built>,
-    /// What was put on top, by where it is.
+    /// The files that were put on top, by their places.
     pub added: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// What a person asks of a campaign, by the name of the variable.
+/// A person's wish for a campaign, by the name of the variable.
 pub(crate) fn campaign(name: &str) -> Option<String> {
     variable(name).map(|text| text.to_string_lossy().into_owned())
 }

@@ -167,7 +167,7 @@ impl ControlPlane {
         &self.path
     }
 
-    /// Who has signed the certificate that the API server shows to webhooks.
+    /// The authority that signed the certificate which the API server shows to webhooks.
     pub fn caller_authority(&self) -> PathBuf {
         caller::authority(&self.path)
     }

@@ -193,7 +193,7 @@ impl Proxy {
         self.shared.traps.disarm()
     }
 
-    /// From now on the writes of clients with such a user agent are counted from one, and no trap is set.
+    /// From now on the writes of clients with this user agent are counted from one, and no trap is set.
     pub fn count(&self, agent: &'static str) {
         self.shared.traps.count(agent);
     }

@@ -24,7 +24,7 @@ impl Timing {
         retry: Duration::from_secs(10),
     };
 
-    /// What is usual where nobody says otherwise: short enough that nobody waits long for the next leader, and long enough
+    /// The usual times, where none are set: short enough that nobody waits long for the next leader, and long enough
     /// for an API server that starts anew.
     pub const USUAL: Self = Self {
         lease: Duration::from_secs(18),
@@ -38,10 +38,10 @@ impl Timing {
     }
 }
 
-/// What stands in the lease.
+/// The contents of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty for nobody.
+    /// The replica that holds it; empty for none.
     pub holder: String,
     /// How long it keeps others away; nothing for what is no time.
     pub lasts: Duration,
@@ -58,9 +58,9 @@ pub struct Record {
 pub struct Sighting {
     /// The version of the object: another one is another writing.
     pub version: String,
-    /// What it says.
+    /// Its contents.
     pub record: Record,
-    /// What is known of its holder beside that.
+    /// The knowledge of its holder beside that.
     pub holder: Holder,
 }
 
@@ -76,7 +76,7 @@ pub enum Holder {
 /// One write of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
-    /// What it is to say.
+    /// Its new contents.
     pub record: Record,
     /// Over which version and no other; `None`: only if there is no lease.
     pub over: Option<String>,
@@ -87,7 +87,7 @@ pub struct Writing {
 pub enum Written {
     /// It stands there, at this version.
     Through(String),
-    /// Somebody else was faster: it was not written.
+    /// Another replica was faster: it was not written.
     Conflict,
     /// Nobody knows whether it was written.
     Unknown,

@@ -1,5 +1,5 @@
-//! What of a reading of the directories counts before something is removed: which modules there are, and what the common
-//! values files say. Paths are words here; nobody looks at them.
+//! The part of a reading of the directories that counts before a release is removed: the modules, and the contents of the common
+//! values files. Paths are words here; nobody looks at them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Inventory;
 use crate::name::ModuleName;
 
-/// What the common values file of a modules directory says, as far as it matters when the file is gone.
+/// The contents of the common values file of a modules directory, as far as they matter when the file is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValuesFile {
     /// Its flags.
@@ -22,7 +22,7 @@ pub struct ValuesFile {
 /// The common values files by their paths, `None` for one that is missing or empty.
 pub type ValuesFiles = BTreeMap<String, Option<ValuesFile>>;
 
-/// What of a reading has to be the same when the directories are read again.
+/// The part of a reading that has to be the same when the directories are read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The modules, with what files say of their flags.
@@ -34,7 +34,7 @@ pub struct Outline {
 }
 
 impl Inventory {
-    /// What of it has to be the same when the directories are read again.
+    /// The part of it that has to be the same when the directories are read again.
     pub fn outline(&self) -> Outline {
         let modules = self.modules.iter();
         Outline {

@@ -44,15 +44,15 @@ pub(super) struct Config {
     present: bool,
     /// It came into being by our own write that has not been read yet.
     created: bool,
-    /// What is known of it if a program made it, a hook of ours or the chart.
+    /// The knowledge of it if a program made it, a hook of ours or the chart.
     made: Option<Made>,
-    /// What it confirmed when it was last read.
+    /// The confirmation that stood in it when it was last read.
     confirms: Option<String>,
     /// The ConfigMap was read in this life, or found missing.
     seen: bool,
-    /// Modules whose removal by omission somebody has confirmed, until it has happened.
+    /// Modules whose removal by omission a person has confirmed, until it has happened.
     confirmed: BTreeSet<ModuleName>,
-    /// What releases tell of a ConfigMap that nobody has any more.
+    /// The releases that tell of a ConfigMap which is lost.
     pub(super) losses: Losses,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
@@ -64,14 +64,14 @@ pub(super) struct Config {
     document: ConfigDocument,
     /// Keys that cannot be used.
     pub(super) problems: BTreeMap<String, String>,
-    /// What the state Secret holds, if it holds any, and what is on its way there.
+    /// The memory in the state Secret, if there is any, and the one that is on its way there.
     kept: Option<Kept>,
     keeping: Option<Kept>,
     /// Keys that found no room there.
     pub(super) unkept: Vec<String>,
 }
 
-/// What is remembered from life to life.
+/// The memory of the ConfigMap from life to life.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Kept {
     good: BTreeMap<String, String>,
@@ -93,11 +93,11 @@ impl Config {
         }
     }
 
-    /// What is in force differs from what the state Secret holds. That nothing is in force is worth a Secret only to who
+    /// The texts in force differ from those in the state Secret. That nothing is in force is worth a Secret only to a life that
     /// would take its absence for a loss.
     pub(super) fn unsaved(&self) -> bool {
         if !self.losses.are_over() {
-            // Whoever comes after us must find what we found.
+            // The next life must find what we found.
             return false;
         }
         match &self.kept {

@@ -84,8 +84,8 @@ impl Edit {
         }
     }
 
-    /// What is to be said of the modules that the edit removes by what it leaves out, each in a warning. Many are refused
-    /// unless somebody has counted them.
+    /// A warning for each module that the edit removes by omission. An edit that removes many is refused
+    /// unless it counts them.
     fn omissions(&self, data: &Data, [after, before]: &[Provenance; 2]) -> Result<Vec<String>, String> {
         let (known, in_force) = &self.origin;
         let omitted = match after.made(data, known.as_ref(), in_force.iter()) {
@@ -125,12 +125,12 @@ impl Edit {
     }
 }
 
-/// Who would be removed, and what to write instead.
+/// The modules that would be removed, and the text to write instead.
 fn refusal(omitted: &[ModuleName], before: Option<&str>) -> String {
     let names: Vec<String> = omitted.iter().map(|name| format!("'{name}'")).collect();
     let number = omitted.len();
     let flag = omitted.first().map(ModuleName::enabled_key).unwrap_or_default();
-    // What stands there has counted already, and the same text once more is no news.
+    // A confirmation that stands there has counted already, and the same text once more is no news.
     let confirmation = match before {
         Some(before) if before == number.to_string() => format!("{number}, again"),
         Some(_) | None => number.to_string(),
@@ -329,14 +329,14 @@ mod tests {
             (two.clone(), none.clone(), none.clone(), true),
             (json!({}), none.clone(), none.clone(), false),
             (none.clone(), none.clone(), none.clone(), false),
-            // Who has counted them knows.
+            // An edit that counts them means them.
             (one.clone(), none.clone(), confirms("3"), true),
             (one.clone(), none.clone(), confirms("4"), false),
             (json!({}), none.clone(), confirms("4"), true),
             // But once: what stood there before was for another edit.
             (one.clone(), confirms("3"), confirms("3"), false),
             (one.clone(), confirms("3"), confirms("3, again"), true),
-            // What a program made takes nothing back.
+            // A ConfigMap that a program made takes nothing back.
             (one.clone(), none.clone(), made(&one), true),
             (one.clone(), none.clone(), made(&two), false),
         ];

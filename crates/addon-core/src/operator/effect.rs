@@ -114,13 +114,13 @@ pub enum Job {
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
-        /// What the ConfigMap says, of which these values were made, in the same form.
+        /// The ConfigMap's part of these values, in the same form.
         asked: HookDocument,
         /// What is to be held against the schema before anything else, unless that has been done.
         vetting: Option<Box<Vetting>>,
         /// Whether people have its objects in their own hands: then it is marked so once, and left alone.
         maintenance: Maintenance,
-        /// What the ConfigMap says of the module; the release is marked with it.
+        /// The trace of the ConfigMap that the release is marked with.
         config: ConfigTrace,
     },
     /// Uninstall a release that is ours; one that is absent is a success.

@@ -126,11 +126,11 @@ pub enum ConfigRead {
 pub enum Done {
     /// The state Secret as it was.
     StateLoaded(SavedState),
-    /// The state Secret is as asked, but for these keys, which find no room in it.
+    /// The state Secret is as asked, without these keys, which find no room in it.
     StateSaved(Vec<String>),
-    /// What the common values files say is kept.
+    /// The contents of the common values files are kept.
     ValuesFilesSaved,
-    /// What the modules directories hold by now.
+    /// The modules directories were read again.
     DirectoriesRead(Outline),
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
@@ -189,7 +189,7 @@ pub struct ReleaseSummary {
     pub name: String,
     /// It carries our labels, or those of the original operator.
     pub ours: bool,
-    /// What the ConfigMap said of its module when it was made, if it is marked with that.
+    /// The trace of the ConfigMap of which it was made, if it is marked with one.
     pub config: Option<ConfigTrace>,
 }
 
@@ -224,7 +224,7 @@ pub struct Synced {
     pub action: SyncAction,
     /// The revision that is deployed now; 0 for a module without a chart.
     pub revision: u32,
-    /// What somebody else had made, and stays when the release goes.
+    /// The objects of another maker, which stay when the release goes.
     pub adopted: Vec<String>,
 }
 

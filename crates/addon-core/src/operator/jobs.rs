@@ -126,7 +126,7 @@ struct Running {
     late: bool,
 }
 
-/// Somebody who has a slot.
+/// A job that has a slot.
 #[derive(Debug)]
 pub(super) struct Holder<'a> {
     pub(super) purpose: &'a Purpose,
@@ -183,7 +183,7 @@ impl Jobs {
         !self.has_room(slot, policy) && self.count(slot).0 == 0
     }
 
-    /// How many hold such a slot, and how many more have held one for long.
+    /// How many jobs hold a slot of this kind, and how many more have held one for long.
     fn count(&self, slot: Slot) -> (usize, usize) {
         let late = |running: &&Running| running.late;
         let holders = || self.running.values().filter(|running| running.slot == slot);
@@ -191,7 +191,7 @@ impl Jobs {
         (holders().count() - late, late)
     }
 
-    /// Those who have such a slot, who has it longest first.
+    /// The jobs that have a slot of this kind, the longest first.
     pub(super) fn holders(&self, slot: Slot) -> impl Iterator<Item = Holder<'_>> {
         let running = self.running.values().filter(move |running| running.slot == slot);
         running.map(Running::holder)
@@ -213,7 +213,7 @@ impl Jobs {
         due.map(mark).collect()
     }
 
-    /// When the next one will have held its slot for so long, of those that somebody may wait for.
+    /// When the next one will have held its slot for so long, of the jobs that another one may wait for.
     pub(super) fn next_late(&self, policy: &Policy) -> Option<(Tick, Holder<'_>)> {
         let scarce = |running: &&Running| !self.has_room(running.slot, policy);
         let timely = self

@@ -18,7 +18,7 @@ use crate::queue::{Entry, State};
 use crate::time::{Backoff, Tick};
 
 impl Operator {
-    /// What runs have held for long is lent to others. Those that take up more room than may be lent keep theirs.
+    /// Slots that runs have held for long are lent to others. Runs that take up more room than may be lent keep theirs.
     pub(super) fn lend_slots(&mut self) {
         let patience = self.policy.patience;
         for id in self.jobs.grow_late(self.now.tick, patience) {
@@ -110,7 +110,7 @@ impl Operator {
         found
     }
 
-    /// When patience ends with somebody who is waited for.
+    /// When patience ends with a run that is waited for.
     pub(super) fn patience_timeout(&self) -> Option<(Tick, Waiting)> {
         let waits = self.converge.active.as_ref().is_some_and(|active| {
             matches!(active.phase, Phase::Settling | Phase::Modules(_)) || self.converge.restarts()
@@ -164,7 +164,7 @@ impl Operator {
         }
     }
 
-    /// What the head of a lane waits for that has no slot: who has them, and since when.
+    /// The reason for which the head of a lane has no slot: the jobs that have them, and since when.
     pub(super) fn describe_wait_for_slot(&self, head: &Entry<Task>) -> String {
         let Some(slot) = self.wanted_slot(head) else {
             return "a free slot".to_owned();

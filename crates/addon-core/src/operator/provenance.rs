@@ -1,7 +1,7 @@
 //! Where a ConfigMap comes from: what it was made with by a program, and whether people have spoken in it since.
 //!
-//! What a program made takes nothing back: neither the chart that installs us nor a hook that saves one section knows what
-//! people want of the modules. What was in force before stays so, key by key, until people say something under that key.
+//! A ConfigMap that a program made takes nothing back: neither the chart that installs us nor a hook that saves one section knows
+//! the wishes of people. Texts that were in force before stay so, key by key, until people write something under that key.
 //! Must never take a text that people wrote for that of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use crate::values::section::ConfigDocument;
 
 /// The annotation with which a program says what it made the ConfigMap of: the digest of its data.
 pub const MADE_WITH: &str = "addon-operator/made-with";
-/// The annotation with which somebody confirms how many modules an edit removes by what it leaves out.
+/// The annotation by which an edit counts the modules that it removes by omission.
 pub const CONFIRM_REMOVALS: &str = "addon-operator/confirm-removals";
 
-/// What the metadata of a ConfigMap tells of it.
+/// The annotations of a ConfigMap that matter to us.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// Which one of all that ever bore its name.
     pub uid: String,
-    /// What a program made it with.
+    /// The digest of the sections that a program made it with.
     pub made_with: Option<String>,
-    /// How many removals somebody confirms.
+    /// How many removals the edit confirms.
     pub confirms: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Provenance {
         self.made_with.as_ref().is_some_and(|made| *made == digest(data))
     }
 
-    /// What is to be known of it if a program made it, after what was known of the one before, and of what is in force.
+    /// The knowledge to keep of it if a program made it, from the knowledge of the one before and the keys in force.
     pub(super) fn made<'a>(
         &self,
         data: &BTreeMap<String, String>,

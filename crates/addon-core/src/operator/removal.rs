@@ -23,11 +23,11 @@ use crate::release::ConfigTrace;
 pub(super) struct Removal {
     /// Name, and whether it is ours. `None` until they were listed.
     releases: Option<BTreeMap<String, bool>>,
-    /// What the ConfigMap said when releases of ours were made, as far as they are marked with it.
+    /// The traces of the ConfigMap of which releases of ours were made, as far as they are marked with one.
     traces: BTreeMap<String, ConfigTrace>,
     /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
     suspected: BTreeSet<String>,
-    /// What keeps too much from going at once.
+    /// It keeps too much from going at once.
     pub(super) brake: Brake,
 }
 
@@ -44,7 +44,7 @@ impl Removal {
         );
     }
 
-    /// What the ConfigMap said when releases of ours were made that were there at the start.
+    /// The traces of the ConfigMap on the releases of ours that were there at the start.
     pub(super) fn traces(&self) -> BTreeMap<String, ConfigTrace> {
         self.traces.clone()
     }
@@ -175,7 +175,7 @@ impl Operator {
 
     /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
     pub(super) fn purge(&mut self) {
-        // What is held for a lost configuration goes on when people have spoken.
+        // A module that is held for a lost configuration goes on when people have spoken.
         if !self.config.losses.releases().is_empty() {
             return;
         }

@@ -13,14 +13,14 @@ use crate::failure::{Class, Failure};
 use crate::module::outline::{ValuesFile, ValuesFiles};
 use crate::name::{GLOBAL_KEY, ModuleName};
 
-/// What is known of the values files.
+/// The knowledge of the values files.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// As they were read in this life.
     found: ValuesFiles,
-    /// What the state Secret holds of them; `None` if nothing.
+    /// Their outlines in the state Secret; `None` if there are none.
     kept: Option<ValuesFiles>,
-    /// What it is to hold, and what is on its way there.
+    /// The outlines that it is to hold, and those on their way there.
     wanted: Option<ValuesFiles>,
     keeping: Option<ValuesFiles>,
     /// The files that were lost, with the modules that depend on them.
@@ -67,7 +67,7 @@ impl Sources {
         self.kept = self.keeping.take();
     }
 
-    /// What is waited for, in words.
+    /// The reason of the wait, in words.
     pub(super) fn waiting(&self) -> impl Iterator<Item = String> {
         let files = self.lost.keys();
         files.map(|file| format!("{file}, which is missing or empty, to be there again"))

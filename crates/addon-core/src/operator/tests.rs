@@ -81,13 +81,13 @@ struct World {
     last_good: Option<BTreeMap<String, String>>,
     made: Option<Made>,
     provenance: Provenance,
-    /// What the releases were marked with.
+    /// The marks on the releases.
     traces: BTreeMap<ModuleName, ConfigTrace>,
     /// Sections that find no room in the state.
     unkept: Vec<String>,
-    /// What the state Secret holds of values files.
+    /// The outlines of values files in the state Secret.
     values_files: Option<ValuesFiles>,
-    /// What the directories hold by now, if that is another thing than the inventory.
+    /// The contents of the directories by now, if they are others than those of the inventory.
     lies: Option<Outline>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,

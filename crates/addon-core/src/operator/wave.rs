@@ -119,7 +119,7 @@ impl Operator {
             .collect()
     }
 
-    /// What the release of an enabled module was made with is lost.
+    /// The configuration that the release of an enabled module was made with is lost.
     fn hold_for_loss(&mut self, name: &ModuleName) {
         let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.enabled) else {
             return;

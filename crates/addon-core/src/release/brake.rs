@@ -1,4 +1,4 @@
-//! What an upgrade would take away, and whether anybody asked for that.
+//! The objects that an upgrade would take away, and whether people asked for that.
 //!
 //! Files of a module that are missing look like files that were removed on purpose. So an upgrade that takes away what
 //! cannot be had back, or most of a release, waits for a person, unless people changed what the release is made of.
@@ -12,7 +12,7 @@ use super::{Facts, Newest, Reason, Step};
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 
-/// Stands on objects that a release took over from somebody else, beside helm's own word to keep them: helm's marks are on
+/// Stands on objects that a release took over from another maker, beside helm's own word to keep them: helm's marks are on
 /// them by then as on all others.
 pub const ADOPTED: &str = "addon-operator/adopted";
 
@@ -69,7 +69,7 @@ impl Part {
 pub struct Base {
     /// What people asked for when it was made, if it was marked with that.
     pub asked: Option<Asked>,
-    /// What a person has confirmed may be taken from it.
+    /// The digest of the objects that a person lets go from it.
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
@@ -80,7 +80,7 @@ pub struct Base {
 /// An upgrade that waits for a person. It is noted on the newest revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// What it would be made of.
+    /// The digest of its inputs.
     pub inputs: String,
     /// What people asked for.
     pub asked: Asked,
@@ -105,7 +105,7 @@ impl Held {
         confirmed == Some(&self.digest)
     }
 
-    /// What is said of it.
+    /// The failure that tells of it.
     pub fn failure(&self, release: &str) -> Failure {
         let mut report = format!(
             "the upgrade of release '{release}' is held: it would delete {} of {} objects ({}",
@@ -125,7 +125,7 @@ impl Held {
     }
 }
 
-/// What holds the upgrade from this revision to what is rendered, if anything does.
+/// The reason to hold the upgrade from this revision to the rendering, if there is one.
 fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> {
     let goes = base.parts.difference(rendered);
     let (heavy, light): (Vec<&Part>, Vec<&Part>) = goes.partition(|part| part.holds_others());
@@ -167,7 +167,7 @@ pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Step {
     let Some(rendered) = &facts.rendered else {
         return Step::Render;
     };
-    // Who confirmed an upgrade that then failed need not do so again.
+    // A confirmation counts again after an upgrade that failed.
     let confirmed = [newest.confirmed.as_ref(), base.confirmed.as_ref()];
     match holds(facts, base, &rendered.parts) {
         Some(held) if !confirmed.iter().any(|word| held.is_confirmed_by(*word)) => Step::Hold(held),

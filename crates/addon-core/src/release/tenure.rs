@@ -1,4 +1,4 @@
-//! Whose helm may be at work on a release: ours, or that of one who led before us and may not have ended yet.
+//! The helm that may be at work on a release: ours, or that of a replica that led before us and may not have ended yet.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::failure::{Class, Failure};
 /// One time as leader, told apart from all others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// What stands in the lease as its holder.
+    /// The holder as the lease names it.
     pub identity: String,
     /// How often the lease had changed hands by then.
     pub transitions: u32,

@@ -317,7 +317,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
             "{facts:?}"
         );
         assert_eq!(delay_of_removal(&facts), None);
-        // What we have left ourselves in this very time as leader nobody else works on.
+        // Nobody else works on a revision that we have left ourselves in this very time as leader.
         tenure.overlap = Duration::from_secs(1);
         tenure.holder = holder("a", 3);
         facts.tenure = Some(tenure);

@@ -1,5 +1,5 @@
-//! R10: of what nobody names any more no more goes within ten minutes than the brake lets pass, unless somebody confirmed
-//! it. R11: nothing goes while it is held, a few are never held, and what is confirmed is held no more.
+//! R10: of the modules that nobody names any more only so many go within ten minutes as the brake lets pass, unless a person
+//! confirmed it. R11: nothing goes while it is held, a few are never held, and what is confirmed is held no more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ const WINDOW: u64 = 600_000_000;
 /// So many go in any case.
 const FEW: usize = 2;
 
-/// What went in this life although nobody had said so, and what somebody wants gone.
+/// The releases that went in this life although nobody had said so, and those that a person wants gone.
 #[derive(Debug, Default)]
 pub(super) struct Brake {
     /// When each was taken up.
@@ -93,7 +93,7 @@ impl Brake {
         known.chain(self.gone.keys()).cloned().collect()
     }
 
-    /// What would go if silence were an answer.
+    /// The releases that would go if silence were an answer.
     fn unspoken(&self, step: &Step<'_>) -> BTreeSet<String> {
         let mut there = self.there(step);
         there.retain(|name| is_unspoken(step, name) || self.gone.contains_key(name));
@@ -111,7 +111,7 @@ fn held(seen: &Seen) -> BTreeSet<String> {
     seen.status.held.iter().map(|held| held.release.clone()).collect()
 }
 
-/// What stands in a queue to be removed, with a module or without one.
+/// The releases that stand in a queue to be removed, with a module or without one.
 fn removals(seen: &Seen) -> BTreeSet<String> {
     let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
     let name = |task: &addon_core::operator::query::TaskReport| match task.kind {

@@ -12,7 +12,7 @@ pub(super) fn check(step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         _ => return Ok(()),
     };
     let told = &step.life.told;
-    // What a program put in its place may be what it was.
+    // A program may have put the same in its place.
     let is_lost = told.is_lost() && !told.says_anything_of(name);
     let trace = step.life.traces.get(name);
     ensure(!(is_lost && matches!(trace, Some(ConfigTrace::Said(_)))), "R8", || {

@@ -21,7 +21,7 @@ const CERTAIN: &str = "ReloadAll-After-Removal-Became-Certain";
 pub(super) struct Removals {
     /// Modules that somebody switched off since they last ran.
     said_no: BTreeSet<String>,
-    /// Releases whose modules are gone, or that somebody wants gone.
+    /// Releases whose modules are gone, or that a person wants gone.
     gone: BTreeSet<String>,
     deleting: BTreeSet<String>,
 }

@@ -1,5 +1,5 @@
 //! A source is lost that many modules are on by: keys of the `ConfigMap`, flags of files, or directories. It may come back,
-//! at once or piece by piece, and somebody may confirm what is held. Laid over a world and its history.
+//! at once or piece by piece, and a person may confirm the held ones. Laid over a world and its history.
 
 use super::reviews::insert;
 use super::{NAMES, STRAYS, Setup};

@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Somebody looks at what is held, and confirms all of it: then it goes. Or leaves it.
+    /// A person looks at the held removals, and confirms all of them, or none.
     fn confirm_all(&mut self) -> Result<(), Violation> {
         let held = self.seen.status.held.iter().map(|held| held.release.clone());
         let held: BTreeSet<String> = held.collect();
@@ -92,7 +92,7 @@ impl Run<'_> {
         !complete || *known != disk.collect()
     }
 
-    /// What is held because its configuration is lost is given up by a person.
+    /// A person gives up the configuration that is lost, so that its modules go on.
     fn confirm_loss(&mut self, most: u64) -> Result<(), Violation> {
         if self.seen.status.config_lost.is_empty() {
             return Ok(());

@@ -13,7 +13,7 @@ pub struct ConfigMap {
     pub data: Option<BTreeMap<String, String>>,
     /// How many there have been of this name.
     number: u64,
-    /// What a program made it with.
+    /// The digest of the sections that a program made it with.
     made_with: Option<String>,
     /// Every state since the watch began, oldest first.
     pub news: Vec<ConfigRead>,

@@ -295,7 +295,7 @@ impl World {
         }
     }
 
-    /// What was brought to where it should be is marked with what the `ConfigMap` says; what is in people's hands is left alone.
+    /// A release that is as it should be is marked with the trace of the `ConfigMap`; one in people's hands is left alone.
     pub(super) fn mark_config(&mut self, module: &str, config: ConfigTrace, action: SyncAction) {
         let release = self.releases.get_mut(module);
         if let Some(release) = release.filter(|release| !release.unmanaged || action == SyncAction::Upgraded) {

@@ -232,7 +232,7 @@ fn folders_of_modules_say_what_must_be_in_them() {
     assert_eq!(files["values.yaml"], Value::Null);
     assert_eq!(files["z/b"], sum("b"));
     assert_eq!(files.as_object().unwrap().len(), 4, "{files}");
-    // What goes on top counts, also where modules stand elsewhere.
+    // Files on top count, also where modules stand elsewhere.
     assert_eq!(said(2, "modules")["files"]["010-one/Chart.yaml"], sum("name: other"));
     assert_eq!(
         said(2, "more"),

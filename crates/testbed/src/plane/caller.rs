@@ -14,12 +14,12 @@ use serde_json::json;
 
 const FOLDER: &str = "caller";
 
-/// Who has signed the certificate that the API server shows.
+/// The authority that signed the certificate which the API server shows.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join(FOLDER).join("ca.crt")
 }
 
-/// What the API server is told to read.
+/// The file that the API server is told to read.
 pub(super) fn configuration(folder: &Path) -> PathBuf {
     folder.join(FOLDER).join("admission.json")
 }
@@ -34,7 +34,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        // Whoever is asked.
+        // For every webhook.
         "users": [{"name": "*", "user": {"client-certificate": file("tls.crt"), "client-key": file("tls.key")}}],
     });
     fs::write(file("kubeconfig.json"), kubeconfig.to_string())?;

@@ -64,7 +64,7 @@ impl Omissions {
     }
 }
 
-/// What is answered instead.
+/// The answer instead.
 pub(super) async fn answer(
     mut request: Request<Incoming>,
     omission: &Omission,
@@ -73,7 +73,7 @@ pub(super) async fn answer(
     if request.uri().path() != LIST {
         return Ok(nowhere());
     }
-    // What is to be altered must be readable, and must not be what somebody has kept from before.
+    // An answer that is to be altered must be readable, and must not come from a client's cache.
     request.headers_mut().remove(ACCEPT_ENCODING);
     request.headers_mut().remove(IF_NONE_MATCH);
     let (mut head, body) = forward(request, shared).await.map_err(|_| Broken)?.into_parts();
@@ -110,7 +110,7 @@ fn make_stale(group: &mut Value) {
     }
 }
 
-/// What an API server says of a path that it does not know.
+/// An API server's answer about a path that it does not know.
 fn nowhere() -> Answer {
     let mut answer = Response::new(whole("404 page not found\n".to_owned()));
     *answer.status_mut() = StatusCode::NOT_FOUND;

@@ -84,7 +84,7 @@ pub(super) struct World {
     agenda: BTreeMap<(u64, u64), (usize, u64, Happening)>,
     entered: u64,
     overlap: Option<String>,
-    /// Whose end everybody can see.
+    /// The replicas whose end all others can see.
     ended: BTreeSet<String>,
     /// Replicas end so by themselves, too.
     with_deaths: bool,

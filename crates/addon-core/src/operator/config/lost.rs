@@ -56,7 +56,7 @@ impl Losses {
         self.stage == Stage::Settled
     }
 
-    /// What this release was made with is lost.
+    /// The configuration that this release was made with is lost.
     pub(in crate::operator) fn hold(&self, release: &str) -> bool {
         self.releases.iter().any(|held| held == release)
     }
@@ -68,7 +68,7 @@ pub(in crate::operator) const LOST: &str = "its configuration is lost: its relea
                                             that it is gone with `addon-operator config lost --confirm`";
 
 impl Operator {
-    /// What the ConfigMap says of a module, its values and the global ones, as one trace for its release.
+    /// The trace that the ConfigMap leaves on a module's release: of the module's values and of the global ones.
     pub(in crate::operator) fn config_trace(&self, name: &ModuleName) -> ConfigTrace {
         let section = |owner: &Owner| {
             let section = self.values.config_section(owner);

@@ -1,4 +1,4 @@
-//! What an edit of the ConfigMap removes by what it leaves out: modules that nothing else switches on.
+//! The modules that an edit of the ConfigMap removes by omission: nothing else switches them on.
 //!
 //! An explicit `false` is an answer, and concerns nobody here.
 
@@ -11,17 +11,17 @@ use crate::operator::Operator;
 use crate::operator::provenance::{Made, Provenance};
 
 impl Config {
-    /// What is known of a ConfigMap if a program made it.
+    /// The knowledge of a ConfigMap if a program made it.
     pub(super) fn made(&self, provenance: &Provenance, data: &BTreeMap<String, String>) -> Option<Made> {
         provenance.made(data, self.made.as_ref(), self.good.keys())
     }
 
-    /// What is known of the ConfigMap, and the keys that are in force.
+    /// The knowledge of the ConfigMap, and the keys that are in force.
     pub(in crate::operator) fn origin(&self) -> (Option<Made>, BTreeSet<String>) {
         (self.made.clone(), self.good.keys().cloned().collect())
     }
 
-    /// What the ConfigMap says, and what is in force beside it because it has never said anything of that.
+    /// The texts of the ConfigMap, and those that are in force beside it because it has never held their keys.
     pub(super) fn with_unsaid(&self, data: &BTreeMap<String, String>, made: Option<&Made>) -> BTreeMap<String, String> {
         let unsaid = made.into_iter().flat_map(|made| &made.unsaid);
         let kept = unsaid.filter_map(|key| Some((key.clone(), self.good.get(key)?.clone())));
@@ -44,7 +44,7 @@ impl Config {
         self.seen = true;
     }
 
-    /// Whether somebody has confirmed that this module is removed because the ConfigMap leaves it out. It holds until the
+    /// Whether a person has confirmed that this module is removed because the ConfigMap leaves it out. It holds until the
     /// module is removed or wanted again.
     pub(in crate::operator) fn is_removal_confirmed(&self, module: &ModuleName) -> bool {
         self.confirmed.contains(module)
@@ -73,7 +73,7 @@ impl Operator {
         units.map(|unit| unit.found.name.clone()).collect()
     }
 
-    /// What was read may hold a confirmation that was not there before. What stood there when this life began may have
+    /// The new reading may hold a confirmation that was not there before. One that stood there when this life began may have
     /// counted in the one before.
     pub(super) fn note_confirmation(&mut self, provenance: &Provenance, data: &BTreeMap<String, String>) {
         let omitted = omitted(&self.omissible(), data);

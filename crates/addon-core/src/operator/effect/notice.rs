@@ -124,7 +124,7 @@ pub enum Notice {
     ModuleLate {
         /// Which.
         module: ModuleName,
-        /// What it waits for, in words.
+        /// The reason of its wait, in words.
         waits_for: String,
     },
     /// A module is switched on or off, with the source that decided.
@@ -177,9 +177,9 @@ pub enum Notice {
         /// `OperatorStartup` during the first converge, else empty.
         activation: &'static str,
     },
-    /// A release took over what somebody else had made. It stays when the release goes.
+    /// A release took over objects of another maker. They stay when the release goes.
     ObjectsAdopted {
-        /// Whose release.
+        /// The release's name.
         module: ModuleName,
         /// Which objects.
         objects: Vec<String>,
@@ -350,14 +350,14 @@ pub enum Notice {
     },
 }
 
-/// What a removal waits for that nobody asked for.
+/// The reason for which a removal that nobody asked for waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldFor {
-    /// What is not in the modules directories may be where they could not be read.
+    /// The module may be in a part of the modules directories that could not be read.
     Directories,
     /// They hold something of that name by now, which the operator has not taken over.
     Changed,
-    /// So many of so many of ours would go within ten minutes: somebody has to say so.
+    /// So many of so many of ours would go within ten minutes: a person has to confirm it.
     Confirmation {
         /// How many, those that went in that time included.
         goes: usize,

@@ -29,7 +29,7 @@ impl Operator {
         own.into_iter().chain(elsewhere).collect()
     }
 
-    /// Whom it waits for among the modules, and what they are at.
+    /// The modules that it waits for, and the step of each.
     fn wave_waits(&self, wave: &Wave) -> String {
         let strict = self.policy.strict_order;
         let is_over = |name: &&ModuleName| self.modules.get(*name).is_none_or(|unit| unit.turn.is_over(strict));

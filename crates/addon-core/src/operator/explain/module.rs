@@ -43,7 +43,7 @@ impl Operator {
         }
     }
 
-    /// What a module waits for, by its name.
+    /// The reason of a module's wait, by its name.
     pub(in super::super) fn module_waits_for(&self, name: &ModuleName) -> String {
         let head = self.queues.head(&Lane::Module(name.clone()));
         let unit = self.modules.get(name);
@@ -61,7 +61,7 @@ impl Operator {
         }
     }
 
-    /// Who decided about a module; of a file that is lost, what it said last.
+    /// The source that decided about a module; of a file that is lost, its last word.
     fn said_by(&self, module: &ModuleName, source: &Source) -> String {
         match self.sources.lost_for(module).filter(|_| *source == Source::Static) {
             Some(file) => format!("{source} as it was: {file} is missing or empty"),

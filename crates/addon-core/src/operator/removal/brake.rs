@@ -2,7 +2,7 @@
 //! directory is gone.
 //!
 //! A few go. Many at once are rather a source that was lost: they stay until it is back, or a person confirms them by
-//! name. Must never stand in the way of what somebody switches off.
+//! name. Must never stand in the way of a module that a source switches off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(in super::super) fn too_many(removals: usize, of: usize) -> bool {
     removals > FEW && removals * 3 >= of
 }
 
-/// What it let pass, what it holds, and what it need not hold. A module goes by the name of its release.
+/// The removals that it let pass, those that it holds, and those that it need not hold. A module goes by the name of its release.
 #[derive(Debug, Default)]
 pub(in super::super) struct Brake {
     /// Removals that were taken up although nobody had confirmed them, and when.
@@ -43,12 +43,12 @@ impl Brake {
         self.held.contains_key(name)
     }
 
-    /// What it holds a removal for.
+    /// The reason for which it holds a removal.
     pub(super) fn reason(&self, name: &str) -> Option<HeldFor> {
         self.held.get(name).copied()
     }
 
-    /// Who has spoken is neither held nor confirmed any more, and what passed long ago does not count.
+    /// A module of which a source speaks is neither held nor confirmed any more, and removals of long ago do not count.
     fn forget(&mut self, unspoken: &BTreeSet<String>, now: Tick) {
         self.held.retain(|name, _| unspoken.contains(name));
         self.confirmed.retain(|name| unspoken.contains(name));
@@ -126,7 +126,7 @@ impl Operator {
         self.tell(Notice::PurgeHeld { releases, reason });
     }
 
-    /// What is there and would not be wanted if silence were an answer, whether it may be removed yet or not.
+    /// The releases that are there and would not be wanted if silence were an answer, whether they may be removed yet or not.
     fn unspoken(&self) -> BTreeSet<String> {
         let modules: Vec<&str> = if self.assessment.is_known() {
             let silent = self.modules.values().filter(|unit| {
@@ -147,14 +147,14 @@ impl Operator {
         modules.chain(self.orphans()).collect()
     }
 
-    /// Releases of ours whose modules are gone, but for the one that is nobody's business.
+    /// Releases of ours whose modules are gone, without the one that is nobody's business.
     pub(super) fn orphans(&self) -> impl DoubleEndedIterator<Item = String> {
         let ignored = self.policy.ignore_release.as_deref();
         let is_orphan = move |name: &&str| !self.modules.contains_key(*name) && Some(*name) != ignored;
         self.removal.ours().filter(is_orphan).map(str::to_owned)
     }
 
-    /// Who left it out of the ConfigMap has confirmed in the same edit that it is to go.
+    /// The edit that left it out of the ConfigMap has confirmed that it is to go.
     fn is_confirmed_by_edit(&self, name: &str) -> bool {
         let unit = self.modules.get(name);
         unit.is_some_and(|unit| self.config.is_removal_confirmed(&unit.found.name))
@@ -194,7 +194,7 @@ impl Operator {
         modules.chain(self.removal.ours()).map(str::to_owned).collect()
     }
 
-    /// The removal of a module is taken up: it counts unless somebody said that the module is not to run.
+    /// The removal of a module is taken up: it counts unless a source said that the module is not to run.
     pub(in super::super) fn count_removal(&mut self, name: &ModuleName) {
         let verdict = self.modules.get(name).and_then(|unit| unit.verdict.as_ref());
         if verdict.is_some_and(|verdict| verdict.source == Source::Default) {

@@ -9,7 +9,7 @@ use crate::failure::{Class, Failure};
 use crate::module::outline::{Outline, ValuesFile};
 use crate::name::ModuleName;
 
-/// What the readings of the directories have in common.
+/// The part that the readings of the directories have in common.
 #[derive(Debug, Default)]
 pub(in super::super) struct Rereading {
     /// As the operator took them over.

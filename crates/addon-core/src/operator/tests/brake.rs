@@ -45,7 +45,7 @@ impl World {
         self.status().held.into_iter().map(|held| held.release).collect()
     }
 
-    /// What was uninstalled since the last look, by name.
+    /// The releases that were uninstalled since the last look.
     fn deleted(&mut self) -> Vec<String> {
         let log = self.take_log().into_iter();
         let mut deleted: Vec<String> = log
@@ -100,7 +100,7 @@ fn what_is_held_is_on_again_when_its_sources_are_back_and_may_go_when_somebody_s
     let mut world = world(8, 0).start();
     world.say(0..8, None);
     world.take_log();
-    // What comes back piece by piece lets nothing go of what is still missing.
+    // Modules that come back piece by piece do not let the missing ones go.
     for number in 0..6 {
         world.say([number], Some("true"));
         assert_eq!(world.deleted(), Vec::<String>::new(), "after {number} came back");

@@ -249,7 +249,7 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
         world.take_log(),
         ["plain sync", "sized sync", "flagged sync", "both sync"]
     );
-    // What it does say counts.
+    // The keys that it does hold count.
     world.data.insert("sized".to_owned(), "size: 7".to_owned());
     world.provenance.made_with = Some(digest(&world.data));
     world.edit(&[]);
@@ -262,7 +262,7 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
     );
     world.edit(&[("flaggedEnabled", Some("true"))]);
     world.take_log();
-    // What they have said and take back is left out, also in the next life, and when the rest is as it was made.
+    // Keys that people have written and take back are left out, also in the next life, and when the rest is as it was made.
     next_life(&mut world);
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.edit(&[("flaggedEnabled", None)]);

@@ -6,7 +6,7 @@ use crate::module::outline::ValuesFile;
 
 const FILE: &str = "modules/values.yaml";
 
-/// What such a file says.
+/// The contents of a common values file.
 #[expect(clippy::unnecessary_wraps, reason = "it is handed on as it is")]
 fn says(flags: &[(&str, bool)], sections: &[&str]) -> Option<ValuesFile> {
     Some(ValuesFile {
@@ -64,9 +64,9 @@ fn what_a_lost_values_file_switched_on_stays_on_and_is_told_by_name() {
         "{:?}",
         status.waiting
     );
-    // What is known of it is known in the next life, too.
+    // The next life knows of it, too.
     assert_eq!(world.values_files.as_ref().unwrap()[FILE], says(&on(ALL), &[]));
-    // Who means it says so.
+    // A person who means it says so.
     world.edit(&[("twoEnabled", Some("false"))]);
     assert_eq!(deletes(&world), ["two delete"]);
 }

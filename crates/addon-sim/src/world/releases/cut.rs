@@ -1,4 +1,4 @@
-//! What a helm leaves that is cut off in the midst of its work.
+//! The remains of a helm that is cut off in the midst of its work.
 
 use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, Status, Step};
 use addon_core::values::section::Maintenance;

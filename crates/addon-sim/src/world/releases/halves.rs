@@ -1,4 +1,4 @@
-//! What the brake on upgrades has to know of a release, and whether it has held.
+//! The facts that the brake on upgrades needs of a release, and whether it has held.
 
 use std::collections::BTreeSet;
 
