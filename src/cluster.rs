@@ -135,7 +135,7 @@ impl Cluster {
         .paced()
     }
 
-    /// The same cluster, which nothing is written to once this has run out, but for the lease.
+    /// The same cluster, to which nothing except the lease is written once this has run out.
     #[must_use]
     pub fn under(&self, warrant: &Warrant) -> Self {
         Self {

@@ -69,7 +69,7 @@ impl Found {
             .all(|problem| problem.severity == Severity::Warning)
     }
 
-    /// What of it has to be the same when it is read again.
+    /// The part of it that has to be the same when it is read again.
     pub fn outline(&self) -> Outline {
         let flag = |module: &FoundModule| (module.name.clone(), self.flags.get(&module.name).copied());
         Outline {
@@ -211,7 +211,7 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
     }
 }
 
-/// What the manifest names and nobody reads: modules that are gone, and a common values file that says nothing.
+/// The faults of parts that the manifest names and nobody reads: modules that are gone, and a common values file that says nothing.
 fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mut Found) {
     for entry in manifest.entries() {
         let path = dir.join(entry);

@@ -98,7 +98,7 @@ pub struct Chart<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Leads helm to the cluster as somebody else than all others.
     pub kubeconfig: Option<&'a Path>,
-    /// What of it stays when the release goes, because somebody else has made it.
+    /// The objects of it that stay when the release goes, because another maker made them.
     pub kept: &'a BTreeSet<Object>,
     /// Where its objects are claimed; nowhere for somebody who only wants to look.
     pub claims: Option<&'a Claims>,

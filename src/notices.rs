@@ -202,7 +202,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         Notice::ObjectsAdopted { module, objects } => info!(
             module = module.as_str(),
             objects = objects.join(","),
-            "Objects that somebody else had made are taken over, and stay when the module goes"
+            "Objects of another maker are taken over, and stay when the module goes"
         ),
         Notice::ReleasePurged { release } => info!(release, "Release without a module is removed"),
         Notice::PurgeFailed {

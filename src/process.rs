@@ -334,7 +334,7 @@ impl Limits<'_> {
             child.signal_group(Signal::Kill);
         }
         if !drained {
-            // Whoever holds the output has left the group.
+            // The process that holds the output has left the group.
             left.end(Duration::ZERO).await;
             if timeout(LAST_DRAIN, pumping).await.is_err() {
                 tracing::warn!("a descendant of the program cannot be ended and keeps its output open");
@@ -344,7 +344,7 @@ impl Limits<'_> {
     }
 }
 
-/// What a run has started beside its program.
+/// The processes that a run has started beside its program.
 struct Leftovers(Descendants);
 
 impl Leftovers {
@@ -372,7 +372,7 @@ impl Leftovers {
     async fn end(&self, patience: Duration) {
         let descendants = self.0.clone();
         let ending = spawn_blocking(move || undertaker::tell(descendants.end(patience)));
-        // What takes longer goes on without us.
+        // An end that takes longer goes on without us.
         drop(timeout(patience + LAST_LOOK, ending).await);
     }
 }

@@ -96,7 +96,7 @@ impl Spools {
     }
 }
 
-/// What the standard library says of a panic, which would wait for who reads it.
+/// The record of a panic in place of the standard library's, which would wait for its reader.
 fn of_panic(panic: &PanicHookInfo<'_>) -> String {
     let name = thread::current().name().unwrap_or("without a name").to_owned();
     let place = panic.location().map(ToString::to_string).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::settings::{Environment, StartArgs};
 /// An upgrade that waits for a person.
 #[derive(Debug)]
 pub struct HeldUpgrade {
-    /// What it would take away.
+    /// The objects that it would take away.
     pub held: Held,
     revision: Revision,
     cluster: Cluster,

@@ -205,7 +205,7 @@ impl Candidate {
                 Standing::Standby => {}
                 Standing::Leads => {
                     if let Err(error) = watchdog::start(self.concerned.warrant.clone(), self.concerned.spools.clone()) {
-                        // Without it nobody would end us: then somebody else may lead.
+                        // Without it nobody would end us: then another replica may lead.
                         self.step_down();
                         error!(%error, "cannot start the thread that watches over the lease");
                         return;

@@ -61,7 +61,7 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     let spawner = Spawner::new().map_err(StartError::Spawner)?.under(warrant.clone());
     let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
-    // What still runs has had its time, or a second signal took it away. With their tasks all children go down.
+    // Tasks that still run have had their time, or a second signal took it away. With their tasks all children go down.
     runtime.shutdown_timeout(BURIAL);
     // And with these what they have started, wherever it has gone.
     spawner.end_all_runs(BURIAL);

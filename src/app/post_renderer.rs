@@ -39,7 +39,7 @@ pub struct Claim {
     pub release: String,
     /// The namespace of objects that name none.
     pub namespace: String,
-    /// What of them stays when the release goes.
+    /// Those of them that stay when the release goes.
     pub kept: BTreeSet<String>,
 }
 

@@ -142,7 +142,7 @@ fn listen(
 struct Desk {
     doors: Loop,
     replies: Replies<Reply>,
-    /// What is answered.
+    /// The answer.
     routes: watch::Sender<Arc<Routes>>,
     meters: Arc<Meters>,
 }

@@ -12,7 +12,7 @@ use super::error::{Attempt, RequestError};
 const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
-/// What holds others.
+/// The kinds of objects that hold others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Namespace,

@@ -74,7 +74,7 @@ impl Apis {
     }
 }
 
-/// What an answer lists, by group version.
+/// The kinds that an answer lists, by group version.
 fn listed(groups: &[APIGroupDiscovery]) -> BTreeMap<String, Listed> {
     let mut all = BTreeMap::new();
     for group in groups {

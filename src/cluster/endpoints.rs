@@ -23,7 +23,7 @@ use super::error::RequestError;
 const OF_SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const US: &str = "addon-operator";
-/// Who makes slices for Services that choose their pods, and leaves them when a Service does not any more.
+/// The controller that makes slices for Services which choose their pods, and leaves them when a Service does not any more.
 const CHOOSER: &str = "endpointslice-controller.k8s.io";
 /// Nobody is to make slices from the older object: ours are there.
 const NO_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
@@ -217,7 +217,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// What is left of a time when the Service chose its pods. Nobody else looks after it.
+    /// Removes the slices of a time when the Service chose its pods. Nobody else looks after them.
     async fn remove_chosen(&self, service: &str) -> Result<bool, RequestError> {
         let api = self.slices();
         let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));
@@ -270,7 +270,7 @@ fn meta(name: &str, labels: &[(&str, &str)], owner: &OwnerReference) -> ObjectMe
     }
 }
 
-/// What it says beside where it leads: that of others stays.
+/// Its labels and its owners, our part of its metadata.
 fn marks(wanted: &ObjectMeta) -> Value {
     json!({"labels": wanted.labels, "ownerReferences": wanted.owner_references})
 }

@@ -1,4 +1,4 @@
-//! What the pod of a lease's holder tells of its end.
+//! The end of a lease's holder, as its pod tells.
 //!
 //! A pod has ended if all of its containers have, by the word of the kubelet that ran them. Must never take a pod for ended because
 //! it cannot be found: one that was deleted by force may still run, and so may one whose node is gone.
@@ -22,14 +22,14 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// Every version that there is, the newest of the cache first.
 const FROM_CACHE: &str = "0";
 
-/// What is known of one holder's pod.
+/// The knowledge of one holder's pod.
 #[derive(Debug)]
 pub struct HolderPod {
     name: String,
     address: Option<IpAddr>,
     /// Of the pod that was seen to have that address: another one may get its name.
     uid: Option<String>,
-    /// What was seen of it last is that it had ended.
+    /// It was last seen to have ended.
     has_ended: bool,
 }
 

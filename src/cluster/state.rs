@@ -37,7 +37,7 @@ const VERSION: &str = "1";
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
 const MADE_KEY: &str = "made";
-/// What finds no room in the one above. Earlier versions do not know it.
+/// The key of texts that find no room in the one above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
 const VALUES_FILES_KEY: &str = "values-files";
 const INTENT_PREFIX: &str = "intent.";
@@ -51,7 +51,7 @@ type Changes = BTreeMap<String, Option<Vec<u8>>>;
 pub struct Recorded(Option<ObjectMeta>);
 
 impl Cluster {
-    /// What was last saved, as far as it can be read.
+    /// The state that was last saved, as far as it can be read.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
         let data = self.remembered(NAME).await?;
         let mut last_good = None;
@@ -88,7 +88,7 @@ impl Cluster {
         Ok(stored.left_out)
     }
 
-    /// What nobody can read is about to be written over: somebody may want to look at it.
+    /// A state that nobody can read is about to be written over: it is put aside for people to look at.
     async fn put_aside(&self, data: &Data) -> Result<(), RequestError> {
         let read = [plain(data), packed(data)].into_iter().flatten();
         let unreadable: Data = read
@@ -121,7 +121,7 @@ impl Cluster {
                 kept = UNREADABLE,
                 "our own state that cannot be read is put aside"
             ),
-            // What was put aside first is the older one, and nobody has looked at it yet.
+            // The state that was put aside first is the older one, and nobody has looked at it yet.
             Err(error) if error.is_conflict() => {}
             Err(error) => return Err(error),
         }

@@ -246,7 +246,7 @@ impl Cluster {
                 uid: found.metadata.uid.clone(),
             });
             match self.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
-                // Who was given no more than what is there empties it.
+                // Without the right to delete it, it is emptied.
                 Err(error) if error.code() == Some(403) => {}
                 deleted => {
                     deleted?;

@@ -42,7 +42,7 @@ pub enum ChartError {
     Read { dir: PathBuf, source: std::io::Error },
 }
 
-/// What helm is to be given of a module, `None` if nothing. What cannot be looked at is not taken for absent.
+/// The chart that helm is given of a module, `None` if there is none. A path that cannot be looked at is not taken for absent.
 pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
     let described = module.join("Chart.yaml");
     match look::at(&described) {

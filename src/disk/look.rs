@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Fault;
 
-/// What lies at a path, links followed.
+/// The metadata at a path, links followed.
 pub(super) fn at(path: &Path) -> Result<Option<Metadata>, Fault> {
     match fs_err::metadata(path) {
         Ok(found) => Ok(Some(found)),

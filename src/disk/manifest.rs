@@ -19,10 +19,10 @@ use super::{Fault, Problem, Severity, values};
 pub const FILE: &str = ".addon-operator-manifest.json";
 
 const VERSION: u32 = 1;
-/// What python leaves behind beside the hooks that it runs.
+/// The folders that python leaves behind beside the hooks that it runs.
 const LEFT_BEHIND: &str = "__pycache__";
 
-/// What must lie in a modules directory.
+/// The files that must lie in a modules directory.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -103,7 +103,7 @@ impl Manifest {
         entries.into_iter()
     }
 
-    /// What of one entry is not as it must be.
+    /// The fault of one entry, if it is not as it must be.
     pub(super) fn differences(&self, dir: &Path, entry: &str) -> Vec<Problem> {
         let of_entry = self
             .files

@@ -24,7 +24,7 @@ pub(super) struct Common {
     pub(super) path: PathBuf,
     document: Map<String, Value>,
     pub(super) flags: BTreeMap<ModuleName, bool>,
-    /// What is to be remembered of it; `None` if it is missing or empty.
+    /// The outline to remember of it; `None` if it is missing or empty.
     pub(super) said: Option<ValuesFile>,
     /// Flags that are none, with the module they are about.
     pub(super) bad_flags: Vec<(ModuleName, Problem)>,

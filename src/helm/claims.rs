@@ -192,7 +192,7 @@ impl Claims {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read?,
         };
-        // What cannot be read was not written by us. What is lost is only that something is refused, until the releases
+        // A file that cannot be read was not written by us. Without it only a refusal is lost, until the releases
         // concerned are made again or listed at the next start.
         let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
         let outcome = change(&mut ledger);
@@ -223,7 +223,7 @@ impl Claims {
         }
     }
 
-    /// Whoever reads finds the old text or the new one, also if we are killed or the disk is full.
+    /// A reader finds the old text or the new one, also if we are killed or the disk is full.
     fn replace(&self, text: &str) -> io::Result<()> {
         let aside = self.beside("new");
         let mut options = OpenOptions::new();

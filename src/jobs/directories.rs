@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{Tools, aside};
 use crate::disk::{self, Layout};
 
-/// What is being copied into the directories is to have changed after so long.
+/// A copy into the directories that is under way is to have changed something after so long.
 const APART: Duration = Duration::from_secs(3);
 
 /// Where the modules lie.

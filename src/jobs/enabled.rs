@@ -116,7 +116,7 @@ struct Files {
 }
 
 impl Files {
-    /// What the script said, and why it said no.
+    /// The script's answer, and its reason for a no.
     fn answer(&self, secrets: &Secrets) -> Result<(bool, String), Failure> {
         let enabled = verdict(&read(&self.result, "MODULE_ENABLED_RESULT")?, secrets)?;
         let reason = if enabled {

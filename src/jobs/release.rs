@@ -259,7 +259,7 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
-            // What is kept has no part in whether a rendering is another one.
+            // The mark of kept objects has no part in whether a rendering is another one.
             kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
         };

@@ -132,7 +132,7 @@ impl Announcer {
         }
     }
 
-    /// What the others go on without.
+    /// Announces a part that the others go on without.
     fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
         match notice {
             Notice::ModuleLate { module, waits_for } => {
@@ -224,7 +224,7 @@ fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {
 
 fn purge_confirmed(releases: &[String]) -> Announcement {
     let names = releases.join(", ");
-    let note = format!("somebody confirmed that these are to be removed: {names}");
+    let note = format!("a person confirmed that these are to be removed: {names}");
     about("", "PurgeConfirmed", "Purge", Weight::Normal, note)
 }
 
@@ -254,7 +254,7 @@ fn of_module(
 fn lost(releases: &[String]) -> Announcement {
     let note = format!(
         "these releases were made with a configuration, and there is neither a ConfigMap nor a last good section: they are \
-         neither upgraded nor removed until somebody creates the ConfigMap or confirms that it is gone: {}",
+         neither upgraded nor removed until a person creates the ConfigMap or confirms that it is gone: {}",
         releases.join(", ")
     );
     about("", "ConfigurationLost", "Configure", Weight::Warning, note)

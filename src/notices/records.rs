@@ -179,7 +179,7 @@ pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, 
             module = module.as_str(),
             reason = failure.report,
             hint = hint(failure),
-            "Upgrade is held. It goes on when it takes nothing away, or when somebody allows it."
+            "Upgrade is held. It goes on when it takes nothing away, or when a person allows it."
         );
         return;
     }

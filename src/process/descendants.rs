@@ -14,13 +14,13 @@ use super::table::{self, Environment, Row};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Looks more, where somebody is just being started.
+/// More looks, where a process is just being started.
 const DOUBTS: u32 = 3;
 
-/// Whoever forks while all are looked for is found the next time.
+/// A process that forks during a look is found by the next one.
 const ROUNDS: usize = 10;
 
-/// Whose descendants are meant.
+/// The processes that are meant by their ancestor.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
     /// Those of one run.
@@ -155,7 +155,7 @@ pub(super) enum Undead {
 /// Kills all that is below us, whoever has started it: for an end of ours that waits for nobody.
 pub(super) fn kill_all() {
     for _ in 0..ROUNDS {
-        // What cannot be seen now may be seen the next time.
+        // A table that cannot be read now may be read the next time.
         let Ok(rows) = table::rows() else { continue };
         let rows: Vec<Row> = rows.into_iter().filter(|row| !row.ended).collect();
         let found = below(std::process::id(), &by_parent(&rows));

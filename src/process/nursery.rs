@@ -1,6 +1,6 @@
-//! What is known of children: which are being born, which run, and which nobody waits for any more.
-//! Whoever waits for a child, or sends a signal to a group, does it here, so that no number is used after it may have
-//! become somebody else's. Never held over anything that takes time.
+//! The knowledge of children: which are being born, which run, and which nobody waits for any more.
+//! Waits for a child and signals to a group are done here alone, so that no number is used after it may have become that of
+//! a stranger. Never held over anything that takes time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, Read as _};
@@ -50,12 +50,12 @@ impl Birth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BirthId(u64);
 
-/// What is known of a number.
+/// The knowledge of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Somebody of us waits for it.
+    /// One of us waits for it.
     Ours,
-    /// Somebody of us may be about to wait for it.
+    /// One of us may be about to wait for it.
     Perhaps,
     /// Nobody of us.
     Nobodys,
@@ -143,7 +143,7 @@ impl Nursery {
         }
     }
 
-    /// Who waits for an ended child of that number.
+    /// The knowledge of an ended child of that number.
     pub(super) fn know(&self, pid: Pid) -> Known {
         let mut children = self.children();
         if children.running.contains(&pid) || children.abandoned.contains_key(&pid) {

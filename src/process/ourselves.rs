@@ -1,5 +1,5 @@
-//! What concerns our own process and all that it starts: made once, before anything is started; and the end of
-//! everything that was started, for whoever must be sure of it.
+//! The settings of our own process that all its children share: made once, before anything is started; and the end of
+//! all that was started, for the caller that must be sure of it.
 
 use std::io;
 use std::sync::mpsc;
@@ -44,7 +44,7 @@ impl Spawner {
         let descendants = Descendants::of(Whose::Life(self.marks().clone()), self.place());
         let inline = descendants.clone();
         let (done, over) = mpsc::channel();
-        // Who looks may have to wait for the kernel.
+        // The look may have to wait for the kernel.
         let looking = std::thread::Builder::new()
             .name("descendants".to_owned())
             .spawn(move || {

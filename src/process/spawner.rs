@@ -1,4 +1,4 @@
-//! Starts programs, and sees to it that every one of them is waited for by somebody.
+//! Starts programs, and sees to it that every one of them is waited for.
 //! Never waits for a program to end, nor for a file system that does not answer.
 
 use std::io;
@@ -152,7 +152,7 @@ impl Spawner {
         Err(why)
     }
 
-    /// What hangs between fork and exec goes on only if the kernel lets it: the kill is all that can be done.
+    /// A child that hangs between fork and exec goes on only if the kernel lets it: the kill is all that can be done.
     fn give_up(&self, progress: &Progress) {
         if let Some(birth) = progress.birth()
             && let Err(error) = self.home.nursery.give_up(birth)

@@ -83,7 +83,7 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
     }
 }
 
-/// What the operator or its machine has run out of.
+/// The resource that the operator or its machine has run out of.
 pub(super) fn exhausted(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE => Some("the operator has no file descriptors left: raise its limit of open files"),
@@ -98,7 +98,7 @@ pub(super) fn exhausted(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// What stands behind `#!` in the first line.
+/// The program behind `#!` in the first line.
 fn interpreter_of(program: &Path) -> Option<String> {
     let mut head = Vec::new();
     let file = fs_err::File::open(program).ok()?;

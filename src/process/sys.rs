@@ -122,7 +122,7 @@ pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?)
 }
 
-/// Where memory runs out the child is to be ended before us, so that somebody is left to say so.
+/// Where memory runs out the child is to be ended before us, so that we are left to say so.
 pub(super) fn die_first(child: Pid) {
     if let Err(error) = fs_err::write(format!("/proc/{}/oom_score_adj", child.number()), "1000") {
         // It has ended already, or there is nowhere to say it.

@@ -11,7 +11,7 @@ use super::sys::Pid;
 /// An environment is read up to here; the kernel lets nobody have more by default.
 const ENVIRONMENT: u64 = 8 << 20;
 
-/// One process. Its number alone may be somebody else's a moment later, with the time of its start it is nobody else's.
+/// One process. Its number alone may be another's a moment later, with the time of its start it is nobody else's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) pid: Pid,
@@ -46,7 +46,7 @@ pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
     }
 }
 
-/// The environment that a process was started with. Empty if it belongs to somebody else, or is just being started.
+/// The environment that a process was started with. Empty if it belongs to another user, or is just being started.
 #[derive(Debug, Default)]
 pub(super) struct Environment(Vec<u8>);
 
@@ -63,7 +63,7 @@ impl Environment {
         self.0.is_empty()
     }
 
-    /// What a variable says.
+    /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         let mut variables = self.0.split(|byte| *byte == 0);
         let value = variables.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;

@@ -10,10 +10,10 @@ use super::nursery::Nursery;
 use super::reaper::Reaper;
 use super::sys;
 
-/// How often it looks while there is somebody to look after.
+/// How often it looks while there are children to look after.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Who waits for orphans.
+/// The process whose children orphans become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Orphans {
     Ours,

@@ -19,7 +19,7 @@ const NEVER: u64 = u64::MAX;
 /// A moment since the start of the machine.
 pub type Moment = Duration;
 
-/// What time it is for warrants.
+/// The clock of warrants.
 pub fn boot_time() -> Moment {
     let now = clock_gettime(ClockId::Boottime);
     let (seconds, nanos) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));

@@ -56,11 +56,11 @@ pub struct Debug {
     pub secrets: Secrets,
     /// Unless it is.
     pub disclosure: Disclosure,
-    /// What may be done here.
+    /// The powers of a client here.
     pub powers: Powers,
 }
 
-/// What somebody who can reach the routes may do.
+/// The powers of a client that can reach the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Powers {
     /// Look, and set parameters.

@@ -1,4 +1,4 @@
-//! Who may be connected: so many at once, so many of one address, and nobody who says nothing.
+//! The connections that may be open: so many at once, so many of one address, and none that says nothing.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use super::shares::{Exhausted, Pool, Share};
 /// Connections of one listener. An API server uses a few, a scraper one.
 const CONNECTIONS: usize = 512;
 const CONNECTIONS_EACH: usize = 64;
-/// Who is connected says something within this time.
+/// A client says something within this time of its connection.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// A connection that comes from somewhere.

@@ -1,4 +1,4 @@
-//! What those who ask have to share: connections, and the bytes of their requests. Nobody is given all of it.
+//! The things that clients have to share: connections, and the bytes of their requests. Nobody is given all of them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ impl Pool {
         })
     }
 
-    /// So much of it for somebody at this address, until the share is dropped.
+    /// So much of it for a client at this address, until the share is dropped.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, amount: usize) -> Result<Share, Exhausted> {
         let mut share = Share {
             pool: Arc::clone(self),
@@ -48,11 +48,11 @@ impl Pool {
     }
 }
 
-/// What somebody holds of a pool.
+/// The part of a pool that a client holds.
 #[derive(Debug)]
 pub(super) struct Share {
     pool: Arc<Pool>,
-    /// Whose it is, as long as it counts as his.
+    /// The address that it counts for, as long as it does.
     peer: Option<IpAddr>,
     amount: usize,
 }

@@ -127,7 +127,7 @@ pub struct Listener {
     pub address: SocketAddr,
     /// What it serves with; it is opened when there is something.
     pub tls: Tls,
-    /// What is answered at all.
+    /// The paths that are answered at all.
     pub routes: watch::Receiver<Arc<Routes>>,
     /// Where it is counted what is refused.
     pub meters: Arc<Meters>,
@@ -256,7 +256,7 @@ where
     let (unfinished, share) = match desk.admit(peer.ip(), announced(&parts.headers)) {
         Ok(shares) => shares,
         Err(reason) => {
-            // Who waits for a word before he sends anything has it now.
+            // A client that waits for a word before it sends anything has it now.
             if reason == Reason::NoRoom && !parts.headers.contains_key(header::EXPECT) {
                 discard(body).await;
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What we say to others by these is no business of hooks.
+/// Variables by which we speak to others: no business of hooks.
 const OUR_CREDENTIALS: [&str; 1] = ["TRACING_OTLP_AUTH_TOKEN"];
 
 /// All variables by name.

@@ -11,7 +11,7 @@ use super::program::Program;
 use super::said::{Said, Setting, is_dns_label};
 use super::words::{Checked, Words};
 
-/// What a leader needs at the end of its lease to end all that it has started.
+/// The time that a leader needs at the end of its lease to end all that it has started.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// When we act.
@@ -45,7 +45,7 @@ pub struct LeaderLabel {
     pub key: String,
 }
 
-/// What leads to the leader wherever it is: Services that choose no pods.
+/// The Services that lead to the leader wherever it is, and choose no pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderServices {
     /// Our pod.
@@ -129,7 +129,7 @@ impl Words<'_> {
         Ok(Some(LeaderLabel { pod, key }))
     }
 
-    /// Who wants that says as whom we are reached.
+    /// For that the settings must name our own address.
     pub(super) fn leader_services(&self) -> Checked<Option<LeaderServices>> {
         let variable = self.program.leader_services_variable();
         let said = Setting::look_up(self.environment, "", None, &[variable])?;

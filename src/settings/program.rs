@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    /// What names the Services that lead to the leader.
+    /// The variable that names the Services which lead to the leader.
     pub(super) fn leader_services_variable(self) -> &'static str {
         match self {
             Self::AddonOperator => "ADDON_OPERATOR_LEADER_SERVICES",

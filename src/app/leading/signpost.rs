@@ -19,11 +19,11 @@ use crate::serve::standing::Standing;
 use crate::settings::Settings;
 use crate::settings::leadership::{LeaderLabel, LeaderServices};
 
-/// How often a leader looks whether somebody has moved it.
+/// How often a leader looks whether the sign was moved.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// How soon an attempt that failed is made again. Each further one takes twice as long, up to the time between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
-/// What the end may take.
+/// The time that the end may take.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Follows the election with whatever is to lead to the leader.
@@ -57,12 +57,12 @@ fn follow(name: &'static str, sign: Sign, cluster: &Cluster, standing: &watch::R
             () = stopping.cancelled() => {}
             () = bearer.follow() => {}
         }
-        // Who does not come in time is relieved by the next leader.
+        // A sign that is not taken away in time is moved by the next leader.
         let _ = timeout(FAREWELL, bearer.bring(Mark::Absent)).await;
     });
 }
 
-/// What leads to us.
+/// The sign that leads to us.
 enum Sign {
     Label(LeaderLabel),
     Services(LeaderServices),

@@ -1,4 +1,4 @@
-//! What ends us when all else has failed: a thread of its own that knows until when we may run.
+//! The thread that ends us when all else has failed: it knows until when we may run.
 //!
 //! A leader that steps down has ended everything before; this is for one that was frozen, or that can do nothing any more.
 //! Must never wait for anything but the time.

@@ -1,4 +1,4 @@
-//! Whether the one who leads has ended, as its pod tells: looked at when somebody asks, and watched for a sign in between.
+//! Whether the leader has ended, as its pod tells: looked at when it is asked for, and watched for a sign in between.
 //!
 //! A sign is only a reason to ask; what counts is what is found afterwards. Never takes the end of another pod for it.
 

@@ -39,7 +39,7 @@ impl Purge {
     }
 }
 
-/// What is known of a release whose module is gone, if its removal is held.
+/// The text about a release whose module is gone, if its removal is held.
 pub(super) fn why(socket: &Socket, release: &str) -> Result<Option<String>, SocketError> {
     let held: Vec<Held> = socket.read("/module/purge.json")?;
     let told = |Held { release, sign, reason }: Held| {

@@ -210,7 +210,7 @@ fn hindrances(status: &Status, paint: Paint) -> String {
         let _ = writeln!(text, "waits for: {}", status.waits_for);
     }
     if status.late {
-        let _ = writeln!(text, "late: the others go on without it, but for those that need it");
+        let _ = writeln!(text, "late: other modules go on without it, except those that need it");
     }
     // What is waited for often says already why.
     if let Some(error) = status.error.as_ref().filter(|error| !status.waits_for.contains(*error)) {

@@ -1,7 +1,7 @@
-//! What the API server has said it serves, across answers: one that is incomplete must not pass for one that says less.
+//! The kinds that the API server serves, across its answers: an incomplete one must not pass for one that says less.
 //!
 //! An aggregated API whose server is down is marked as stale, and an API server that has just started may leave out what
-//! it does not know yet. Until somebody knows better the last list stands.
+//! it does not know yet. Until a complete answer comes, the last list stands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// A group version that is not listed, and not found at its own address either, is gone when both is so again after this.
 const GONE_AFTER: Duration = Duration::from_secs(15);
 
-/// What is served of one group version.
+/// The kinds that are served of one group version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     /// By kind.
@@ -84,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// What is served as far as anybody knows.
+    /// The kinds that are served as far as anybody knows.
     pub(super) fn served(&self) -> impl Iterator<Item = (&String, &BTreeMap<String, Kind>)> {
         self.0.iter().map(|(version, known)| (version, &known.listed.kinds))
     }

@@ -13,7 +13,7 @@ use super::super::error::{Attempt, RequestError};
 const PAGE: u32 = 500;
 /// Requests under way at once.
 const AT_ONCE: usize = 5;
-/// How often an object is read again because somebody else was faster.
+/// How often an object is read again because another writer was faster.
 const TRIES: usize = 5;
 
 impl Cluster {
@@ -57,7 +57,7 @@ impl Cluster {
                 Err(error) if error.is_not_found() => break,
                 written => return written.map(drop),
             }
-            // Who was faster wrote it, but maybe through an API server that had not heard of the new version.
+            // The faster writer wrote it, but maybe through an API server that had not heard of the new version.
             match self.ask(about("get"), api.get_opt(&name)).await? {
                 Some(found) => object = found,
                 None => break,

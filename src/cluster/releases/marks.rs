@@ -1,4 +1,4 @@
-//! What we write on the Secrets of revisions that are as they should be, and what helm writes there for us.
+//! The marks that we write on the Secrets of revisions which are as they should be, and the labels that helm writes there for us.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::error::RequestError;
 use super::upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
 use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, Revision, secret_name};
 
-/// What we write on the Secret of a deployed revision.
+/// The marks on the Secret of a deployed revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     /// The digest of the inputs.

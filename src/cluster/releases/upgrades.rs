@@ -1,4 +1,4 @@
-//! What is known beside a release of its next upgrade: what helm would upgrade from, what is held, what is confirmed.
+//! The notes about a release's next upgrade: the revision that helm would upgrade from, the upgrade that is held, the confirmation.
 //!
 //! All of it stands on the Secrets of revisions, so that it survives us; the next revision begins without it.
 
@@ -17,15 +17,15 @@ pub const SECTION: &str = "addon-operator/section";
 pub const GLOBAL: &str = "addon-operator/global";
 /// An upgrade that waits for a person, an annotation.
 pub const HELD: &str = "addon-operator/held";
-/// What a person has confirmed, an annotation.
+/// The confirmation of a person, an annotation.
 pub const CONFIRMED: &str = "addon-operator/confirmed";
 
-/// What helm would upgrade from.
+/// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// What people asked for when it was made.
     pub asked: Option<Asked>,
-    /// What was confirmed since.
+    /// The confirmation since then.
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
@@ -34,7 +34,7 @@ pub struct Base {
 }
 
 impl Cluster {
-    /// What helm would upgrade from: the revision that is deployed, or the newest if none is.
+    /// The revision that helm would upgrade from: the deployed one, or the newest if none is.
     pub async fn base_of(&self, newest: &Revision) -> Result<Base, RequestError> {
         let deployed = match newest.newest.status {
             Status::Deployed => None,

@@ -8,11 +8,11 @@ use addon_core::release::Status;
 
 use super::Revision;
 
-/// What was seen of releases whose newest revision is unfinished.
+/// The releases that were seen with an unfinished newest revision.
 #[derive(Debug, Default)]
 pub struct Vigil(BTreeMap<String, (Seen, Instant)>);
 
-/// What tells two writings of a revision apart.
+/// The key that tells two writings of a revision apart.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     revision: u32,

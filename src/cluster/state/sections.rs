@@ -29,7 +29,7 @@ pub(super) struct Stored {
     pub(super) left_out: Vec<String>,
 }
 
-/// What is packed, and beside which text: a version that does not know it writes that text anew.
+/// The packed sections, and the text beside which they were written: a version that does not know them writes that text anew.
 #[derive(Debug, Serialize, Deserialize)]
 struct Packed {
     beside: u32,
@@ -73,7 +73,7 @@ pub(super) fn store(sections: &Sections) -> Stored {
     }
 }
 
-/// What stands in the packed part; nothing if the text beside it is not the one that it was written with.
+/// The contents of the packed part; nothing if the text beside it is not the one that it was written with.
 pub(super) fn unpack(packed: &[u8], plain: &[u8]) -> io::Result<Sections> {
     let mut text = Vec::new();
     GzDecoder::new(packed).take(UNPACKED).read_to_end(&mut text)?;
@@ -100,7 +100,7 @@ fn text_of(sections: &Sections) -> String {
     serde_json::to_string(sections).expect("a map of texts is JSON")
 }
 
-/// What an entry takes as text, with its comma and its colon.
+/// The length of an entry as text, with its comma and its colon.
 fn length(key: &str, text: &str) -> usize {
     let quoted = |text: &str| serde_json::to_string(text).map_or(0, |quoted| quoted.len());
     quoted(key) + quoted(text) + 2

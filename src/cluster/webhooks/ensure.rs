@@ -103,7 +103,7 @@ pub struct Webhooks {
     pub secret: String,
     /// Whether the configurations stand in the cluster because of us.
     pub published: watch::Sender<bool>,
-    /// What listeners answer; nobody else's questions are read.
+    /// The paths that listeners answer; nobody else's questions are read.
     pub routes: watch::Sender<Arc<Routes>>,
     /// Answers for admission.
     pub admission: Side,

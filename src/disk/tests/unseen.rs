@@ -1,4 +1,4 @@
-//! What cannot be looked at, or is not what its name says: unknown, and never absent. Loops of links and names that are too
+//! A path that cannot be looked at, or is not what its name says, is unknown, and never absent. Loops of links and names that are too
 //! long fail for root, too.
 
 use addon_core::module::outline::ValuesFile;

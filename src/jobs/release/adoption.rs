@@ -1,5 +1,5 @@
-//! What a chart renders although somebody else has made it: helm takes it over, but a module that goes must not take along
-//! what was there before it. So it is marked to be kept, in the manifest that helm stores and on the object.
+//! Objects that a chart renders although another maker made them: helm takes them over, but a module that goes must not take along
+//! objects that were there before it. So they are marked to be kept, in the manifest that helm stores and on the object.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const HOLDING: &[&str] = &[
 ];
 
 impl Sync<'_> {
-    /// What the upgrade would take over, or once took over, of what holds others: namespaces, claims of volumes and CRDs.
+    /// The objects that the upgrade would take over, or once took over, and that hold others: namespaces, claims of volumes and CRDs.
     pub(super) async fn adopted(&mut self) -> Result<BTreeSet<Part>, Failure> {
         let release = self.facts.release.clone();
         let parts = if let Some(rendered) = &self.facts.rendered {

@@ -1,5 +1,5 @@
-//! What an upgrade would take away, and whether people asked for that: the facts, and the note of what came of them.
-//! Whether it is held the core decides.
+//! The objects that an upgrade would take away, and whether people asked for that: the facts, and the note of the decision.
+//! The core decides whether it is held.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
     Ok(documents.into_iter().flat_map(drift::flat).collect())
 }
 
-/// Helm deletes it when it is not rendered any more, and somebody would miss it.
+/// Helm deletes it when it is not rendered any more, and people would miss it.
 fn goes_with_its_rendering(object: &Value) -> bool {
     let policy = object["metadata"]["annotations"][RESOURCE_POLICY].as_str();
     !policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) && !drift::is_passing(object)

@@ -1,4 +1,4 @@
-//! Who works on which release: never two of ours at once, and others are watched.
+//! The jobs that work on releases: never two of ours at once, and others are watched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

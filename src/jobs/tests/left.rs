@@ -1,8 +1,8 @@
-//! What hooks and scripts leave in the place of their files, and what becomes of their runs.
+//! Things that hooks and scripts leave in the place of their files, and the end of their runs.
 
 use super::*;
 
-/// What a hook does to a file of its own, and what is said of that.
+/// The harm that a hook does to a file of its own, and the error that tells of it.
 const VANDALS: [(&str, &str); 5] = [
     (
         "truncate -s 800M \"$F\"",

@@ -1,4 +1,4 @@
-//! What a child left in the place of a file that was made for it: the file, or whatever the child put there instead.
+//! The thing that a child left in the place of a file that was made for it: the file, or another thing that the child put there.
 //! Must never wait for anybody at the other end of a pipe, follow a link, or hold more than is looked at in memory.
 
 use std::fmt;
@@ -28,7 +28,7 @@ pub enum LeftError {
 }
 
 impl LeftError {
-    /// What the author of the program can do about it.
+    /// The remedy for the author of the program.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoFile { .. } => Some("write into the file that the variable names, and leave it where it is"),
@@ -38,7 +38,7 @@ impl LeftError {
     }
 }
 
-/// What may lie where a file was.
+/// The kinds of things that may lie where a file was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Directory,
@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<String, LeftError> {
         return Err(too_long(found.len()));
     }
     let mut bytes = Vec::new();
-    // Somebody may still write.
+    // A writer may still be at work.
     let read = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
     if read as u64 > LONGEST_FILE {
         return Err(too_long(read as u64));

@@ -1,4 +1,4 @@
-//! What programs start and leave: in their group, in a session of their own, without a parent.
+//! Processes that programs start and leave: in their group, in a session of their own, without a parent.
 
 use super::*;
 

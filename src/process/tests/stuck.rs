@@ -8,7 +8,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::*;
 
-/// Whoever asks for anything in it waits.
+/// A call for anything in it waits.
 struct Dead {
     dir: TempDir,
     _server: OwnedFd,

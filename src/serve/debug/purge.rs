@@ -96,7 +96,7 @@ fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirm
     }
 }
 
-/// What is held, for people, and what they can do about it.
+/// The held removals, for people, and the remedy.
 pub(super) fn shown(held: &[HeldRemoval]) -> String {
     let number = held.len();
     if number == 0 {

@@ -13,7 +13,7 @@ use crate::serve::shares::Share;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long nothing of it may come.
 const SILENCE: Duration = Duration::from_secs(4);
-/// What is taken for a body of which nobody knows how long it will be.
+/// The first share for a body of which nobody knows how long it will be.
 const STEP: usize = 64 << 10;
 
 /// What there is of it.

@@ -1,4 +1,4 @@
-//! What the head of a request says of its body and of the time that there is.
+//! The head of a request: the length of its body, and the time that there is.
 
 use std::time::Duration;
 

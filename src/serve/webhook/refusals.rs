@@ -1,4 +1,4 @@
-//! What is refused before anybody is asked: counted always, told now and then, since who is refused may come back at once.
+//! Requests that are refused before a hook is asked: counted always, told now and then, since a refused client may come back at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

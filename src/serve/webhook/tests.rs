@@ -49,7 +49,7 @@ fn material(stored: &Stored) -> Material {
     Material::read(&texts, Timestamp::now()).unwrap()
 }
 
-/// What is answered in these tests.
+/// The paths that are answered in these tests.
 fn routes() -> Arc<Routes> {
     let names = ["a.b.c", "late.b.c", "broken.b.c", "other.b.c", "old.b.c", "new.b.c"];
     let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]);

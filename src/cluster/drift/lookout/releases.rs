@@ -220,7 +220,7 @@ impl Release {
         self.newest().map(|known| &known.revision)
     }
 
-    /// What is wrong with it; a helm may work on it for the rest of its time. `is_there` knows of an object, or of its kind,
+    /// The damage of it; a helm may work on it for the rest of its time. `is_there` knows of an object, or of its kind,
     /// nothing yet.
     pub(super) fn judge(
         &self,

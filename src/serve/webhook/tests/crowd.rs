@@ -65,7 +65,7 @@ async fn the_body_of_a_request_that_nobody_answers_is_not_read() {
             converted(asked)
         })
         .await;
-        // Who reads a body says `100 Continue` before.
+        // A server that reads a body says `100 Continue` before.
         let (_, said) = running.announced(1, path, 1 << 20).await;
         assert_eq!(said, "HTTP/1.1 404", "{path}");
         assert!(running.refused("unknown_path"), "{path}");
@@ -108,7 +108,7 @@ async fn one_address_cannot_take_all_the_memory_for_bodies() {
     second.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
     running.is_answered().await;
-    // Who sends his body at once hears it, too.
+    // A client that sends its body at once hears it, too.
     let mut third = running.from(2).await.unwrap();
     let whole = post("/crd", "application/json", &" ".repeat(1 << 20));
     third.write_all(whole.as_bytes()).await.unwrap();
