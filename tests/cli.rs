@@ -314,7 +314,7 @@ fn what_a_killed_operator_has_left_ends_when_the_next_one_starts() {
     let (mut killed, pid) = ask_hook(&place, ESCAPE, Running::start);
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    assert!(lives(&pid), "somebody else has ended it");
+    assert!(lives(&pid), "another process has ended it");
     fs_err::remove_file(place.path("global-hooks/hook.sh")).unwrap();
     let _next = Running::start(&place);
     wait_for("its end", || (!lives(&pid)).then_some(()));

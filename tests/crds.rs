@@ -373,7 +373,7 @@ impl Stage {
         assert_eq!(self.found()["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
     }
 
-    /// What the module brings next: the first version is gone.
+    /// The next CRD of the module: the first version is gone.
     async fn only_the_new_version(&mut self) {
         let crd = self.widgets(&[version("v1", STORED)]);
         self.files(&[("crds/widgets.yaml", &crd)]).await;
@@ -409,7 +409,7 @@ async fn objects_that_are_stored_in_a_version_which_goes_can_still_be_read() {
     let v1 = format!("{}/v1", stage.group);
     assert_eq!(stage.sizes(), format!("{v1} {v1} {v1}:1 2 3"));
     assert_eq!(uid(&stage), before);
-    // What cannot be decoded can be deleted by nobody.
+    // An object that cannot be decoded can be deleted by nobody.
     stage.world.kubectl(&format!("delete {} --all", stage.name()));
     assert_eq!(stage.sizes(), ":");
 }

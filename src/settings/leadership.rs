@@ -129,7 +129,7 @@ impl Words<'_> {
         Ok(Some(LeaderLabel { pod, key }))
     }
 
-    /// For that the settings must name our own address.
+    /// The Services that are to lead to us, and our own address for them.
     pub(super) fn leader_services(&self) -> Checked<Option<LeaderServices>> {
         let variable = self.program.leader_services_variable();
         let said = Setting::look_up(self.environment, "", None, &[variable])?;

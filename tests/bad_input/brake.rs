@@ -49,7 +49,7 @@ fn converge(stage: &Stage) {
     operator.stop();
 }
 
-/// What was lost is back: nothing is held, and everything is as it was.
+/// The lost files are back: nothing is held, and everything is as it was.
 fn assert_as_before(stage: &Stage, before: &str) {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);

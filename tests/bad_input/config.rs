@@ -124,7 +124,7 @@ fn a_state_that_cannot_be_read() {
     assert!(operator.records(&["cannot read our own state"]).is_empty());
     let aside = stage.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.last-good}");
     assert_eq!(aside, "eyJ2aWN0aW0iOjc=", "what could not be read, in base64");
-    // It goes while somebody looks, and nobody misses it.
+    // It goes while the operator runs, and nobody misses it.
     stage.kubectl("delete secret addon-operator-state");
     stage.configure(&json!({"good": "size: other", "victimEnabled": "true", "victim": "size: new"}));
     stage.wait_for_sizes("good:other victim:new");
@@ -164,7 +164,7 @@ fn a_config_map_that_is_full_keeps_nobody_from_helm() {
     stage.wait_for_sizes("good:larger victim:larger");
     operator.stop();
 
-    // What was last good is known to the next life, which finds one of them broken.
+    // The last good texts are known to the next life, which finds one of them broken.
     let mut broken = full(1_030_000, "largest", "larger");
     broken["data"]["victim"] = json!("size: [");
     put(&stage, &broken);

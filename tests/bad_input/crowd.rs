@@ -97,7 +97,7 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
         let told = format!("reason=\"{reason}\"");
         assert!(metrics.contains(&told), "{reason}: {metrics}");
     }
-    // Who asks what can be answered is answered.
+    // A question that can be answered is answered.
     stage.wait_for_refusal();
     stage.write(
         "question",

@@ -1,4 +1,4 @@
-//! What runs out: the disk, file descriptors, numbers for processes, memory. Each is taken from a running operator, which
+//! Resources that run out: the disk, file descriptors, numbers for processes, memory. Each is taken from a running operator, which
 //! has to say so by name, stay, and go on by itself when it is back. Needs root.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
@@ -118,7 +118,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Whoever is left in it goes where the operator came from.
+        // A process that is left in it goes where the operator came from.
         let parent = self.0.parent().unwrap().join("cgroup.procs");
         for pid in fs::read_to_string(self.0.join("cgroup.procs"))
             .unwrap_or_default()

@@ -118,7 +118,7 @@ fn a_values_patch_outside_of_the_modules_section() {
     stage.assert_installed(&["good", "late", "victim"]);
 }
 
-/// What a hook may do to a file of its own, and what is said of it.
+/// The harm that a hook may do to a file of its own, and the error that tells of it.
 const VANDALS: [(&str, &str); 4] = [
     ("truncate -s 800M $F", "holds 838860800 bytes"),
     ("rm $F; mkfifo $F", "is a named pipe now"),

@@ -157,14 +157,14 @@ fn a_person_who_confirms_that_it_is_gone_is_taken_at_his_word() {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     assert!(operator.records(&[LOST]).is_empty(), "that was said once and for all");
-    // Nobody has said that the victim is to go. Then somebody does.
+    // Nobody has said that the victim is to go. Then the ConfigMap does.
     stage.wait_for_sizes("good:small keeper:small plain:small victim:large");
     stage.configure(&json!({"victimEnabled": "false"}));
     wait_until_gone(&stage, "victim");
     operator.stop();
 }
 
-/// What the chart that installs us does to the namespace.
+/// The deeds of the chart that installs us in the namespace.
 fn helm(stage: &Stage, arguments: &[&str]) {
     let plane = stage.namespace().plane();
     let mut helm = process::command(plane.program(Part::Helm3));

@@ -218,7 +218,7 @@ impl Stage {
         assert!(deletes.is_empty(), "{deletes}");
     }
 
-    /// What a command says that talks to the cluster.
+    /// The output of a command that talks to the cluster.
     pub(crate) fn command(&self, arguments: &str) -> String {
         let mut command = process::command(OPERATOR);
         command.args(arguments.split(' ')).env_clear().envs(self.environment());
@@ -246,7 +246,7 @@ impl Stage {
         }
     }
 
-    /// What a command says that asks no operator.
+    /// The output of a command that asks no operator.
     pub(crate) fn tell(arguments: &[&str]) -> String {
         let mut command = process::command(OPERATOR);
         command.args(arguments).env_clear();
@@ -360,7 +360,7 @@ impl Operator<'_> {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a command of the command line says that has to fail.
+    /// The error output of a command of the command line that has to fail.
     pub(crate) fn ask_in_vain(&self, arguments: &str) -> String {
         let output = process::run(self.command(arguments), None).unwrap();
         assert_eq!(

@@ -83,7 +83,7 @@ fn a_values_file_that_held_values_is_missed_by_its_modules() {
     assert_eq!(objects(&stage), before);
     stage.assert_installed(&["good", "victim"]);
 
-    // Whoever means it leaves a file that says nothing; what it switched off is removed.
+    // A person who means it leaves a file that says nothing; the modules that it switched on are removed.
     stage.write("modules/values.yaml", "{}\n");
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
@@ -197,7 +197,7 @@ fn a_directory_that_is_not_what_its_manifest_says() {
     assert_says(&stage.refused(), &["is no manifest of a modules directory"]);
     stage.assert_installed(&["good", "victim"]);
 
-    // Who takes a module away makes the manifest anew.
+    // A person who takes a module away makes the manifest anew.
     fs::remove_dir_all(stage.path("modules/020-victim")).unwrap();
     stage.write(
         "modules/.addon-operator-manifest.json",

@@ -1,4 +1,4 @@
-//! Who is killed at which moment of what, drawn from a seed.
+//! The kills: victim, moment and step of the release, drawn from a seed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use testbed::draw::Draw;
 use testbed::proxy::Side;
 
-/// What helm is doing at the time.
+/// The work of helm at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Install,
@@ -19,7 +19,7 @@ impl Phase {
     pub(crate) const ALL: [Self; 3] = [Self::Install, Self::Upgrade, Self::Uninstall];
 }
 
-/// Who is killed.
+/// The processes that are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Victim {
     Operator,

@@ -1,4 +1,4 @@
-//! What the kills met and how long the healing took, as a table for people.
+//! The states that the kills met and the time that the healing took, as a table for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::plan::{Phase, Victim};
 
-/// What one kill came to.
+/// The outcome of one kill.
 #[derive(Clone, Debug)]
 pub(crate) struct Healed {
     pub(crate) phase: Phase,

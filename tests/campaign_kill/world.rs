@@ -31,7 +31,7 @@ const VAULT: &str = "vault";
 const PAGES: usize = 6;
 /// The module that nobody touches.
 const CELLAR: &str = "cellar";
-/// What must keep its identity, by kind.
+/// The objects that must keep their identity, by kind.
 const KEPT: [&str; 2] = ["persistentvolumeclaim", "secret"];
 
 const FILES: [File; 8] = [

@@ -44,7 +44,7 @@ fn what_people_write_stays() {
             .kubectl(["patch", "configmap", "addon-operator", "--type=merge", &edit])
             .unwrap();
         let written = data(&namespace);
-        assert!(!is_as_made(&namespace), "somebody has spoken");
+        assert!(!is_as_made(&namespace), "a person has spoken");
         for command in [
             &["upgrade", "ao", chart, &image, "--set=replicas=1"][..],
             &["upgrade", "ao", chart, &image, "--set=configMap.create=false"],

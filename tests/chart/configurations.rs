@@ -30,7 +30,7 @@ fn names(stage: &Stage) -> Vec<String> {
     ALL.map(own).into()
 }
 
-/// What stands in each, by the number of its content, which changes with it.
+/// The contents of each, by their number, which changes with them.
 fn stand(stage: &Stage) -> Vec<String> {
     let show = "--output=jsonpath={.metadata.generation}{.webhooks[*].name}";
     let get = |name: String| stage.kubectl(&format!("get {name} {show}"));

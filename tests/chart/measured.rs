@@ -134,7 +134,7 @@ fn alerts_use_metrics_that_exist() {
     }
 }
 
-/// Who is told of it only by looking is told too late.
+/// A state that is seen only by a look is seen too late.
 #[test]
 fn states_that_do_not_end_by_themselves_have_an_alert() {
     let all: Vec<String> = rules().iter().map(|rule| rule["expr"].to_string()).collect();

@@ -31,7 +31,7 @@ fn commands_go_to_the_leader_with_webhooks_and_without() {
     }
 }
 
-/// Who did not close the ports of the webhooks is told, and how.
+/// Ports of webhooks that are not closed are told, with the way to close them.
 #[test]
 fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
     let namespace = testbed::shared::plane().namespace("open").unwrap();

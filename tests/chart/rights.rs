@@ -243,7 +243,7 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     }
 }
 
-/// What is needed only at times that this test does not wait for: an Event that is told again; a leader in another pod, whose
+/// The rights that are needed only at times that this test does not wait for: an Event that is told again; a leader in another pod, whose
 /// end is looked for; and Services that lead to pods, which those of this test do not.
 const IDLE: [&str; 11] = [
     "/endpoints create",
@@ -297,7 +297,7 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
     stage.kubectl("get configmap addon-operator");
 }
 
-/// As a kubelet would say it, but for the readiness: the first converge may need its own webhooks.
+/// As a kubelet would say it, except the readiness: the first converge may need its own webhooks.
 fn run(stage: &Stage, pods: &[Value]) {
     for (pod, address) in pods.iter().zip(["10.9.0.1", "10.9.0.2"]) {
         let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
@@ -314,7 +314,7 @@ fn lead_to(stage: &Stage, pods: &[&Value]) {
     }
 }
 
-/// What API servers before 1.33 look at.
+/// The object that API servers before 1.33 look at.
 fn endpoints(stage: &Stage) -> Vec<String> {
     let show = "--output=jsonpath={.subsets[*].addresses[*].ip}";
     let get = |side: &str| stage.kubectl(&format!("get endpoints ao-addon-operator-{side}-svc {show}"));
@@ -338,7 +338,7 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     leader.wait_until_ready();
     lead_to(&stage, &[&pods[0]]);
     leader.kill();
-    // Who comes next takes them over.
+    // The next leader takes them over.
     lead_to(&stage, &[&pods[1]]);
     standby.stop();
     lead_to(&stage, &[]);

@@ -1,4 +1,4 @@
-//! What was there before a release that renders it stays when the release goes, with each helm.
+//! Objects that were there before a release that renders them stay when the release goes, with each helm.
 
 use addon_core::operator::event::SyncAction;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn a_module_that_goes_leaves_what_was_there_before_it_and_nothing_else() {
             ("templates/ours.yaml", namespace(&ours)),
         ];
         let files: Vec<_> = files.iter().map(|(file, text)| (*file, text.as_str())).collect();
-        // Made by somebody else, but nothing that holds others.
+        // Made by another, but no object that holds others.
         admin.feed(["apply", "--filename=-"], secret).unwrap();
         world.module("one", &files).await;
         let synced = world.sync(json!({"one": {"x": "a"}})).await.unwrap();

@@ -206,7 +206,7 @@ async fn no_clock_but_our_own_says_how_long_another_helm_was_at_work() {
     assert!(failure.report.contains("another helm"), "{failure}");
     assert_eq!(world.history(), "1:pending-install");
 
-    // Whoever wrote this has a clock that is an hour ahead of ours.
+    // The writer of this has a clock that is an hour ahead of ours.
     let label = format!("modifiedAt={}", wall() + 3600);
     let secret = "sh.helm.release.v1.one.v1";
     world

@@ -205,7 +205,7 @@ pub(crate) fn document(values: &Value) -> HookDocument {
     store.hook_values(&owner)
 }
 
-/// What the `ConfigMap` says, as a sync is told.
+/// The words of the `ConfigMap`, as a sync is told them.
 pub(crate) fn config(section: Option<&Value>) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();

@@ -14,7 +14,7 @@ use testbed::wait::wait_until;
 use super::super::stage::{CONVERGED, Operator, PATIENCE, Stage};
 use super::draw::{Case, Harm, Moment, Thing};
 
-/// What a module renders only with the values that it has: most of its release, and a claim.
+/// Templates that render something only with the values that a module has: most of its release, and a claim.
 const EXTRAS: &str = "\
 {{- if .Values.NAME.extra }}
 {{- range list 1 2 3 }}
@@ -123,7 +123,7 @@ impl World {
         let operator = self.stage.start();
         // A start that is refused is none that deletes.
         let runs = rest(&operator).is_ok();
-        // What lies in another thing that is away comes back together with it.
+        // A thing that lies in another one which is away comes back together with it.
         let inside = |one: &Taken| {
             taken
                 .iter()
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// What the API server was asked to delete, and what is not what it was. The next round begins from what is there.
+    /// The deletions that the API server was asked for, and the objects that are others than before. The next round begins from those.
     fn judge(&mut self) -> Result<(), String> {
         let audit = self.stage.namespace().plane().audit();
         let deletes = audit.since(self.checked).unwrap().of(User::Operator);
@@ -173,7 +173,7 @@ impl World {
         self.stage.kubectl(&format!("{kinds} {columns}"))
     }
 
-    /// What people have said in the ConfigMap.
+    /// The words of people in the ConfigMap.
     fn said(&self) -> Value {
         json!({
             "global": format!("{{poke: \"{}\"}}", self.pokes.get()),

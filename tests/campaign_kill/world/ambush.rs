@@ -1,4 +1,4 @@
-//! How somebody is killed at a moment, and what was there right after it.
+//! A kill at its moment, and the scene right after it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver};
@@ -14,7 +14,7 @@ use super::look::revisions;
 use crate::life;
 use crate::plan::{Blow, Moment, Victim};
 
-/// What was there when somebody was killed.
+/// The scene of a kill.
 pub(super) struct Scene {
     /// The states of the vault's revisions, by number.
     pub(super) revisions: BTreeMap<u32, String>,
@@ -108,7 +108,7 @@ impl World {
 
     /// The kill, and a look at what is there right after it. What was killed is told too.
     fn deed(&self, victim: Victim) -> anyhow::Result<impl FnOnce() -> anyhow::Result<Scene> + Send + 'static> {
-        let operator = self.life.as_ref().context("somebody is alive before each blow")?.id();
+        let operator = self.life.as_ref().context("an operator runs before each blow")?.id();
         let (kubectl, mark) = (self.kubectl(), self.stage.tmp());
         Ok(move || {
             if victim.ends_the_life() {

@@ -1,4 +1,4 @@
-//! What is there in a world, and whether it is as it should be.
+//! The objects of a world, and whether they are as they should be.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl World {
         Ok(())
     }
 
-    /// What of the vault must keep its identity, by kind.
+    /// The objects of the vault that must keep their identity, by kind.
     pub(super) fn kept(&self) -> anyhow::Result<BTreeMap<&'static str, String>> {
         let mut kept = BTreeMap::new();
         for kind in KEPT {
