@@ -10,6 +10,7 @@ mod bad_input {
     mod brake;
     mod config;
     mod crowd;
+    mod dead_disk;
     mod disk;
     mod edits;
     mod events;

@@ -15,4 +15,5 @@ mod chart {
     mod rights;
     mod stage;
     mod tool;
+    mod versions;
 }

@@ -6,6 +6,7 @@ mod cluster {
     mod campaign;
     mod config_map;
     mod events;
+    mod leftovers;
     mod monitor;
     mod monitor_faults;
     mod monitor_kinds;

@@ -126,7 +126,8 @@ impl<'a> Sync<'a> {
         let hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
         let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
         let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
-        let inputs = inputs::digest(tools, &chart, &labels, &apis).await?;
+        // A disk that does not answer is waited for no longer than anybody wants to know.
+        let inputs = unless(cancel, inputs::digest(tools, &chart, &labels, &apis)).await?;
         Ok(Self {
             tools,
             _hold: hold,
@@ -252,7 +253,8 @@ impl<'a> Sync<'a> {
 
     async fn render(&mut self) -> Result<String, Failure> {
         unless(self.cancel, self.acting()).await?;
-        let (chart, values) = self.chart.ready(self.tools, &self.facts.release).await?;
+        let ready = self.chart.ready(self.tools, &self.facts.release);
+        let (chart, values) = unless(self.cancel, ready).await?;
         let chart = helm::Chart {
             release: &self.facts.release,
             dir: chart,
@@ -295,14 +297,15 @@ impl<'a> Sync<'a> {
 
     async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
         // Helm asks the API server itself, and knows of no last list.
-        inputs::refuse_doubtful(&self.chart, &self.apis.uncertain).await?;
+        let doubts = inputs::refuse_doubtful(&self.chart, &self.apis.uncertain);
+        unless(self.cancel, doubts).await?;
         let adopted = self.adopted().await?;
         let kept = self.kept(&adopted);
         let (tools, release) = (self.tools, self.facts.release.as_str());
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
         unless(self.cancel, self.acting()).await?;
-        let (chart, values) = self.chart.ready(tools, release).await?;
+        let (chart, values) = unless(self.cancel, self.chart.ready(tools, release)).await?;
         let chart = helm::Chart {
             release,
             dir: chart,

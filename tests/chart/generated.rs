@@ -84,6 +84,30 @@ fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
     assert!(text.contains(rule), "{text}");
 }
 
+/// Objects are written anew before the version in which they are stored goes, wherever they are.
+#[test]
+fn a_crd_takes_rights_to_itself_and_to_all_its_objects() {
+    let modules = tempfile::tempdir().unwrap();
+    let crds = modules.path().join("010-mice/crds");
+    fs_err::create_dir_all(&crds).unwrap();
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mice.example.com}\nspec: {}\n";
+    fs_err::write(crds.join("mice.yaml"), crd).unwrap();
+    let (found, said) = rules(modules.path(), &[]);
+    assert_eq!(said, "");
+    let extensions = "apiextensions.k8s.io";
+    assert_eq!(
+        found["rbac"]["moduleRules"]["cluster"],
+        json!([
+            {"apiGroups": [extensions], "resources": ["customresourcedefinitions"], "verbs": ["create"]},
+            {"apiGroups": [extensions], "resources": ["customresourcedefinitions"], "resourceNames": ["mice.example.com"],
+                "verbs": ["get", "list", "patch", "watch"]},
+            {"apiGroups": [extensions], "resources": ["customresourcedefinitions/status"],
+                "resourceNames": ["mice.example.com"], "verbs": ["patch"]},
+            {"apiGroups": ["example.com"], "resources": ["mice"], "verbs": ["get", "list", "update"]},
+        ])
+    );
+}
+
 /// On a machine of its own nobody would guess it.
 #[test]
 fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {

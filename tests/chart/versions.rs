@@ -23,6 +23,7 @@ fn a_version_of_a_crd_goes_with_the_rights_that_are_found() {
     stage.write("modules/values.yaml", "catsEnabled: true\n");
     let chart = "apiVersion: v2\nname: cats\nversion: 0.1.0\n";
     stage.write("modules/010-cats/Chart.yaml", chart);
+    fs_err::create_dir(stage.path("global-hooks")).unwrap();
     let file = "modules/010-cats/crds/cats.yaml";
     stage.write(file, &format!("{CATS}  - {}\n", version("v1", true)));
     let rights = stage.rights();
@@ -50,7 +51,7 @@ fn a_version_of_a_crd_goes_with_the_rights_that_are_found() {
 
     stage.write(file, &format!("{CATS}  - {}\n", version("v2", true)));
     let beginning = stage.namespace.plane().audit().mark().unwrap();
-    let operator = stage.start(&pods[0]);
+    let operator = stage.start(&pods[1]);
     operator.wait_until_ready();
     wait_for(r#"["v2"]"#);
     operator.stop();

@@ -32,14 +32,23 @@ pub(crate) struct World {
     pub(crate) namespace: Namespace<'static>,
     pub(crate) tools: Arc<Tools>,
     dir: TempDir,
-    helm: Part,
-    helm_timeout: Duration,
-    /// By which the API server is found after the next restart.
-    pub(crate) kubeconfig: PathBuf,
+    /// They count from the next restart on.
+    pub(crate) parts: Parts,
+    /// Ends all jobs that were started with it.
+    pub(crate) cancel: CancellationToken,
     /// What a sync is told about the hands in which the objects are.
     pub(crate) maintenance: Maintenance,
     /// The section of module `one` in the `ConfigMap`.
     pub(crate) section: Option<Value>,
+}
+
+/// Of what tools are made.
+pub(crate) struct Parts {
+    helm: Part,
+    helm_timeout: Duration,
+    /// By which the API server is found.
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) post_renderer: PathBuf,
 }
 
 /// Plays a test with helm 3, then with helm 4.
@@ -61,16 +70,19 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("modules")).unwrap();
         fs::create_dir(dir.path().join("global-hooks")).unwrap();
-        let helm_timeout = Duration::from_mins(20);
-        let kubeconfig = namespace.kubeconfig(User::Operator);
-        let tools = tools(&namespace, dir.path(), helm, helm_timeout, &kubeconfig).await;
+        let parts = Parts {
+            helm,
+            helm_timeout: Duration::from_mins(20),
+            kubeconfig: namespace.kubeconfig(User::Operator),
+            post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),
+        };
+        let tools = tools(&namespace, dir.path(), &parts).await;
         Self {
-            kubeconfig,
             namespace,
             tools,
             dir,
-            helm,
-            helm_timeout,
+            parts,
+            cancel: CancellationToken::new(),
             maintenance: Maintenance::Managed,
             section: None,
         }
@@ -78,19 +90,18 @@ impl World {
 
     /// A restart with another time that any helm is given.
     pub(crate) async fn allow_helm(&mut self, helm_timeout: Duration) {
-        self.helm_timeout = helm_timeout;
+        self.parts.helm_timeout = helm_timeout;
         self.restart().await;
     }
 
     /// The same place after a restart: nothing that was in memory is left.
     pub(crate) async fn restart(&mut self) {
-        let (dir, helm, timeout) = (self.dir.path(), self.helm, self.helm_timeout);
-        self.tools = tools(&self.namespace, dir, helm, timeout, &self.kubeconfig).await;
+        self.tools = tools(&self.namespace, self.dir.path(), &self.parts).await;
     }
 
     /// A restart with another helm.
     pub(crate) async fn change_helm(&mut self, helm: Part) {
-        self.helm = helm;
+        self.parts.helm = helm;
         self.restart().await;
     }
 
@@ -111,7 +122,7 @@ impl World {
     }
 
     pub(crate) async fn run(&self, job: Job) -> Result<Done, Failure> {
-        jobs::run(job, Arc::clone(&self.tools), CancellationToken::new()).await
+        jobs::run(job, Arc::clone(&self.tools), self.cancel.clone()).await
     }
 
     pub(crate) async fn sync(&self, values: Value) -> Result<Synced, Failure> {
@@ -177,7 +188,7 @@ impl World {
 
     /// Helm as a person would call it.
     pub(crate) fn helm_by_hand(&self, arguments: &[&str]) -> String {
-        let output = testbed::process::command(testbed::shared::program(self.helm))
+        let output = testbed::process::command(testbed::shared::program(self.parts.helm))
             .args(arguments)
             .env("HOME", self.dir.path())
             .args([
@@ -217,21 +228,15 @@ pub(crate) const CHART: &str = "apiVersion: v2\nname: one\nversion: 0.1.0\n";
 pub(crate) const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shown\ndata:\n  x: {{ .Values.one.x | quote }}\n";
 
-async fn tools(
-    namespace: &Namespace<'_>,
-    dir: &Path,
-    helm: Part,
-    helm_timeout: Duration,
-    kubeconfig: &Path,
-) -> Arc<Tools> {
+async fn tools(namespace: &Namespace<'_>, dir: &Path, parts: &Parts) -> Arc<Tools> {
     let place = Place {
         dir,
         tmp_files: TmpFiles::Kept,
         namespace: namespace.name(),
-        kubeconfig: kubeconfig.to_owned(),
-        helm: logging_helm(helm, dir),
-        helm_timeout,
-        post_renderer: env!("CARGO_BIN_EXE_addon-operator").into(),
+        kubeconfig: parts.kubeconfig.clone(),
+        helm: logging_helm(parts.helm, dir),
+        helm_timeout: parts.helm_timeout,
+        post_renderer: parts.post_renderer.clone(),
         environment: &[],
     };
     tools::tools(&place).await

@@ -69,7 +69,7 @@ impl Stage {
         let text = proxy.kubeconfig(namespace.plane(), User::Operator, namespace.name());
         let kubeconfig = self.world.module_dir().join("../../kubeconfig");
         fs::write(&kubeconfig, text).unwrap();
-        self.world.kubeconfig = kubeconfig;
+        self.world.parts.kubeconfig = kubeconfig;
         self.world.restart().await;
         proxy
     }

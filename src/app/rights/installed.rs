@@ -13,6 +13,8 @@ use super::rules::{Place, Rights, Subject};
 
 /// What helm does with objects, and what it takes to see that they vanish.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
+/// What it takes to write objects once more before a version in which they are stored goes.
+const REWRITING: [&str; 3] = ["get", "list", "update"];
 /// What it takes to see that they vanish, when somebody else keeps them.
 const SEEING: [&str; 3] = ["get", "list", "watch"];
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -120,6 +122,10 @@ pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights
     rights.allow(&Place::Cluster, one, &["get", "list", "patch", "watch"], needed_by);
     let status = Subject::one(group, &format!("{resource}/status"), name);
     rights.allow(&Place::Cluster, status, &["patch"], needed_by);
+    // Which of them will lose a version cannot be seen before it is gone from the file.
+    if let Some((plural, group)) = name.split_once('.') {
+        rights.allow(&Place::Cluster, Subject::all(group, plural), &REWRITING, needed_by);
+    }
 }
 
 #[cfg(test)]
