@@ -98,8 +98,8 @@ campaign-absence: ## each source and file missing, empty, cut, unreadable or lat
 	$(CAMPAIGN) --test bad_input absence::campaign -- --nocapture
 
 .PHONY: campaign-leaders
-campaign-leaders: ROUNDS ?= 100
-campaign-leaders: ## leaders killed, frozen, cut off or robbed under load, ROUNDS=100 by SEED=; one leads, nothing is lost
+campaign-leaders: ROUNDS ?= 120
+campaign-leaders: ## leaders killed, frozen, cut off or robbed under load, ROUNDS=120 by SEED=; one leads, nothing is lost
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test campaign_leaders -- --nocapture
 

@@ -61,18 +61,13 @@ impl Play {
 fn whoever_loses_the_lease_one_leads_and_nothing_is_lost() {
     let campaign = Campaign::of_this_run().unwrap();
     // A test says that it goes on, a campaign how soon.
-    let (worlds, bounds) = match campaign.rounds() {
-        Some(_) => {
-            let leads = Duration::from_secs(2 * LEASE + 5);
-            let settles = Duration::from_secs(90);
-            (4, Bounds { leads, settles })
-        }
-        None => {
-            let patience = Duration::from_mins(2);
-            let (leads, settles) = (patience, patience);
-            (3, Bounds { leads, settles })
-        }
+    let (worlds, leads, settles) = if campaign.rounds().is_some() {
+        (4, 2 * LEASE + 5, 90)
+    } else {
+        (3, 120, 120)
     };
+    let [leads, settles] = [leads, settles].map(Duration::from_secs);
+    let bounds = Bounds { leads, settles };
     let each = campaign.rounds().unwrap_or(3).div_ceil(worlds);
     let play = Play {
         seed: campaign.seed,
