@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::time::{Now, Tick};
-use lease::{Holder, Record, Sighting, Timing, Writing, Written};
+use lease::{Holder, Record, Sighting, Timing, Writing, Written, micros, over};
 
 /// Between an attempt that failed and the next one.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -218,8 +218,7 @@ impl Election {
     /// The lease was read: this is what was found, nothing if there is none.
     pub fn looked(&mut self, now: Tick, found: Option<Sighting>) {
         let Some(found) = found else {
-            self.known = Known::Absent;
-            self.next = now;
+            self.missed(now);
             return;
         };
         match &self.role {
@@ -239,6 +238,20 @@ impl Election {
             }
             Role::Deposed => {}
         }
+    }
+
+    /// There is no lease. One that was deleted keeps others away for as long as it would have: its holder leads until it hears of
+    /// that, and then makes it again.
+    fn missed(&mut self, now: Tick) {
+        self.next = now;
+        if let (Role::Standby, Known::There(sighting, since)) = (&self.role, &self.known) {
+            let expiry = self.expiry(sighting, *since);
+            if !self.is_free(sighting) && now < expiry {
+                self.next = expiry.min(now + self.timing.retry);
+                return;
+            }
+        }
+        self.known = Known::Absent;
     }
 
     /// A holder that does not renew as often as it should may have ended.
@@ -378,18 +391,6 @@ impl Election {
             transitions,
         }
     }
-}
-
-fn over(sighting: &Sighting, record: Record) -> Writing {
-    Writing {
-        record,
-        over: Some(sighting.version.clone()),
-    }
-}
-
-/// As exact as the lease can hold it: what is read back has to be equal.
-fn micros(time: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 #[cfg(test)]

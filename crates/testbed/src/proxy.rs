@@ -120,6 +120,11 @@ struct Shared {
 impl Proxy {
     /// Starts one that does no harm yet. Who does not say who they are, as kubectl over plain HTTP, are taken for `user`.
     pub fn start(plane: &ControlPlane, user: User) -> Result<Self, ProxyError> {
+        Self::start_for(plane, &crate::plane::token(user))
+    }
+
+    /// The same for whoever has that token.
+    pub fn start_for(plane: &ControlPlane, token: &str) -> Result<Self, ProxyError> {
         let upstream = plane
             .server()
             .strip_prefix("https://")
@@ -129,7 +134,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             upstream,
             tls: Arc::new(trusting(plane)?),
-            bearer: format!("Bearer {}", crate::plane::token(user)),
+            bearer: format!("Bearer {token}"),
             faults: told,
             omissions: Omissions::default(),
             traps: Traps::default(),

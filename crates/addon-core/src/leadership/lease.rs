@@ -92,3 +92,15 @@ pub enum Written {
     /// Nobody knows whether it was written.
     Unknown,
 }
+
+pub(super) fn over(sighting: &Sighting, record: Record) -> Writing {
+    Writing {
+        record,
+        over: Some(sighting.version.clone()),
+    }
+}
+
+/// As exact as the lease can hold it: what is read back has to be equal.
+pub(super) fn micros(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}

@@ -223,6 +223,25 @@ fn a_leader_whose_lease_was_deleted_makes_it_again() {
 }
 
 #[test]
+fn a_lease_that_was_deleted_keeps_others_away_for_as_long_as_it_would_have() {
+    let mut election = replica();
+    election.looked(tick(0), Some(held("7", "other")));
+    election.looked(tick(10), None);
+    assert_eq!(election.poll(at(10)), Move::Wait(tick(20)), "its holder leads");
+    election.looked(tick(20), Some(held("8", "other")));
+    election.looked(tick(30), None);
+    election.looked(tick(50), None);
+    assert_eq!(election.poll(at(54)), Move::Wait(tick(55)));
+    assert_eq!(
+        writing(&mut election, 55).over.as_deref(),
+        Some("8"),
+        "it may be there again"
+    );
+    election.looked(tick(55), None);
+    assert_eq!(writing(&mut election, 55).over, None);
+}
+
+#[test]
 fn a_leader_does_not_listen_to_old_news() {
     let mut election = leader();
     election.heard(tick(1), held("0", "other"));

@@ -1,0 +1,95 @@
+//! How soon another one led and all was well, as a table for people.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use crate::plan::Way;
+
+/// What one change came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// From the change until another time as leader had begun; nothing if the one that led went on.
+    pub(crate) led: Option<Duration>,
+    /// From the change until all was as people want it.
+    pub(crate) settled: Duration,
+    /// How many edits were made on the way.
+    pub(crate) edits: usize,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.led {
+            Some(led) => write!(out, "another time as leader after {:.1} s", led.as_secs_f64())?,
+            None => write!(out, "the same leader")?,
+        }
+        let Self { settled, edits, .. } = self;
+        write!(out, ", {edits} edits in force after {:.1} s", settled.as_secs_f64())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Vec<(Way, Outcome)>);
+
+impl Tally {
+    pub(crate) fn add(&mut self, way: Way, outcome: Outcome) {
+        self.0.push((way, outcome));
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Rows of Markdown, one a way.
+    pub(crate) fn table(&self) -> String {
+        let mut rows: BTreeMap<Way, Vec<Outcome>> = BTreeMap::new();
+        for (way, outcome) in &self.0 {
+            rows.entry(*way).or_default().push(*outcome);
+        }
+        let mut table =
+            "| the leader | rounds | changes | another leads, s: p50 | most | all is well, s: p50 | most |\n\
+                         |---|---:|---:|---:|---:|---:|---:|\n"
+                .to_owned();
+        for (way, outcomes) in rows {
+            let led = sorted(outcomes.iter().filter_map(|outcome| outcome.led));
+            let settled = sorted(outcomes.iter().map(|outcome| outcome.settled));
+            let (rounds, changes) = (outcomes.len(), led.len());
+            let [led, led_most] = [50, 100].map(|percent| shown(&led, percent));
+            let [settled, settled_most] = [50, 100].map(|percent| shown(&settled, percent));
+            let _ = writeln!(
+                table,
+                "| {way} | {rounds} | {changes} | {led} | {led_most} | {settled} | {settled_most} |"
+            );
+        }
+        table
+    }
+
+    /// All of it in one line.
+    pub(crate) fn line(&self) -> String {
+        let led = sorted(self.0.iter().filter_map(|(_, outcome)| outcome.led));
+        let settled = sorted(self.0.iter().map(|(_, outcome)| outcome.settled));
+        let edits: usize = self.0.iter().map(|(_, outcome)| outcome.edits).sum();
+        format!(
+            "{} rounds, {} changes of leader, {edits} edits; another leads after {} s (p50), {} s at most; all is as it should be after {} s (p50), {} s at most",
+            self.0.len(),
+            led.len(),
+            shown(&led, 50),
+            shown(&led, 100),
+            shown(&settled, 50),
+            shown(&settled, 100)
+        )
+    }
+}
+
+fn sorted(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort();
+    times
+}
+
+fn shown(times: &[Duration], percent: usize) -> String {
+    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times
+        .get(at)
+        .map_or_else(|| "–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
+}
