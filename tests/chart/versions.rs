@@ -1,5 +1,4 @@
 //! With the rights that `rbac generate` finds a version of a CRD can go, in which objects are stored.
-#![expect(clippy::unwrap_used, reason = "a test may")]
 
 use serde_json::{Value, json};
 use testbed::part::Part;
