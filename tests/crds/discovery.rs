@@ -126,7 +126,7 @@ async fn goes_with_its_kind(stage: &Stage) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
-    let mut stage = Stage::asking("stale").await;
+    let mut stage = Box::pin(Stage::asking("stale")).await;
     assert_eq!(objects(&stage), "extra shown");
 
     kill_who_serves(&stage);
@@ -153,7 +153,7 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
 /// As an API server does for a while after its start. The groups of other tests come and go meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() {
-    let mut stage = Stage::asking("left-out").await;
+    let mut stage = Box::pin(Stage::asking("left-out")).await;
     let proxy = stage.through_a_proxy().await;
     let group_version = format!("{}/v1", stage.group);
     let cluster = &stage.world.tools.cluster;
