@@ -108,6 +108,20 @@ fn those_that_need_one_that_hangs_wait_for_it_by_name() {
 }
 
 #[test]
+fn nobody_waits_for_those_of_its_own_number_that_need_one_that_hangs() {
+    let mut world = world("cde", "c", Policy::default());
+    world.inventory.modules[1].depends_on = vec![name("c")];
+    world.inventory.modules[1].order = world.inventory.modules[0].order;
+    let mut world = world.start();
+    world.sleep();
+    assert_eq!(world.take_log(), ["e sync"]);
+    assert!(world.status().ready);
+    assert_eq!(world.waits_for("d"), "it needs module 'c', whose run hangs");
+    end(&mut world, HOOK, None);
+    assert_eq!(world.take_log(), [HOOK, "c sync", "d sync"]);
+}
+
+#[test]
 fn a_converge_does_not_wait_for_a_run_of_before_that_hangs_which_begins_anew() {
     let mut world = world("abcd", "c", Policy::default())
         .hook("", "g.sh", "beforeAll: 1")
