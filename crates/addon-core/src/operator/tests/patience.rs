@@ -256,3 +256,19 @@ fn a_short_deadline_and_a_hook_for_which_all_wait_make_pauses_as_any_failure_doe
         assert_eq!((at - world.tick).as_secs(), 5, "{hook}");
     }
 }
+
+#[test]
+fn a_run_that_hung_waits_in_no_queue_when_what_it_needs_is_switched_off() {
+    let mut world = world("bc", "c", Policy::default());
+    world.inventory.modules[1].depends_on = vec![name("b")];
+    let mut world = world.start();
+    world.sleep();
+    world.edit(&[("bEnabled", Some("false"))]);
+    end(&mut world, HOOK, None);
+    assert_eq!(world.tasks("main"), [""; 0]);
+    assert_eq!(world.waits_for("c"), "it needs module 'b', which is disabled");
+    world.open.remove(HOOK);
+    world.take_log();
+    world.edit(&[("bEnabled", None)]);
+    assert_eq!(world.take_log(), ["b sync", HOOK, "c sync"]);
+}
