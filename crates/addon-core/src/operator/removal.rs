@@ -186,7 +186,10 @@ impl Operator {
             self.rereading.purge_waits = true;
             return;
         }
-        let come = orphans.extract_if(.., |release| !self.rereading.confirms_absence(release));
+        let has_come = |release: &mut String| {
+            !self.removal.brake.is_confirmed(release) && !self.rereading.confirms_absence(release)
+        };
+        let come = orphans.extract_if(.., has_come);
         let come: Vec<String> = come.collect();
         self.hold_what_has_come(come);
         for release in orphans.into_iter().rev() {

@@ -25,7 +25,12 @@ impl Operator {
         // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
         let to_come = self.modules.get(name).is_some_and(|unit| unit.turn.is_to_come());
         let begins = self.queues.head(lane).is_some_and(|head| !head.begun);
-        if begins && (to_come || self.converge.assesses_by_itself()) {
+        if begins && to_come {
+            // It hung, and was to begin anew. Its turn brings another one.
+            self.queues.finish(lane);
+            return true;
+        }
+        if begins && self.converge.assesses_by_itself() {
             return false;
         }
         let mut anew = false;

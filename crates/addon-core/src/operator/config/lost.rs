@@ -109,8 +109,17 @@ impl Operator {
         self.tell(Notice::ConfigLost { releases });
     }
 
+    /// What was read is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
+    /// gone again by then: what it said is in force.
+    pub(super) fn people_spoke(&mut self) {
+        if self.config.losses.stage == Stage::Unknown {
+            self.config.losses.stage = Stage::Nothing;
+        }
+        self.loss_answered();
+    }
+
     /// People have said what they want: what was held goes on with that.
-    pub(in crate::operator) fn loss_answered(&mut self) {
+    fn loss_answered(&mut self) {
         if self.config.losses.stage != Stage::Open {
             return;
         }

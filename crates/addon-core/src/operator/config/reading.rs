@@ -141,7 +141,7 @@ impl Operator {
                 self.config.raw = data;
                 self.put_sifted_in_force(sifted);
                 if self.config.is_peoples_word() {
-                    self.loss_answered();
+                    self.people_spoke();
                 }
             }
         }

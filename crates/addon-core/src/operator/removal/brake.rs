@@ -43,6 +43,11 @@ impl Brake {
         self.held.contains_key(name)
     }
 
+    /// A person wants it gone.
+    pub(super) fn is_confirmed(&self, name: &str) -> bool {
+        self.confirmed.contains(name)
+    }
+
     /// The reason for which it holds a removal.
     pub(super) fn reason(&self, name: &str) -> Option<HeldFor> {
         self.held.get(name).copied()

@@ -176,6 +176,21 @@ fn a_person_who_confirms_the_loss_lets_everything_go_on_and_removes_nothing() {
 }
 
 #[test]
+fn what_was_read_of_a_config_map_that_is_gone_before_all_is_known_is_not_lost() {
+    let mut world = released();
+    next_life(&mut world);
+    world.last_good = None;
+    world.edit(&[("sized", Some("size: 4"))]);
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    assert_eq!(
+        world.take_log(),
+        ["plain sync", "sized sync", "flagged sync", "both sync"]
+    );
+    assert_eq!(world.status().config_lost, [""; 0]);
+}
+
+#[test]
 fn nothing_is_lost_while_either_of_the_two_is_there() {
     // The last good sections stand in for the ConfigMap.
     let mut world = released();

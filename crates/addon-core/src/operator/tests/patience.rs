@@ -108,6 +108,20 @@ fn those_that_need_one_that_hangs_wait_for_it_by_name() {
 }
 
 #[test]
+fn nobody_waits_for_those_of_its_own_number_that_need_one_that_hangs() {
+    let mut world = world("cde", "c", Policy::default());
+    world.inventory.modules[1].depends_on = vec![name("c")];
+    world.inventory.modules[1].order = world.inventory.modules[0].order;
+    let mut world = world.start();
+    world.sleep();
+    assert_eq!(world.take_log(), ["e sync"]);
+    assert!(world.status().ready);
+    assert_eq!(world.waits_for("d"), "it needs module 'c', whose run hangs");
+    end(&mut world, HOOK, None);
+    assert_eq!(world.take_log(), [HOOK, "c sync", "d sync"]);
+}
+
+#[test]
 fn a_converge_does_not_wait_for_a_run_of_before_that_hangs_which_begins_anew() {
     let mut world = world("abcd", "c", Policy::default())
         .hook("", "g.sh", "beforeAll: 1")
@@ -270,4 +284,20 @@ fn a_short_deadline_and_a_hook_for_which_all_wait_make_pauses_as_any_failure_doe
         let (at, _) = world.operator.poll_timeout().unwrap();
         assert_eq!((at - world.tick).as_secs(), 5, "{hook}");
     }
+}
+
+#[test]
+fn a_run_that_hung_waits_in_no_queue_when_what_it_needs_is_switched_off() {
+    let mut world = world("bc", "c", Policy::default());
+    world.inventory.modules[1].depends_on = vec![name("b")];
+    let mut world = world.start();
+    world.sleep();
+    world.edit(&[("bEnabled", Some("false"))]);
+    end(&mut world, HOOK, None);
+    assert_eq!(world.tasks("main"), [""; 0]);
+    assert_eq!(world.waits_for("c"), "it needs module 'b', which is disabled");
+    world.open.remove(HOOK);
+    world.take_log();
+    world.edit(&[("bEnabled", None)]);
+    assert_eq!(world.take_log(), ["b sync", HOOK, "c sync"]);
 }

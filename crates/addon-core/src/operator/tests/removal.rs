@@ -137,6 +137,26 @@ fn what_a_hook_of_an_old_life_asks_for_does_not_come_into_the_next_one() {
 }
 
 #[test]
+fn nor_does_it_when_the_removal_between_them_did_not_come_to_its_end() {
+    let tick = json!([{"op": "add", "path": "/one/tick", "value": 1}]);
+    let hook = "afterDeleteHelm: 1\nschedule:\n- crontab: '* * * * * *'\n  queue: side";
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "h.sh", hook)
+        .patching("one/h.sh schedule", &tick, &json!([]))
+        .start();
+    world.open.insert("one/h.sh schedule".to_owned());
+    world.sleep();
+    world.take_log();
+    world.failing.insert("one/h.sh afterDeleteHelm".to_owned(), 1);
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(world.take_log(), ["one delete", "one/h.sh afterDeleteHelm fails"]);
+    world.edit(&[("oneEnabled", None)]);
+    assert_eq!(world.take_log(), ["one sync"]);
+    world.close("one/h.sh schedule");
+    assert_eq!(world.take_log(), ["one/h.sh schedule"]);
+}
+
+#[test]
 fn a_removal_that_fails_for_its_section_is_tried_again_with_the_mended_one() {
     let mut world = World::new(vec![module(10, "one")])
         .hook("one", "h.sh", "afterDeleteHelm: 1")

@@ -303,3 +303,32 @@ fn a_config_map_that_we_made_is_no_word_of_people_either_when_nobody_heard_that_
     world.edit(&[("two", Some("size: 1"))]);
     assert!(world.take_log().contains(&"silent delete".to_owned()));
 }
+
+#[test]
+fn who_waits_for_a_section_goes_on_when_its_save_has_failed() {
+    let config = |queue| format!("schedule:\n- crontab: '* * * * * *'\n  queue: {queue}\n  allowFailure: true");
+    let mut world = World::new(vec![module(10, "one")])
+        .hook("one", "a.sh", &config("left"))
+        .hook("one", "b.sh", &config("right"))
+        .patching("one/a.sh schedule", &json!([]), &wish(1))
+        .patching("one/b.sh schedule", &json!([]), &wish(2))
+        .start();
+    world.open.insert("save one".to_owned());
+    world.sleep();
+    let saves = |world: &World| {
+        world
+            .pending
+            .iter()
+            .map(|(id, job)| (*id, words(job)))
+            .collect::<Vec<_>>()
+    };
+    let [(first, _)] = saves(&world)[..] else {
+        panic!("{:?}", world.pending)
+    };
+    world.pending.clear();
+    world.handle(Event::JobFinished(first, Err(Failure::new(Class::Unavailable, "no"))));
+    let [(second, ref of)] = saves(&world)[..] else {
+        panic!("{:?}", world.pending)
+    };
+    assert!(second != first && of == "save one");
+}

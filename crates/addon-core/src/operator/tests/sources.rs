@@ -158,4 +158,38 @@ fn what_nobody_names_is_removed_once_the_directories_were_found_the_same_twice()
     assert_eq!(world.notices.iter().filter(told).count(), 1, "{:?}", world.notices);
     world.sleep();
     assert_eq!(deletes(&world), ["two delete"], "what has come, or speaks, stays");
+    world.handle(Event::PurgeConfirmed(BTreeSet::from(["gone".to_owned()])));
+    assert_eq!(
+        deletes(&world),
+        ["two delete", "gone delete"],
+        "unless a person wants it gone"
+    );
+}
+
+#[test]
+fn a_second_look_that_failed_is_given_up_when_nothing_is_to_be_removed_any_more() {
+    let mut world = world(None, says(&[], &[]), None);
+    let outline = |world: &World, flag| {
+        let mut outline = world.inventory.outline();
+        outline.modules.insert(name("three"), Some(flag));
+        Some(outline)
+    };
+    world.data = [("oneEnabled", "true"), ("twoEnabled", "true")]
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into();
+    world.lies = outline(&world, true);
+    let mut world = world.start();
+    let (_, waiting) = world.operator.poll_timeout().unwrap();
+    assert!(
+        matches!(&waiting, Waiting::Step(step) if step.contains("directories")),
+        "{waiting:?}"
+    );
+    world.edit(&[("threeEnabled", Some("true"))]);
+    assert_eq!(world.operator.poll_timeout(), None);
+    // Who is silent again is looked for again.
+    world.lies = outline(&world, false);
+    world.edit(&[("threeEnabled", None)]);
+    let (_, waiting) = world.operator.poll_timeout().unwrap();
+    assert!(matches!(&waiting, Waiting::Step(_)), "{waiting:?}");
+    assert_eq!(deletes(&world), [""; 0]);
 }

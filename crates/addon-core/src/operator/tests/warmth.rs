@@ -379,3 +379,16 @@ fn who_is_about_to_lead_asks_a_module_in_its_turn() {
     world.close("g.sh beforeAll");
     assert_eq!(world.asked, ["--config", "one --config"]);
 }
+
+#[test]
+fn a_standby_asks_no_module_before_the_global_hooks_have_answered() {
+    let mut world = World::new(vec![plain(10, "one")])
+        .hook("", "g.sh", "beforeAll: 1")
+        .hook("one", "h.sh", PODS);
+    world.failing.insert("--config".to_owned(), 1);
+    world.open.insert("one --config".to_owned());
+    let mut world = world.standby(1);
+    assert!(world.pending.is_empty(), "it would have the place that they need");
+    world.sleep();
+    assert_eq!(world.pending.len(), 1);
+}
