@@ -103,6 +103,14 @@ campaign-leaders: ## leaders killed, frozen, cut off or robbed under load, ROUND
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test campaign_leaders -- --nocapture
 
+.PHONY: soak campaign-soak
+soak: campaign-soak ## 50 modules, an edit a second, trouble by lot, for ROUNDS=1800 seconds by SEED=; nothing leaks
+campaign-soak: ROUNDS ?= 1800
+campaign-soak:
+	cargo build --workspace --bins --locked
+	cargo build --release --locked --bin addon-operator
+	$(CAMPAIGN) --test campaign_soak -- --nocapture
+
 .PHONY: bench
 bench: ## figures: start, restart with nothing changed, idle
 	cargo bench --locked --bench figures

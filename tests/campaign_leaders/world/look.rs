@@ -230,3 +230,39 @@ impl World {
         Ok(named.collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(user: &str, resource: &str, time: u32) -> Record {
+        let lease = resource == "leases";
+        Record {
+            verb: "update".to_owned(),
+            user: user.to_owned(),
+            user_agent: String::new(),
+            resource: resource.to_owned(),
+            subresource: String::new(),
+            group: String::new(),
+            namespace: "here".to_owned(),
+            name: if lease { LEASE_NAME } else { "page" }.to_owned(),
+            uri: String::new(),
+            code: 200,
+            time: format!("2027-01-31T12:00:{time:02}.000000Z"),
+        }
+    }
+
+    #[test]
+    fn a_write_after_another_one_had_the_lease_is_found_in_whatever_order_it_was_answered() {
+        let mut tenure = Tenure::default();
+        let peace = vec![write("a", "leases", 1), write("a", "secrets", 2)];
+        assert!(tenure.late(Records(peace)).is_empty());
+        let records = vec![
+            write("a", "secrets", 5),
+            write("b", "secrets", 6),
+            write("a", "secrets", 3),
+            write("b", "leases", 4),
+        ];
+        assert_eq!(tenure.late(Records(records)).0, [write("a", "secrets", 5)]);
+    }
+}
