@@ -97,6 +97,12 @@ campaign-absence: ## each source and file missing, empty, cut, unreadable or lat
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test bad_input absence::campaign -- --nocapture
 
+.PHONY: campaign-faults
+campaign-faults: ROUNDS ?= 300
+campaign-faults: ## ROUNDS=300 plans of faults by SEED= between operator, helm and API server; the same end as without
+	cargo build --workspace --bins --locked
+	$(CAMPAIGN) --test campaign_faults -- --nocapture
+
 .PHONY: campaign-leaders
 campaign-leaders: ROUNDS ?= 120
 campaign-leaders: ## leaders killed, frozen, cut off or robbed under load, ROUNDS=120 by SEED=; one leads, nothing is lost

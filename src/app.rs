@@ -42,7 +42,7 @@ use tokio::sync::watch;
 use tracing::error;
 
 use crate::cluster::Cluster;
-use crate::cluster::config_map::watch::{SILENCE, Trouble};
+use crate::cluster::config_map::watch::{Heard, SILENCE, Trouble};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
@@ -356,9 +356,15 @@ where
 /// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
 async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
     let mut readings = std::pin::pin!(cluster.watch_config(&name, SILENCE, trouble));
-    while let Some(read) = readings.next().await {
-        outside.events.read(&name, &read);
-        if outside.doors.configure(Event::ConfigChanged(read)).await.is_err() {
+    while let Some(heard) = readings.next().await {
+        let event = match heard {
+            Heard::Read(read) => {
+                outside.events.read(&name, &read);
+                Event::ConfigChanged(read)
+            }
+            Heard::WentBack => Event::HistoryWentBack,
+        };
+        if outside.doors.configure(event).await.is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! What the operator says of itself over HTTP. For showing, never for checking.
+//! What the operator says of itself over HTTP. The demo shows it, and checks nothing by it.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -41,7 +41,7 @@ pub(crate) fn is_ready(port: u16) -> bool {
 }
 
 /// Status and body of a request.
-fn get(port: u16, path: &str) -> anyhow::Result<(u16, String)> {
+pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<(u16, String)> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("nothing listens there")?;
     stream.set_read_timeout(Some(PATIENCE))?;

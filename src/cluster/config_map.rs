@@ -16,7 +16,7 @@ use kube::core::ObjectMeta;
 
 use super::Cluster;
 use super::error::RequestError;
-use watch::{Trouble, Watcher};
+use watch::{Heard, Trouble, Watcher};
 
 impl Cluster {
     /// What the `ConfigMap` holds, now and after each change. The stream never ends and recovers by itself; it says in
@@ -26,11 +26,11 @@ impl Cluster {
         name: &str,
         silence: Duration,
         trouble: Trouble,
-    ) -> impl Stream<Item = ConfigRead> + Send + use<> {
+    ) -> impl Stream<Item = Heard> + Send + use<> {
         let watcher = Watcher::new(self.clone(), name.to_owned(), silence, trouble);
         stream::unfold(watcher, |mut watcher| async move {
-            let read = watcher.next().await;
-            Some((read, watcher))
+            let heard = watcher.next().await;
+            Some((heard, watcher))
         })
     }
 
@@ -130,10 +130,10 @@ fn note_as_made(config_map: &mut ConfigMap) {
 }
 
 fn version(config_map: &ConfigMap) -> u64 {
-    config_map
-        .metadata
-        .resource_version
-        .as_deref()
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0)
+    number(config_map.metadata.resource_version.as_deref().unwrap_or_default())
+}
+
+/// A version as a number, 0 if it is none.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }

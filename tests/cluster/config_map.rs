@@ -7,7 +7,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Saved};
 use addon_operator::cluster::Cluster;
-use addon_operator::cluster::config_map::watch::SILENCE;
+use addon_operator::cluster::config_map::watch::{Heard, SILENCE};
 use addon_operator::cluster::kubeconfig::Address;
 use futures::{Stream, StreamExt as _};
 use tempfile::TempDir;
@@ -21,11 +21,15 @@ use super::world::{PATIENCE, World};
 
 const NAME: &str = "addon-operator";
 
-async fn next(stream: &mut (impl Stream<Item = ConfigRead> + Unpin)) -> ConfigRead {
-    tokio::time::timeout(PATIENCE, stream.next())
+async fn next(stream: &mut (impl Stream<Item = Heard> + Unpin)) -> ConfigRead {
+    let heard = tokio::time::timeout(PATIENCE, stream.next())
         .await
         .expect("the watch brings nothing")
-        .expect("the watch ended")
+        .expect("the watch ended");
+    match heard {
+        Heard::Read(read) => read,
+        Heard::WentBack => panic!("nobody has taken the history back"),
+    }
 }
 
 fn entry(read: &ConfigRead, key: &str) -> Option<String> {

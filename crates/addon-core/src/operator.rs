@@ -149,6 +149,7 @@ impl Operator {
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
             Event::ConfigChanged(read) => self.config_read(read),
+            Event::HistoryWentBack => self.config.begin_anew(),
             Event::JobFinished(id, result) => self.job_finished(id, result),
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),

@@ -25,6 +25,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
             let how = if inventory.complete { "whole" } else { "not whole" };
             format!("directories read ({how}): {}", names.join(", "))
         }
+        Event::HistoryWentBack => "the history of the API server went back".to_owned(),
         Event::ConfigChanged(read) => format!("ConfigMap read: {}", config(read)),
         Event::JobFinished(id, result) => {
             let job = ended.map(job_name).unwrap_or_default();

@@ -162,7 +162,7 @@ impl Wishes {
 /// What the main thread waits for.
 enum Event {
     Asked(Asked),
-    Done(Outcome),
+    Done(Box<Outcome>),
 }
 
 /// What a worker thread came to.
@@ -217,9 +217,8 @@ fn work(
     thread::spawn(move || {
         // A panic must not leave the main thread waiting for ever.
         let outcome = catch_unwind(AssertUnwindSafe(job));
-        drop(done.send(Event::Done(
-            outcome.unwrap_or_else(|_| Err(anyhow!("the worker panicked"))),
-        )));
+        let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("the worker panicked")));
+        drop(done.send(Event::Done(Box::new(outcome))));
     });
     let mut asked = None;
     loop {
@@ -314,7 +313,7 @@ fn run(
     let (id, done) = (child.id(), tell.clone());
     let waiter = thread::spawn(move || {
         let status = child.wait();
-        drop(done.send(Event::Done(Ok(None))));
+        drop(done.send(Event::Done(Box::new(Ok(None)))));
         status
     });
     loop {

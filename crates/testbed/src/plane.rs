@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub mod launch;
 
 mod caller;
 pub mod component;
+
+pub mod outage;
 
 mod pods;
 
@@ -118,7 +121,7 @@ pub struct ControlPlane {
     facts: Facts,
     path: PathBuf,
     /// In reverse order of their start, so that they are dropped that way; before the folder with their files.
-    components: Vec<component::Component>,
+    components: Mutex<Vec<component::Component>>,
     home: Option<pods::Home>,
     folder: Option<Folder>,
 }
@@ -156,7 +159,7 @@ impl ControlPlane {
         Ok(Self {
             facts,
             path: folder.to_owned(),
-            components: Vec::new(),
+            components: Mutex::default(),
             home: None,
             folder: None,
         })
@@ -266,19 +269,28 @@ impl ControlPlane {
 
     /// Whether everything that was started here still runs; if not, the error has the end of the log.
     pub fn check(&mut self) -> Result<(), ComponentError> {
-        self.components.iter_mut().try_for_each(component::Component::check)
+        self.components().iter_mut().try_for_each(component::Component::check)
     }
 
     /// The process ids of what was started here.
     pub fn processes(&self) -> Vec<u32> {
-        self.components.iter().map(component::Component::id).collect()
+        self.running().iter().map(component::Component::id).collect()
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<component::Component>> {
+        self.components.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for their one owner.
+    fn components(&mut self) -> &mut Vec<component::Component> {
+        self.components.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         // Nothing in there is wanted any more, so nobody is asked to stop: the last started is killed first.
-        while let Some(component) = self.components.pop() {
+        while let Some(component) = self.components().pop() {
             drop(component);
         }
         if self.home.take().is_some() {

@@ -1,32 +1,32 @@
 //! A proxy in front of the API server that does harm on demand: it delays, refuses, cuts off and goes silent.
 //!
 //! It speaks plain HTTP on loopback, so that what is done to a connection is done by nobody else, and forwards every
-//! request on a connection of its own. Must never change what it lets through.
+//! request on a connection of its own. Must never change what it lets through, but where it is told to lie about what is served.
 #![expect(
     clippy::disallowed_methods,
     reason = "the proxy's own runtime owns every task and ends with it"
 )]
 
+mod answer;
+mod asked;
 mod body;
+mod discovery;
+mod fault;
 mod omission;
 mod trap;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use fs_err as fs;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::client::conn::http1 as client;
-use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
+use hyper::header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -40,46 +40,15 @@ use tokio_rustls::TlsConnector;
 
 use crate::plane::{ControlPlane, User};
 
+pub use fault::{Aimed, Fault, Of, On, What};
 pub use omission::{Addresses, Listing, Omission};
 pub use trap::{Side, Trap};
 
+use answer::{Answer, gone, refusal};
+use asked::Asked;
+use discovery::Change;
 use omission::Omissions;
 use trap::Traps;
-
-/// Which requests a fault hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    Everything,
-    /// Requests that go on telling of changes, those under way included.
-    Watches,
-    /// All but those.
-    Others,
-}
-
-/// What happens to them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// The answer, and every part of it, comes so much later.
-    Delay(Duration),
-    /// The connection ends without an answer, or in the middle of it.
-    Refuse,
-    /// The connection stays open and nothing comes over it any more, also after the fault is over.
-    BlackHole,
-    /// Nothing comes until the fault is over, and then all of it.
-    Stall,
-    /// The connection ends after so many more bytes.
-    Cut(usize),
-    /// New requests get this status, with seconds after which to come again.
-    Status(u16, Option<u32>),
-    /// New requests are told that the version they go on from is too old.
-    Gone,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub on: On,
-    pub what: What,
-}
 
 #[derive(Debug, Error)]
 pub enum ProxyError {
@@ -99,7 +68,7 @@ pub enum ProxyError {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    faults: watch::Sender<Vec<Fault>>,
+    faults: watch::Sender<Vec<Aimed>>,
     shared: Arc<Shared>,
     /// Taken at the end, because the end of a runtime must not wait for connections that say nothing.
     runtime: Option<Runtime>,
@@ -110,7 +79,7 @@ struct Shared {
     upstream: SocketAddr,
     tls: Arc<ClientConfig>,
     bearer: String,
-    faults: watch::Receiver<Vec<Fault>>,
+    faults: watch::Receiver<Vec<Aimed>>,
     omissions: Omissions,
     traps: Traps,
     requests: AtomicU64,
@@ -175,6 +144,11 @@ impl Proxy {
 
     /// From now on these happen, and no others.
     pub fn impose(&self, faults: Vec<Fault>) {
+        self.aim(faults.into_iter().map(Aimed::from).collect());
+    }
+
+    /// The same, each for some clients. Of those that hit a request the first one happens to it.
+    pub fn aim(&self, faults: Vec<Aimed>) {
         self.faults.send_replace(faults);
     }
 
@@ -255,8 +229,6 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
-
 /// The connection is to end here.
 #[derive(Debug, Error)]
 #[error("the connection is cut")]
@@ -264,14 +236,10 @@ struct Broken;
 
 impl Shared {
     /// The fault that hits a request now.
-    fn fault(&self, is_watch: bool) -> Option<What> {
+    fn fault(&self, asked: &Asked) -> Option<What> {
         let faults = self.faults.borrow();
-        let hit = faults.iter().find(|fault| match fault.on {
-            On::Everything => true,
-            On::Watches => is_watch,
-            On::Others => !is_watch,
-        });
-        hit.map(|fault| fault.what.clone())
+        let hit = faults.iter().find(|aimed| aimed.hits(asked));
+        hit.map(|aimed| aimed.fault.what.clone())
     }
 
     fn hit(&self) {
@@ -294,28 +262,33 @@ impl Shared {
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Broken> {
-    shared.requests.fetch_add(1, Ordering::Relaxed);
-    let query = request.uri().query().unwrap_or_default();
-    let is_watch = query.split('&').any(|part| part == "watch=true" || part == "watch=1");
-    loop {
-        let fault = shared.fault(is_watch);
+async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Broken> {
+    let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    let asked = Asked::of(&request, number);
+    let change = loop {
+        let fault = shared.fault(&asked);
         if fault.is_some() {
             shared.hit();
         }
         match fault {
-            None | Some(What::Cut(_)) => break,
+            None | Some(What::Cut(_)) => break None,
             Some(What::Delay(time)) => {
                 sleep(time).await;
-                break;
+                break None;
             }
             Some(What::Refuse) => return Err(Broken),
             Some(What::BlackHole) => std::future::pending().await,
             Some(What::Stall) => shared.changed().await,
             Some(What::Status(code, again)) => return Ok(refusal(code, again)),
-            Some(What::Gone) => return Ok(gone(is_watch)),
+            Some(What::Gone) => return Ok(gone(asked.is_watch())),
+            Some(What::LoseAnswer) => {
+                let _lost = forward(request, &shared).await;
+                return Err(Broken);
+            }
+            Some(What::StaleGroup(group)) => break Some(Change::Stale(group.to_owned())),
+            Some(What::LostGroup(group)) => break Some(Change::Lost(group.to_owned())),
         }
-    }
+    };
     if let Some((trap, at)) = shared.traps.meet(&request) {
         if trap.side == Side::After {
             let _lost = forward(request, &shared).await;
@@ -326,8 +299,13 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
         shared.hit();
         return omission::answer(request, &omission, &shared).await;
     }
+    let Some(change) = change else {
+        let answer = forward(request, &shared).await.map_err(|_| Broken)?;
+        return Ok(answer.map(|body| body::through(body, asked, shared)));
+    };
+    discovery::prepare(&mut request);
     let answer = forward(request, &shared).await.map_err(|_| Broken)?;
-    Ok(answer.map(|body| body::through(body, is_watch, shared)))
+    discovery::changed(answer, &change).await.map_err(|_| Broken)
 }
 
 /// Asks the API server, on a connection of its own.
@@ -348,45 +326,4 @@ async fn forward(mut request: Request<Incoming>, shared: &Shared) -> anyhow::Res
     answer.headers_mut().remove(TRANSFER_ENCODING);
     answer.headers_mut().remove(CONNECTION);
     Ok(answer)
-}
-
-fn refusal(code: u16, again: Option<u32>) -> Answer {
-    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let reason = match code {
-        410 => "Expired",
-        429 => "TooManyRequests",
-        503 => "ServiceUnavailable",
-        _ => "InternalError",
-    };
-    let mut answer = told(status_object(code, reason).to_string());
-    *answer.status_mut() = status;
-    if let Some(seconds) = again {
-        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    answer
-}
-
-/// A watch begins well and then says so; anything else is refused.
-fn gone(is_watch: bool) -> Answer {
-    if !is_watch {
-        return refusal(410, None);
-    }
-    let event = serde_json::json!({ "type": "ERROR", "object": status_object(410, "Expired") });
-    told(format!("{event}\n"))
-}
-
-fn status_object(code: u16, reason: &str) -> serde_json::Value {
-    serde_json::json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "said by the proxy of a test", "reason": reason, "code": code,
-    })
-}
-
-fn told(text: String) -> Answer {
-    let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
-    let mut answer = Response::new(body.boxed_unsync());
-    answer
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
 }

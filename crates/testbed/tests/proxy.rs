@@ -6,7 +6,7 @@ use std::time::Duration;
 use fs_err as fs;
 use testbed::part::Part;
 use testbed::plane::User;
-use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::proxy::{Aimed, Fault, Of, On, Proxy, What};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "kubectl is a process")]
@@ -56,4 +56,30 @@ fn what_is_imposed_happens_and_is_healed() {
     impose(On::Watches, What::Delay(Duration::from_millis(10)));
     assert!(kubectl(get).status.success());
     assert!(proxy.seen().1 >= 6);
+
+    impose(On::Writes, What::LoseAnswer);
+    assert!(
+        !kubectl("create configmap lost").status.success(),
+        "the answer should be lost"
+    );
+    assert!(
+        kubectl("get configmap lost").status.success(),
+        "the write should have happened"
+    );
+    impose(On::Writes, What::Status(409, None));
+    assert!(!kubectl("delete configmap lost").status.success());
+
+    let (on, what) = (On::Discovery, What::LostGroup("batch"));
+    impose(on, what.clone());
+    let groups = "get --raw /apis";
+    let told = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let (lost, there) = (told(&kubectl(groups)), told(&kubectl("get --raw /apis/batch")));
+    assert!(lost.contains("\"apps\"") && !lost.contains("\"batch\""), "{lost}");
+    assert!(there.contains("\"batch\""), "{there}");
+    let fault = Fault { on, what };
+    for (of, is_hit) in [(Of::Agent("kubectl/"), true), (Of::Others("kubectl/"), false)] {
+        let (every, fault) = (1, fault.clone());
+        proxy.aim(vec![Aimed { of, every, fault }]);
+        assert_eq!(!told(&kubectl(groups)).contains("\"batch\""), is_hit, "{of:?}");
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! It never ends and recovers by itself. It says once what it waits for and once that it is over, and never hammers a
 //! server that answers badly: what ends as soon as it has begun is trouble like any other. Must never believe a connection
-//! that brings nothing: that may be one whose other end is gone.
+//! that brings nothing: that may be one whose other end is gone. Nor one that comes after a break: the server's store may
+//! have been restored from a backup meanwhile, and then a watch from our place in the history would bring nothing for long.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tracing::{info, warn};
 
 use super::super::Cluster;
 use super::super::error::RequestError;
-use super::present;
+use super::{number, present};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Nobody should wait longer than this for an API server that is back.
@@ -32,12 +33,24 @@ pub const SILENCE: Duration = Duration::from_secs(75);
 /// What keeps us from hearing of the `ConfigMap`, in a sentence for people; `None` if nothing does.
 pub type Trouble = watch::Sender<Option<String>>;
 
+/// What is heard of the `ConfigMap`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    Read(ConfigRead),
+    /// The history of the API server went back; a reading of what is true now comes next.
+    WentBack,
+}
+
 /// The stream's own state between two readings.
 pub(super) struct Watcher {
     cluster: Cluster,
     name: String,
     silence: Duration,
     place: Place,
+    /// The newest version of the server's history that was heard of; 0 if none was.
+    newest: u64,
+    /// What was read after the history went back.
+    next: Option<ConfigRead>,
     pause: Duration,
     told: Option<Told>,
     trouble: Trouble,
@@ -57,7 +70,6 @@ enum Place {
 
 struct Watch {
     events: BoxStream<'static, Result<WatchEvent<ConfigMap>, kube::Error>>,
-    version: String,
     /// It has not shown yet that it works.
     on_trial: bool,
 }
@@ -76,6 +88,8 @@ impl Watcher {
             name,
             silence,
             place: Place::Lost,
+            newest: 0,
+            next: None,
             pause: FIRST_PAUSE,
             told: None,
             trouble,
@@ -83,10 +97,13 @@ impl Watcher {
     }
 
     /// What the `ConfigMap` holds now, for the first time or because it changed.
-    pub(super) async fn next(&mut self) -> ConfigRead {
+    pub(super) async fn next(&mut self) -> Heard {
+        if let Some(read) = self.next.take() {
+            return Heard::Read(read);
+        }
         loop {
             match self.step().await {
-                Ok(Some(read)) => return read,
+                Ok(Some(heard)) => return heard,
                 Ok(None) => {}
                 Err(error) => self.wait_after(error).await,
             }
@@ -94,18 +111,18 @@ impl Watcher {
     }
 
     /// One request, or one event. After an error our place is lost.
-    async fn step(&mut self) -> Result<Option<ConfigRead>, RequestError> {
+    async fn step(&mut self) -> Result<Option<Heard>, RequestError> {
         match std::mem::take(&mut self.place) {
             Place::Lost => self.list().await.map(Some),
             Place::At(version) => {
                 self.place = Place::Following(self.begin(version).await?);
                 Ok(None)
             }
-            Place::Following(watch) => self.follow(watch).await,
+            Place::Following(watch) => Ok(self.follow(watch).await?.map(Heard::Read)),
         }
     }
 
-    async fn list(&mut self) -> Result<ConfigRead, RequestError> {
+    async fn list(&mut self) -> Result<Heard, RequestError> {
         let cluster = self.cluster.clone();
         let (api, params) = (cluster.config_maps(), ListParams::default().fields(&self.selector()));
         let attempt = cluster.attempt("list", "configmaps", &self.name);
@@ -120,12 +137,21 @@ impl Watcher {
             let problem = "it has no resourceVersion".to_owned();
             return Err(RequestError::Unusable { attempt, problem });
         };
+        let found = list.items.iter().find(|found| self.is_ours(found));
+        let read = found.map_or(ConfigRead::Missing, present);
+        // The list is as new as anything was when it was asked for.
+        let newest = std::mem::replace(&mut self.newest, number(&version));
         self.place = Place::At(version);
-        Ok(list
-            .items
-            .iter()
-            .find(|found| self.is_ours(found))
-            .map_or(ConfigRead::Missing, present))
+        if self.newest < newest {
+            warn!(
+                version = self.newest,
+                seen = newest,
+                "The history of the API server went back: what it says now counts, and what was seen since then does not"
+            );
+            self.next = Some(read);
+            return Ok(Heard::WentBack);
+        }
+        Ok(Heard::Read(read))
     }
 
     async fn begin(&mut self, version: String) -> Result<Watch, RequestError> {
@@ -137,7 +163,6 @@ impl Watcher {
         let events = self.cluster.ask(attempt, api.watch(&params, &version)).await?;
         Ok(Watch {
             events: events.boxed(),
-            version,
             on_trial: true,
         })
     }
@@ -175,12 +200,14 @@ impl Watcher {
                 return Err(RequestError::Unusable { attempt, problem });
             }
             // That is how connections end; if there is more to it, the next one shows.
-            None | Some(Err(_)) => {
-                self.place = Place::At(watch.version);
-                return Ok(None);
-            }
+            None | Some(Err(_)) => return Ok(None),
         };
-        watch.version = version.unwrap_or(watch.version);
+        let version = version.map_or(self.newest, |version| number(&version));
+        if version < self.newest {
+            // A list tells what is true now.
+            return Ok(None);
+        }
+        self.newest = version;
         watch.on_trial = false;
         self.recovered();
         self.place = Place::Following(watch);

@@ -213,6 +213,14 @@ impl Config {
         self.document = ConfigDocument::parse(&self.good);
     }
 
+    /// No version that was seen before says what is older. What was good stays in force until the next reading.
+    pub(super) fn begin_anew(&mut self) {
+        self.readings.forget();
+        self.version = 0;
+        self.floor = 0;
+        self.written.clear();
+    }
+
     /// Older than what is known. After the ConfigMap was missing, the last version that was seen is news again.
     fn is_stale(&self, version: u64) -> bool {
         let is_older = version < self.version.max(self.floor);

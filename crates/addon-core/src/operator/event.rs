@@ -24,6 +24,9 @@ pub enum Event {
     InventoryChanged(Inventory),
     /// The ConfigMap was read or changed.
     ConfigChanged(ConfigRead),
+    /// The API server's history went back, as after its store was restored from a backup: versions count from an older one,
+    /// and what was read before may never have been. The next reading says what is true now.
+    HistoryWentBack,
     /// A job ended. A panic is a failure of class `Defect`.
     JobFinished(JobId, Result<Done, Failure>),
     /// An object changed in a way that a binding looks at.

@@ -51,9 +51,39 @@ impl ComponentError {
 
 #[derive(Debug)]
 pub(crate) struct Component {
-    name: &'static str,
+    recipe: Recipe,
     log: PathBuf,
     bound: Bound,
+}
+
+/// How it is started, for the first time and after an outage.
+#[derive(Debug)]
+struct Recipe {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<String>,
+    folder: PathBuf,
+    network: Option<Network>,
+}
+
+impl Recipe {
+    fn start(&self, log: fs::File) -> Result<Bound, ComponentError> {
+        let start = || {
+            let mut command = process::command(&self.program);
+            // etcd takes any flag from a variable too, and the others look for clusters in theirs.
+            command.env_clear().env("PATH", environment::path());
+            command.args(&self.arguments).current_dir(&self.folder);
+            command
+                .stdout(log.file().try_clone()?)
+                .stderr(fs::File::into_parts(log).0);
+            if let Some(network) = &self.network {
+                network.place(&mut command);
+            }
+            Bound::start(command, Bond::Group)
+        };
+        let name = self.name;
+        start().map_err(|source| ComponentError::Start { name, source })
+    }
 }
 
 impl Component {
@@ -65,22 +95,38 @@ impl Component {
         network: Option<&Network>,
     ) -> Result<Self, ComponentError> {
         let log = folder.join(format!("{name}.log"));
-        let start = || {
-            let output = fs::File::create(&log)?;
-            let mut command = process::command(program);
-            // etcd takes any flag from a variable too, and the others look for clusters in theirs.
-            command.env_clear().env("PATH", environment::path());
-            command.args(arguments).current_dir(folder);
-            command
-                .stdout(output.file().try_clone()?)
-                .stderr(fs::File::into_parts(output).0);
-            if let Some(network) = network {
-                network.place(&mut command);
-            }
-            Bound::start(command, Bond::Group)
+        let recipe = Recipe {
+            name,
+            program: program.to_owned(),
+            arguments: arguments.to_owned(),
+            folder: folder.to_owned(),
+            network: network.cloned(),
         };
-        let bound = start().map_err(|source| ComponentError::Start { name, source })?;
-        Ok(Self { name, log, bound })
+        let output = fs::File::create(&log).map_err(|source| ComponentError::Start { name, source })?;
+        let bound = recipe.start(output)?;
+        Ok(Self { recipe, log, bound })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.recipe.name
+    }
+
+    /// Kills it, and returns when it is gone.
+    pub(crate) fn kill(&mut self) -> Result<(), ComponentError> {
+        process::signal(self.id(), libc::SIGKILL);
+        let name = self.name();
+        let ended = self.bound.wait();
+        ended.map(drop).map_err(|source| ComponentError::Watch { name, source })
+    }
+
+    /// Starts it once more after it has ended; its log goes on.
+    pub(crate) fn again(&mut self) -> Result<(), ComponentError> {
+        let name = self.name();
+        let log = fs::OpenOptions::new().append(true).open(&self.log);
+        self.bound = self
+            .recipe
+            .start(log.map_err(|source| ComponentError::Start { name, source })?)?;
+        Ok(())
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -88,7 +134,7 @@ impl Component {
     }
 
     pub(crate) fn check(&mut self) -> Result<(), ComponentError> {
-        let name = self.name;
+        let name = self.name();
         match self.bound.ended() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(ComponentError::Died {
@@ -141,7 +187,7 @@ pub(crate) fn wait_for<T, E: std::fmt::Display>(
         if waited > PATIENCE {
             let (name, tail) = components
                 .last()
-                .map_or(("nothing", String::new()), |last| (last.name, last.tail()));
+                .map_or(("nothing", String::new()), |last| (last.name(), last.tail()));
             return Err(ComponentError::Late {
                 what,
                 waited,

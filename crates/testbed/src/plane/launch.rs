@@ -3,6 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use fs_err as fs;
@@ -10,6 +11,7 @@ use thiserror::Error;
 
 use super::caller;
 use super::component::{Component, ComponentError, wait_for};
+use super::outage::STORE;
 use super::pods::Home;
 use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, REGISTRY, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
@@ -38,7 +40,7 @@ pub enum StartError {
 }
 
 /// A probe that hangs must not hide that a program died, or that the start was interrupted.
-const SOON: &str = "--request-timeout=5s";
+pub(super) const SOON: &str = "--request-timeout=5s";
 
 /// How often ports may be snatched from us before that is an error of its own.
 const ATTEMPTS: usize = 5;
@@ -75,18 +77,18 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     let mut plane = ControlPlane {
         facts,
         path,
-        components: Vec::new(),
+        components: Mutex::default(),
         home,
         folder: Some(folder),
     };
 
     plane.add(Part::Etcd, &store_flags(&plane.path, &ports))?;
     plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports, options.pods))?;
-    wait_for(&mut plane.components, "the API server to listen", || {
+    wait_for(plane.components(), "the API server to listen", || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server)).map(drop)
     })?;
     let admin = plane.admin();
-    wait_for(&mut plane.components, "the API server to be ready", || {
+    wait_for(plane.components(), "the API server to be ready", || {
         admin.run(["get", "--raw", "/readyz", SOON])
     })?;
     plane.add(
@@ -102,7 +104,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     );
     admin.run(["create", "clusterrolebinding", "testbed-operator", role, &user])?;
     plane.add_pods()?;
-    wait_for(&mut plane.components, "the controllers to work", || {
+    wait_for(plane.components(), "the controllers to work", || {
         admin.run(["get", "serviceaccount", "default", "--namespace=default", SOON])
     })?;
     let facts = serde_json::to_string(&plane.facts).map_err(io::Error::from)?;
@@ -114,7 +116,7 @@ impl ControlPlane {
     pub(super) fn add(&mut self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
         let network = self.home.as_ref().map(|home| &home.network);
         let component = Component::start(part.name(), &self.program(part), flags, &self.path, network)?;
-        self.components.push(component);
+        self.components().push(component);
         Ok(())
     }
 
@@ -122,9 +124,7 @@ impl ControlPlane {
         let config = self.path.join(REGISTRY);
         fs::write(&config, setup::registry(&self.path, port).to_string())?;
         self.add(Part::Registry, &["serve".to_owned(), config.display().to_string()])?;
-        wait_for(&mut self.components, "the registry to answer", || {
-            registry_answers(port)
-        })?;
+        wait_for(self.components(), "the registry to answer", || registry_answers(port))?;
         Ok(())
     }
 }
@@ -154,7 +154,7 @@ fn flags<const N: usize>(named: [(&str, String); N]) -> Vec<String> {
 fn store_flags(folder: &Path, ports: &Ports) -> Vec<String> {
     let (clients, peers) = (store_url(ports.store), store_url(ports.store_peer));
     flags([
-        ("data-dir", folder.join("etcd").display().to_string()),
+        ("data-dir", folder.join(STORE).display().to_string()),
         // Nothing here survives its owner, so nothing needs to survive a power cut.
         ("unsafe-no-fsync", "true".to_owned()),
         ("listen-client-urls", clients.clone()),

@@ -97,7 +97,7 @@ impl ControlPlane {
             }
         }
         let admin = self.admin();
-        wait_for(&mut self.components, "the node to be ready", || {
+        wait_for(self.components(), "the node to be ready", || {
             admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
         })?;
         admin.run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
@@ -120,7 +120,7 @@ impl ControlPlane {
         ];
         let network = self.home.as_ref().map(|home| &home.network);
         let agent = Component::start("node", &agent().map_err(StartError::Own)?, &flags, &self.path, network)?;
-        self.components.push(agent);
+        self.components().push(agent);
         Ok(())
     }
 

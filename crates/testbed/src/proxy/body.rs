@@ -12,6 +12,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Bytes, Incoming};
 use tokio::time::sleep;
 
+use super::asked::Asked;
 use super::{Broken, Shared, What};
 
 /// How a part of a body fares.
@@ -25,13 +26,13 @@ enum Fate {
     Dead,
 }
 
-pub(super) fn through(body: Incoming, is_watch: bool, shared: Arc<Shared>) -> UnsyncBoxBody<Bytes, Broken> {
+pub(super) fn through(body: Incoming, asked: Asked, shared: Arc<Shared>) -> UnsyncBoxBody<Bytes, Broken> {
     let (sender, channel) = Channel::new(1);
-    tokio::spawn(carry(body, is_watch, shared, sender));
+    tokio::spawn(carry(body, asked, shared, sender));
     channel.boxed_unsync()
 }
 
-async fn carry(mut body: Incoming, is_watch: bool, shared: Arc<Shared>, mut sender: Sender<Bytes, Broken>) {
+async fn carry(mut body: Incoming, asked: Asked, shared: Arc<Shared>, mut sender: Sender<Bytes, Broken>) {
     let mut allowance = None;
     loop {
         let part = tokio::select! {
@@ -40,7 +41,7 @@ async fn carry(mut body: Incoming, is_watch: bool, shared: Arc<Shared>, mut send
             () = shared.changed() => Some(Bytes::new()),
         };
         let Some(part) = part else { return };
-        match fate(&shared, is_watch, part.len(), &mut allowance).await {
+        match fate(&shared, &asked, part.len(), &mut allowance).await {
             Fate::Through => {}
             Fate::Cut(length) => {
                 let _ = sender.send_data(part.slice(..length)).await;
@@ -69,9 +70,9 @@ async fn next(body: &mut Incoming) -> Option<Bytes> {
     }
 }
 
-async fn fate(shared: &Shared, is_watch: bool, length: usize, allowance: &mut Option<usize>) -> Fate {
+async fn fate(shared: &Shared, asked: &Asked, length: usize, allowance: &mut Option<usize>) -> Fate {
     loop {
-        let Some(what) = shared.fault(is_watch) else {
+        let Some(what) = shared.fault(asked) else {
             *allowance = None;
             return Fate::Through;
         };
@@ -93,7 +94,9 @@ async fn fate(shared: &Shared, is_watch: bool, length: usize, allowance: &mut Op
                 return Fate::Through;
             }
             // They meet requests, not answers.
-            What::Status(..) | What::Gone => return Fate::Through,
+            What::Status(..) | What::Gone | What::LoseAnswer | What::StaleGroup(_) | What::LostGroup(_) => {
+                return Fate::Through;
+            }
         }
     }
 }

@@ -4,15 +4,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH,
-};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use serde_json::{Value, json};
 
-use super::{Answer, Broken, Shared, forward};
+use super::answer::{Answer, whole};
+use super::discovery::{self, Change};
+use super::{Broken, Shared, forward};
 
 /// How the list of groups speaks of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,56 +71,22 @@ pub(super) async fn answer(
     if request.uri().path() != LIST {
         return Ok(nowhere());
     }
-    // An answer that is to be altered must be readable, and must not come from a client's cache.
-    request.headers_mut().remove(ACCEPT_ENCODING);
-    request.headers_mut().remove(IF_NONE_MATCH);
-    let (mut head, body) = forward(request, shared).await.map_err(|_| Broken)?.into_parts();
-    let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
-    let mut list: Value = serde_json::from_slice(&body).map_err(|_| Broken)?;
-    omission.alter(&mut list);
-    for header in [CONTENT_LENGTH, CONTENT_ENCODING, ETAG] {
-        head.headers.remove(header);
-    }
-    Ok(Response::from_parts(head, whole(list.to_string())))
-}
-
-impl Omission {
-    /// Of both forms in which groups are listed.
-    fn alter(&self, list: &mut Value) {
-        for (groups, name) in [("groups", "/name"), ("items", "/metadata/name")] {
-            let Some(groups) = list.get_mut(groups).and_then(Value::as_array_mut) else {
-                continue;
-            };
-            let is_it = |group: &Value| group.pointer(name).is_some_and(|name| *name == self.group);
-            match self.listing {
-                Listing::LeftOut => groups.retain(|group| !is_it(group)),
-                Listing::Stale => groups.iter_mut().filter(|group| is_it(group)).for_each(make_stale),
-            }
-        }
-    }
-}
-
-fn make_stale(group: &mut Value) {
-    let versions = group.get_mut("versions").and_then(Value::as_array_mut);
-    for version in versions.into_iter().flatten() {
-        version["freshness"] = json!("Stale");
-        version["resources"] = json!([]);
-    }
+    discovery::prepare(&mut request);
+    let answer = forward(request, shared).await.map_err(|_| Broken)?;
+    let change = match omission.listing {
+        Listing::LeftOut => Change::Lost(omission.group.clone()),
+        Listing::Stale => Change::Stale(omission.group.clone()),
+    };
+    discovery::changed(answer, &change).await.map_err(|_| Broken)
 }
 
 /// An API server's answer about a path that it does not know.
 fn nowhere() -> Answer {
-    let mut answer = Response::new(whole("404 page not found\n".to_owned()));
+    let mut answer = Response::new(whole(Bytes::from_static(b"404 page not found\n")));
     *answer.status_mut() = StatusCode::NOT_FOUND;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, plain);
     answer
-}
-
-fn whole(text: String) -> http_body_util::combinators::UnsyncBoxBody<Bytes, Broken> {
-    Full::new(Bytes::from(text))
-        .map_err(|never: std::convert::Infallible| match never {})
-        .boxed_unsync()
 }
 
 #[cfg(test)]
@@ -135,21 +99,6 @@ mod tests {
             listing,
             addresses: Addresses::NotFound,
         }
-    }
-
-    #[test]
-    fn only_what_is_said_of_that_group_is_altered() {
-        let list = json!({"items": [
-            {"metadata": {"name": "a.example.com"}, "versions": [{"version": "v1", "freshness": "Current", "resources": [1]}]},
-            {"metadata": {"name": "apps"}, "versions": []}]});
-        let mut without = list.clone();
-        omission(Listing::LeftOut).alter(&mut without);
-        assert_eq!(without, json!({"items": [list["items"][1]]}));
-        let mut stale = list.clone();
-        omission(Listing::Stale).alter(&mut stale);
-        let versions = json!([{"version": "v1", "freshness": "Stale", "resources": []}]);
-        assert_eq!(stale["items"][0]["versions"], versions);
-        assert_eq!(stale["items"][1], list["items"][1]);
     }
 
     #[test]

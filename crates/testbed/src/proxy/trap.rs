@@ -5,8 +5,9 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use hyper::header::USER_AGENT;
-use hyper::{Method, Request};
+use hyper::Request;
+
+use super::asked::{agent, is_write};
 
 /// Which side of a write is hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,9 +87,8 @@ impl Traps {
 
     /// Counts a request; the trap and where it springs, if this is the one.
     pub(super) fn meet<B>(&self, request: &Request<B>) -> Option<(Trap, String)> {
-        let agent = request.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
         let mut state = self.state();
-        if state.agent.is_empty() || !agent.is_some_and(|agent| agent.starts_with(state.agent)) || !is_write(request) {
+        if state.agent.is_empty() || !agent(request).starts_with(state.agent) || !is_write(request) {
             return None;
         }
         let told = format!("{} {}", request.method(), request.uri().path());
@@ -104,14 +104,11 @@ impl Traps {
     }
 }
 
-/// Questions that are asked by a POST change nothing.
-fn is_write<B>(request: &Request<B>) -> bool {
-    let asks = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    !asks && !request.uri().path().starts_with("/apis/authorization.k8s.io/")
-}
-
 #[cfg(test)]
 mod tests {
+    use hyper::Method;
+    use hyper::header::USER_AGENT;
+
     use super::*;
 
     fn request(agent: &str, method: Method, path: &str) -> Request<()> {

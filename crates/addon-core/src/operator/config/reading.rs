@@ -59,6 +59,11 @@ impl Readings {
         self.vetted.keep_refusals(REFUSALS_KEPT);
     }
 
+    /// None of them is true any more.
+    pub(super) fn forget(&mut self) {
+        self.kept.clear();
+    }
+
     /// What holds them up, in words.
     pub(in crate::operator) fn waiting(&self) -> Option<String> {
         let owners = self.vetting.as_ref().filter(|_| !self.is_empty())?.owners();

@@ -85,6 +85,26 @@ fn a_reading_from_before_our_write_that_comes_after_it_takes_nothing_back() {
 }
 
 #[test]
+fn after_the_history_went_back_an_older_version_counts() {
+    let mut world = World::new(vec![module(10, "one")]).start();
+    world.edit(&[("one", Some("wish: 1"))]);
+    let old = Event::ConfigChanged(ConfigRead::Present {
+        version: world.version,
+        data: world.data.clone(),
+        provenance: Provenance::default(),
+    });
+    world.edit(&[("one", Some("wish: 2"))]);
+    world.take_log();
+    world.handle(old.clone());
+    assert_eq!(values(&world, "one"), json!({"wish": 2}), "it comes late");
+    world.handle(Event::HistoryWentBack);
+    assert_eq!(values(&world, "one"), json!({"wish": 2}), "that alone changes nothing");
+    world.handle(old);
+    assert_eq!(values(&world, "one"), json!({"wish": 1}));
+    assert_eq!(world.take_log(), ["one sync"]);
+}
+
+#[test]
 fn an_edit_after_our_write_counts_although_it_is_read_before_the_save_ends() {
     let mut world = saving_aside();
     world.version += 1;

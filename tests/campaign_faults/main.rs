@@ -1,0 +1,134 @@
+//! The campaign of faults between operator, helm and API server. While they last people go on working; once they are
+//! over, all must come to the same end as without them.
+//!
+//! `make campaign-faults SEED=N ROUNDS=N` plays many; the tests play a few. A seed draws the same plans again.
+#![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
+
+#[path = "../../examples/demo/cluster.rs"]
+#[expect(dead_code, reason = "shared with the demo, which looks at other things")]
+mod cluster;
+#[path = "../../examples/demo/life.rs"]
+#[expect(dead_code, reason = "shared with the demo, which shows logs and ages")]
+mod life;
+#[path = "../../examples/demo/metrics.rs"]
+#[expect(dead_code, reason = "shared with the demo, which shows metrics")]
+mod metrics;
+mod plan;
+#[path = "../../examples/demo/stage.rs"]
+mod stage;
+mod tally;
+mod world;
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use plan::{Outage, Plan};
+use tally::Tally;
+use testbed::campaign::Campaign;
+use testbed::draw::Draw;
+use testbed::part::Part;
+use testbed::plane::{ControlPlane, Options};
+use testbed::shared;
+use world::World;
+
+/// How a run is played.
+#[derive(Clone, Copy, Debug)]
+struct Play {
+    seed: u64,
+    /// All must be as without faults within this, from the end of the last one.
+    bound: Duration,
+}
+
+/// Whose control plane a world stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    /// That of all tests, which nothing may happen to.
+    Shared,
+    /// Its own, which is restarted and restored.
+    Own,
+}
+
+impl Play {
+    /// One world's share of it.
+    fn world(self, number: usize, ground: Ground, rounds: usize) -> anyhow::Result<Tally> {
+        let helm = [Part::Helm3, Part::Helm4][number % 2];
+        match ground {
+            Ground::Shared => {
+                let world = World::build(shared::plane(), helm)?;
+                self.rounds(number, world, rounds, |draw, _| Plan::draw(draw))
+            }
+            Ground::Own => {
+                let plane = ControlPlane::start(&Options::default())?;
+                let outage = |round| Outage::ALL[round % Outage::ALL.len()];
+                let plan = |draw: &mut Draw, round| Plan::draw_with(outage(round), draw);
+                self.rounds(number, World::build(&plane, helm)?, rounds, plan)
+            }
+        }
+    }
+
+    fn rounds(
+        self,
+        number: usize,
+        mut world: World<'_>,
+        rounds: usize,
+        plan: impl Fn(&mut Draw, usize) -> Plan,
+    ) -> anyhow::Result<Tally> {
+        let mut draw = Draw::new(self.seed ^ (number as u64 + 1) << 32);
+        let mut tally = Tally::default();
+        for round in 0..rounds {
+            let plan = plan(&mut draw, round);
+            let told = format!("seed {}, world {number}, round {round}: {plan}", self.seed);
+            let healed = world.play(plan, self.bound).with_context(|| told.clone());
+            let healed = healed.inspect_err(|_| eprintln!("{}", world.evidence()))?;
+            let word = if healed.deposed { ", lease lost" } else { "" };
+            eprintln!(
+                "{told}; {} hits{word}, healed after {:.1} s",
+                healed.hits,
+                healed.took.as_secs_f64()
+            );
+            tally.add(healed);
+        }
+        world.end()?;
+        Ok(tally)
+    }
+}
+
+/// How many rounds each world plays; the last one has its own control plane, and one round of ten.
+fn shares(rounds: Option<usize>) -> Vec<(Ground, usize)> {
+    const WORLDS: usize = 3;
+    let (shared, own) = match rounds {
+        Some(rounds) => ((rounds - rounds / 10).div_ceil(WORLDS), rounds / 10),
+        None => (2, 1),
+    };
+    let mut shares = vec![(Ground::Shared, shared); WORLDS];
+    if own > 0 {
+        shares.push((Ground::Own, own));
+    }
+    shares
+}
+
+#[test]
+fn whatever_comes_between_it_comes_to_the_same_end() {
+    let campaign = Campaign::of_this_run().unwrap();
+    // A test says that it heals, a campaign how fast.
+    let bound = Duration::from_secs(if campaign.rounds().is_some() { 60 } else { 180 });
+    let play = Play {
+        seed: campaign.seed,
+        bound,
+    };
+    let played: Vec<anyhow::Result<Tally>> = thread::scope(|scope| {
+        let worlds = shares(campaign.rounds()).into_iter().enumerate();
+        let worlds = worlds.map(|(number, (ground, rounds))| scope.spawn(move || play.world(number, ground, rounds)));
+        let worlds: Vec<_> = worlds.collect();
+        worlds.into_iter().map(|world| world.join().unwrap()).collect()
+    });
+    let mut tally = Tally::default();
+    for world in played {
+        tally.merge(world.map_err(|error| format!("{error:#}")).unwrap());
+    }
+    let (summary, table, histogram) = (tally.summary(bound), tally.table(), tally.histogram());
+    eprintln!("{table}\n{histogram}\n{summary}");
+    let text = format!("{summary}.\n\n{table}\n{histogram}");
+    campaign.keep("faults", &text).unwrap();
+}

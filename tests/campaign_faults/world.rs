@@ -1,0 +1,270 @@
+//! One operator and its helm behind a proxy; what people want of it, what goes wrong meanwhile, and what must be true
+//! afterwards.
+
+mod deeds;
+mod files;
+mod look;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use fs_err as fs;
+use testbed::audit::Mark;
+use testbed::kubectl::Kubectl;
+use testbed::part::Part;
+use testbed::plane::outage::Backup;
+use testbed::plane::{ControlPlane, User};
+use testbed::proxy::Proxy;
+use testbed::shared;
+use testbed::wait::wait_until;
+
+use crate::cluster;
+use crate::life::{self, Life, Program};
+use crate::plan::{Deed, Outage, Plan};
+use crate::stage::Stage;
+use crate::tally::Healed;
+use deeds::Wanted;
+use seen::Told;
+
+/// Long enough for whatever happens in peace.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct World<'a> {
+    /// Ends before the stage it stands on.
+    life: Option<Life>,
+    proxy: Proxy,
+    stage: Stage<'a>,
+    notes: PathBuf,
+    wanted: Wanted,
+    /// The releases as they are without faults, by what people want of the vault.
+    peace: BTreeMap<Option<usize>, BTreeMap<String, Told>>,
+    /// Everything before it has been looked at.
+    checked: Mark,
+    /// The ids of objects that hold data, by kind and name.
+    kept: BTreeMap<(String, String), String>,
+}
+
+/// What happens at one moment of a plan.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Faults,
+    Deed(Deed),
+    Outage(Outage),
+}
+
+impl<'a> World<'a> {
+    /// At rest, with all that people may want of the vault done once in peace, to know what it comes to.
+    pub(crate) fn build(plane: &'a ControlPlane, helm: Part) -> anyhow::Result<Self> {
+        let stage = Stage::build(plane, "campaign-faults", &[])?;
+        let proxy = Proxy::start(plane, User::Operator)?;
+        let folder = stage.folder().to_owned();
+        let notes = folder.join("notes");
+        fs::create_dir(&notes)?;
+        let helm = files::write(&folder, stage.namespace().name(), &shared::program(helm))?;
+        let kubeconfig = folder.join("through-the-proxy");
+        fs::write(
+            &kubeconfig,
+            proxy.kubeconfig(plane, User::Operator, stage.namespace().name()),
+        )?;
+        let stage = stage
+            .with("HELM_BIN", helm)
+            .with("KUBECONFIG", kubeconfig)
+            .with("ADDON_OPERATOR_MODULES_DIR", folder.join("modules"))
+            .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("no-hooks"))
+            .with("ADDON_OPERATOR_DRIFT", "changed")
+            // Over a connection that says nothing helm waits for as long as it is let.
+            .with("HELM_TIMEOUT", "30s");
+        stage.namespace().kubectl(["create", "configmap", cluster::CONFIG])?;
+        let mut world = Self {
+            life: None,
+            proxy,
+            checked: plane.audit().mark()?,
+            stage,
+            notes,
+            wanted: Wanted::default(),
+            peace: BTreeMap::new(),
+            kept: BTreeMap::new(),
+        };
+        for note in 0..crate::plan::NOTES {
+            world.act(Deed::Note(note))?;
+        }
+        world.start()?;
+        world.learn()?;
+        for deed in [Deed::Switch, Deed::Edit] {
+            world.act(deed)?;
+            world.learn()?;
+        }
+        Ok(world)
+    }
+
+    /// Waits for the end that things come to in peace, and remembers it.
+    fn learn(&mut self) -> anyhow::Result<()> {
+        self.wait(&Plan::default(), PATIENCE, "all to be as people want it, in peace")?;
+        let told = self.seen()?.releases()?;
+        self.peace.insert(self.wanted.vault(), told);
+        self.kept = self.seen()?.kept();
+        Ok(())
+    }
+
+    /// Plays a plan, waits until all is as it should be, and looks at what happened on the way.
+    pub(crate) fn play(&mut self, plan: Plan, bound: Duration) -> anyhow::Result<Healed> {
+        let was_on = self.wanted.vault().is_some();
+        let before = std::mem::take(&mut self.kept);
+        let (_, hits) = self.proxy.seen();
+        let deposed = self.deposed()?;
+        let backup = if plan.restores() {
+            Some((self.stage.plane().backup()?, self.wanted.clone()))
+        } else {
+            None
+        };
+        self.go_through(&plan, backup)?;
+        self.proxy.heal();
+        let begun = Instant::now();
+        let ticks = self.ticks();
+        let bound = if plan.is_silent() { bound + SILENCE } else { bound };
+        self.wait(&plan, bound, "the same end as without faults")?;
+        let tick = || Ok::<_, String>((self.ticks() > ticks).then_some(()));
+        wait_until(bound, "the hook that runs every other second", tick)?;
+        let took = begun.elapsed();
+        self.check(&plan)?;
+        self.kept = self.seen()?.kept();
+        let vault_stays = was_on && !plan.switches();
+        for (object, id) in before {
+            let stays = object.1 == files::CELLAR || vault_stays;
+            ensure!(
+                !stays || self.kept.get(&object) == Some(&id),
+                "{object:?} is another: {id}, now {:?}",
+                self.kept.get(&object)
+            );
+        }
+        let deposed = self.deposed()? != deposed;
+        ensure!(
+            !deposed || plan.may_cost_the_lease(),
+            "the lease was lost without a reason"
+        );
+        Ok(Healed {
+            plan,
+            hits: self.proxy.seen().1 - hits,
+            took,
+            deposed,
+        })
+    }
+
+    fn go_through(&mut self, plan: &Plan, backup: Option<(Backup, Wanted)>) -> anyhow::Result<()> {
+        let mut turns: Vec<(Duration, Turn)> = Vec::new();
+        for stroke in &plan.strokes {
+            turns.extend([(stroke.from, Turn::Faults), (stroke.until, Turn::Faults)]);
+        }
+        turns.extend(plan.deeds.iter().map(|(at, deed)| (*at, Turn::Deed(*deed))));
+        turns.extend(plan.outage.map(|(at, outage)| (at, Turn::Outage(outage))));
+        turns.sort_by_key(|(at, _)| *at);
+        let begun = Instant::now();
+        for (at, turn) in turns {
+            let due = || Ok::<_, String>((begun.elapsed() >= at).then_some(()));
+            wait_until(at + PATIENCE, "a moment", due)?;
+            match turn {
+                Turn::Faults => {
+                    let is_on = |from: Duration, until: Duration| from <= at && at < until;
+                    let strokes = plan.strokes.iter().filter(|stroke| is_on(stroke.from, stroke.until));
+                    self.proxy.aim(strokes.map(|stroke| stroke.aimed()).collect());
+                }
+                Turn::Deed(deed) => self.act(deed)?,
+                Turn::Outage(Outage::ServerRestarts) => self.stage.plane().restart(Part::KubeApiserver)?,
+                Turn::Outage(Outage::StoreRestarts) => self.stage.plane().restart(Part::Etcd)?,
+                Turn::Outage(Outage::OlderBackup) => {
+                    let (backup, wanted) = backup.as_ref().context("a backup was made before the round")?;
+                    self.stage.plane().restore(backup)?;
+                    self.wanted = wanted.clone();
+                }
+            }
+            self.supervise(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the operator again if it has ended itself for a reason that the plan gives.
+    fn supervise(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let Some(life) = self.life.take_if(|life| life.has_ended()) else {
+            return Ok(());
+        };
+        let last = life::tail(life.log(), 30);
+        drop(life);
+        ensure!(
+            plan.may_cost_the_lease() && last.contains(OVERDUE),
+            "the operator has ended: {last}"
+        );
+        self.start()
+    }
+
+    fn start(&mut self) -> anyhow::Result<()> {
+        let program = Program {
+            path: env!("CARGO_BIN_EXE_addon-operator").into(),
+            arguments: vec!["start".into()],
+        };
+        self.life = Some(self.stage.start(&program)?);
+        Ok(())
+    }
+
+    /// Waits until all is as people want it, after that plan.
+    fn wait(&mut self, plan: &Plan, patience: Duration, what: &str) -> anyhow::Result<()> {
+        wait_until(patience, what, || {
+            if let Err(ended) = self.supervise(plan) {
+                return Ok(Some(Err(ended)));
+            }
+            let seen = self.look().map_err(|error| format!("{error:#}"));
+            seen.map(|()| Some(Ok(())))
+        })?
+    }
+
+    /// How often the lease was lost in all lives.
+    fn deposed(&self) -> anyhow::Result<usize> {
+        let mut count = 0;
+        for entry in fs::read_dir(self.stage.folder())? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|end| end == "log") {
+                let text = fs::read(&path)?;
+                let text = String::from_utf8_lossy(&text);
+                count += text.matches(HANDED_OVER).count() + text.matches(OVERDUE).count();
+            }
+        }
+        Ok(count)
+    }
+
+    fn ticks(&self) -> usize {
+        let ticks = fs::read_to_string(self.notes.join("ticks")).unwrap_or_default();
+        ticks.lines().count()
+    }
+
+    fn kubectl(&self) -> Kubectl {
+        self.stage.namespace().kubectl_as(User::Admin)
+    }
+
+    /// The end of the last log, for whoever looks into a failure.
+    pub(crate) fn evidence(&self) -> String {
+        let log = self.life.as_ref().map(|life| fs::read(life.log()).unwrap_or_default());
+        let log = String::from_utf8_lossy(&log.unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = log.lines().filter(|line| !line.contains("queue=ticks")).collect();
+        let last = &lines[lines.len().saturating_sub(150)..];
+        format!("{}\n{}", last.join("\n"), self.stage.namespace().evidence())
+    }
+
+    /// The last life ends as it should, and leaves nobody behind.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let life = self.life.take().context("a world ends alive")?;
+        life.stop(PATIENCE)?;
+        let left = self.stage.children();
+        ensure!(left.is_empty(), "what it started runs still: {left:?}");
+        Ok(())
+    }
+}
+
+/// For so long connections that say nothing are believed: watches, for the API server has nothing to tell, most of the time.
+pub(crate) const SILENCE: Duration = Duration::from_secs(90);
+
+/// What the log says of a leader that goes on in the same process.
+const HANDED_OVER: &str = "Restarting because the leadership was handed over";
+/// What it says when the whole process had to end.
+const OVERDUE: &str = "the lease has run out and another replica may lead";

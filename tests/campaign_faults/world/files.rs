@@ -1,0 +1,137 @@
+//! The modules of a world, with their hooks, and a helm that tells when it meets another one.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+/// The module with a claim, which nobody edits.
+pub(super) const CELLAR: &str = "cellar";
+/// Its page, which people tear and smear.
+pub(super) const CELLAR_PAGE: &str = "cellar-page";
+/// The module that is edited and switched.
+pub(super) const VAULT: &str = "vault";
+/// Its pages.
+pub(super) const PAGES: usize = 3;
+/// The module with hooks.
+pub(super) const WATCHER: &str = "watcher";
+/// What its hook makes of the objects that it watches.
+pub(super) const MIRROR: &str = "mirror";
+
+const FILES: [(&str, &str); 13] = [
+    (
+        "modules/values.yaml",
+        "cellarEnabled: true\nwatcherEnabled: true\nvaultEnabled: false\n",
+    ),
+    (
+        "modules/100-cellar/Chart.yaml",
+        "apiVersion: v2\nname: cellar\nversion: 0.1.0\n",
+    ),
+    (
+        "modules/100-cellar/templates/claim.yaml",
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: cellar}\n\
+         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n",
+    ),
+    (
+        "modules/100-cellar/templates/page.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cellar-page}\ndata: {word: here}\n",
+    ),
+    (
+        "modules/200-vault/Chart.yaml",
+        "apiVersion: v2\nname: vault\nversion: 0.1.0\n",
+    ),
+    ("modules/200-vault/values.yaml", "vault: {word: none}\n"),
+    (
+        "modules/200-vault/templates/claim.yaml",
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: vault}\n\
+         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n",
+    ),
+    (
+        "modules/200-vault/templates/secret.yaml",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {combination: \"1234\"}\n",
+    ),
+    // What the API server serves is asked for in both ways.
+    (
+        "modules/200-vault/templates/role.yaml",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: vault}\nrules: []\n",
+    ),
+    (
+        "modules/200-vault/templates/pages.yaml",
+        "{{- range until 3 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: vault-{{ . }}}\n\
+         data:\n  word: {{ $.Values.vault.word | quote }}\n\
+         \x20 roles: {{ $.Capabilities.APIVersions.Has \"rbac.authorization.k8s.io/v1/Role\" | quote }}\n{{- end }}\n",
+    ),
+    (
+        "modules/300-watcher/Chart.yaml",
+        "apiVersion: v2\nname: watcher\nversion: 0.1.0\n",
+    ),
+    (
+        "modules/300-watcher/templates/page.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: watcher}\n",
+    ),
+    ("modules/300-watcher/hooks/mirror.sh", HOOK),
+];
+
+const HOOK: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+if [[ ${1-} == --config ]]; then
+  cat <<'YAML'
+configVersion: v1
+kubernetes:
+  - name: notes
+    apiVersion: v1
+    kind: ConfigMap
+    namespace: {nameSelector: {matchNames: ["@NAMESPACE@"]}}
+    labelSelector: {matchLabels: {campaign: note}}
+    jqFilter: "{name: .metadata.name, text: .data.text}"
+    includeSnapshotsFrom: [notes]
+    queue: notes
+schedule:
+  - name: tick
+    crontab: "*/2 * * * * *"
+    queue: ticks
+YAML
+  exit 0
+fi
+if jq --exit-status 'all(.[]; .binding == "tick")' "$BINDING_CONTEXT_PATH" >/dev/null; then
+  echo tick >>"@NOTES@/ticks"
+  exit 0
+fi
+jq '{
+  operation: "CreateOrUpdate",
+  object: {
+    apiVersion: "v1", kind: "ConfigMap", metadata: {name: "mirror", namespace: "@NAMESPACE@"},
+    data: {seen: ([.[-1].snapshots.notes[].filterResult | {(.name): .text}] | add // {} | tojson)}
+  }
+}' "$BINDING_CONTEXT_PATH" >"$KUBERNETES_PATCH_PATH"
+"#;
+
+/// Helm with a lock per release: whoever finds it taken leaves a note.
+const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
+if [[ $1 == upgrade || $1 == uninstall ]]; then
+  exec 9>>"@NOTES@/$2.lock"
+  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
+fi
+exec "@HELM@" "$@"
+"#;
+
+/// Writes them all, and returns the helm to use.
+pub(super) fn write(folder: &Path, namespace: &str, helm: &Path) -> io::Result<PathBuf> {
+    let notes = folder.join("notes").display().to_string();
+    let filled = |text: &str| {
+        let text = text.replace("@NAMESPACE@", namespace).replace("@NOTES@", &notes);
+        text.replace("@HELM@", &helm.display().to_string())
+    };
+    let watched = folder.join("watched-helm");
+    let files = FILES.map(|(path, text)| (folder.join(path), text));
+    for (path, text) in files.into_iter().chain([(watched.clone(), WATCHED_HELM)]) {
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(&path, filled(text))?;
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
+        }
+    }
+    fs::create_dir(folder.join("no-hooks"))?;
+    Ok(watched)
+}
