@@ -26,10 +26,10 @@ async fn next(stream: &mut (impl Stream<Item = Heard> + Unpin)) -> ConfigRead {
         .await
         .expect("the watch brings nothing")
         .expect("the watch ended");
-    match heard {
-        Heard::Read(read) => read,
-        Heard::WentBack => panic!("nobody has taken the history back"),
-    }
+    let Heard::Read(read) = heard else {
+        unreachable!("nobody has taken the history back")
+    };
+    read
 }
 
 fn entry(read: &ConfigRead, key: &str) -> Option<String> {
