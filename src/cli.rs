@@ -239,8 +239,10 @@ impl CommandError {
             | Self::Found
             | Self::Unconfirmed
             | Self::NoManifest(_)
-            | Self::NotWanted
-            | Self::NothingHeld { .. } => Vec::new(),
+            | Self::NotWanted => Vec::new(),
+            Self::NothingHeld { module } => {
+                vec![format!("`addon-operator module why {module}` tells what it waits for")]
+            }
         }
     }
 }

@@ -244,6 +244,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         Notice::SectionsNotKept { keys } => warn!(
             config_map,
             keys = keys.join(","),
+            hint = "shorten these sections: the last good ones are kept in a Secret, which holds 1 MiB",
             "Sections are too large to be kept for a restart that finds them broken or gone"
         ),
         Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),

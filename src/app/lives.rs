@@ -45,7 +45,7 @@ struct Ended {
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
     if let Err(error) = process::prepare_this_process() {
-        warn!(%error, "Not all can be kept from others that programs leave and that is in memory");
+        warn!(%error, "This process may write cores, or lose sight of orphans that programs leave");
     }
     process::end_runs_of_the_dead();
     loop {

@@ -80,10 +80,9 @@ impl Cluster {
         let changes = [
             (LAST_GOOD_KEY, Some(stored.plain.into_bytes())),
             (PACKED_KEY, stored.packed),
+            (MADE_KEY, made.map(|made| json!(made).to_string().into_bytes())),
         ];
-        let made = made.map(|made| (MADE_KEY, Some(json!(made).to_string().into_bytes())));
-        let changes = changes.into_iter().chain(made);
-        let changes = changes.map(|(key, value)| (key.to_owned(), value)).collect();
+        let changes = changes.map(|(key, value)| (key.to_owned(), value)).into();
         self.remember(NAME, &changes).await?;
         Ok(stored.left_out)
     }
