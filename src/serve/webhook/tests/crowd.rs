@@ -85,9 +85,6 @@ async fn who_sends_slowly_stops_nobody() {
         slow.push(stream);
     }
     running.is_answered().await;
-    // Not because the others were cut off before.
-    let mut byte = [0];
-    assert!(futures::poll!(std::pin::pin!(slow[15].read(&mut byte))).is_pending());
     for mut stream in slow {
         let mut rest = String::new();
         timeout(SPOKEN, stream.read_to_string(&mut rest))
