@@ -170,12 +170,6 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
 #[tokio::test]
 async fn our_memory_is_ours() {
     if is_actor() {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Core);
-        let most = rustix::process::Rlimit {
-            current: limit.maximum,
-            ..limit
-        };
-        rustix::process::setrlimit(rustix::process::Resource::Core, most).unwrap();
         prepare_this_process().unwrap();
         let kept = rustix::process::dumpable_behavior().unwrap();
         assert_eq!(kept, rustix::process::DumpableBehavior::NotDumpable);
