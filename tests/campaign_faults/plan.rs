@@ -159,13 +159,19 @@ impl Plan {
         plan
     }
 
-    /// One with an outage, and at most two faults besides.
+    /// One with an outage, which comes when people have done what they do, and with at most two faults besides.
     pub(crate) fn draw_with(outage: Outage, draw: &mut Draw) -> Self {
         let strokes = (0..draw.below(3)).map(|_| Stroke::draw(draw)).collect();
+        let mut deeds = deeds(draw);
+        if outage == Outage::OlderBackup {
+            // The ConfigMap is to be read that is older than the one that was seen.
+            deeds.push((Duration::ZERO, Deed::Edit));
+        }
+        let at = Duration::from_millis(SPAN as u64 / 2) + moment(draw, SPAN / 2);
         Self {
             strokes,
-            deeds: deeds(draw),
-            outage: Some((moment(draw, SPAN), outage)),
+            deeds,
+            outage: Some((at, outage)),
         }
     }
 
