@@ -47,7 +47,7 @@ pub(crate) struct World<'a> {
     kept: BTreeMap<(String, String), String>,
 }
 
-/// What happens at one moment of a plan.
+/// The event of one moment of a plan.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Faults,
@@ -262,11 +262,11 @@ impl<'a> World<'a> {
 /// For so long connections that say nothing are believed: watches, for the API server has nothing to tell, most of the time.
 pub(crate) const SILENCE: Duration = Duration::from_secs(90);
 
-/// What the log says of a lease that was lost.
+/// The words of the log about a lease that was lost.
 const LOST: [&str; 2] = [HANDED_OVER, OVERDUE];
-/// What it says before that of a leader whose requests for the lease fail. A machine that does too much is a reason, too.
+/// Its words before that, about a leader whose requests for the lease fail. A machine that does too much is a reason, too.
 const NO_LEASE: &str = "The lease cannot be had";
-/// What it says of a leader that goes on in the same process.
+/// Its words about a leader that goes on in the same process.
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
-/// What it says when the whole process had to end.
+/// Its words when the whole process had to end.
 const OVERDUE: &str = "the lease has run out and another replica may lead";

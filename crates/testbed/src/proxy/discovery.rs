@@ -1,4 +1,4 @@
-//! Lists of what is served, with one group that is stale or missing, as while somebody who serves an API is down.
+//! Lists of what is served, with one group that is stale or missing, as while the server of an API is down.
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, whole};
 
-/// What becomes of the group.
+/// The fate of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The API server could not ask about it, and shows nothing of it.
