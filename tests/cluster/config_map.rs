@@ -28,7 +28,7 @@ async fn next(stream: &mut (impl Stream<Item = Heard> + Unpin)) -> ConfigRead {
         .expect("the watch ended");
     match heard {
         Heard::Read(read) => read,
-        Heard::WentBack => panic!("nobody has taken the history back"),
+        Heard::WentBack => unreachable!("nobody has taken the history back"),
     }
 }
 
