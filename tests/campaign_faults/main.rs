@@ -40,7 +40,7 @@ struct Play {
     bound: Duration,
 }
 
-/// Whose control plane a world stands on.
+/// The control plane that a world stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
     /// That of all tests, which nothing may happen to.

@@ -1,4 +1,4 @@
-//! What goes wrong in a round and what people do meanwhile, drawn from a seed.
+//! The faults of a round and the deeds of people meanwhile, drawn from a seed.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use testbed::draw::Draw;
 use testbed::proxy::{Aimed, Fault, Of, On, What};
 
-/// What becomes of requests.
+/// The fate of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Harm {
     TooMany,
@@ -89,7 +89,7 @@ pub(crate) struct Stroke {
     pub(crate) until: Duration,
 }
 
-/// What a person does.
+/// An act of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deed {
     /// The section of the vault is edited.
@@ -109,7 +109,7 @@ pub(crate) enum Deed {
 /// Objects that a hook watches.
 pub(crate) const NOTES: usize = 3;
 
-/// What happens to the control plane itself.
+/// Harm to the control plane itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outage {
     ServerRestarts,
@@ -123,7 +123,7 @@ impl Outage {
     pub(crate) const ALL: [Self; 3] = [Self::OlderBackup, Self::ServerRestarts, Self::StoreRestarts];
 }
 
-/// What happens in one round; nothing, if it is the default.
+/// The events of one round; none, if it is the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) strokes: Vec<Stroke>,
@@ -159,13 +159,19 @@ impl Plan {
         plan
     }
 
-    /// One with an outage, and at most two faults besides.
+    /// One with an outage, which comes when people have done what they do, and with at most two faults besides.
     pub(crate) fn draw_with(outage: Outage, draw: &mut Draw) -> Self {
         let strokes = (0..draw.below(3)).map(|_| Stroke::draw(draw)).collect();
+        let mut deeds = deeds(draw);
+        if outage == Outage::OlderBackup {
+            // The ConfigMap is to be read that is older than the one that was seen.
+            deeds.push((Duration::ZERO, Deed::Edit));
+        }
+        let at = Duration::from_millis(SPAN as u64 / 2) + moment(draw, SPAN / 2);
         Self {
             strokes,
-            deeds: deeds(draw),
-            outage: Some((moment(draw, SPAN), outage)),
+            deeds,
+            outage: Some((at, outage)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::plan::{Harm, Outage, Plan, Target};
 use crate::world::SILENCE;
 
-/// What one round came to.
+/// The outcome of one round.
 #[derive(Clone, Debug)]
 pub(crate) struct Healed {
     pub(crate) plan: Plan,

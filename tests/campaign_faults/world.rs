@@ -47,7 +47,7 @@ pub(crate) struct World<'a> {
     kept: BTreeMap<(String, String), String>,
 }
 
-/// What happens at one moment of a plan.
+/// The event of one moment of a plan.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Faults,
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
         let was_on = self.wanted.vault().is_some();
         let before = std::mem::take(&mut self.kept);
         let (_, hits) = self.proxy.seen();
-        let deposed = self.deposed()?;
+        let (lost, refused) = (self.said(&LOST)?, self.said(&[NO_LEASE])?);
         let backup = if plan.restores() {
             Some((self.stage.plane().backup()?, self.wanted.clone()))
         } else {
@@ -140,11 +140,9 @@ impl<'a> World<'a> {
                 self.kept.get(&object)
             );
         }
-        let deposed = self.deposed()? != deposed;
-        ensure!(
-            !deposed || plan.may_cost_the_lease(),
-            "the lease was lost without a reason"
-        );
+        let deposed = self.said(&LOST)? != lost;
+        let has_reason = plan.may_cost_the_lease() || self.said(&[NO_LEASE])? != refused;
+        ensure!(!deposed || has_reason, "the lease was lost without a reason");
         Ok(Healed {
             plan,
             hits: self.proxy.seen().1 - hits,
@@ -190,10 +188,10 @@ impl<'a> World<'a> {
         let Some(life) = self.life.take_if(|life| life.has_ended()) else {
             return Ok(());
         };
-        let last = life::tail(life.log(), 30);
+        let last = life::tail(life.log(), 60);
         drop(life);
         ensure!(
-            plan.may_cost_the_lease() && last.contains(OVERDUE),
+            last.contains(OVERDUE) && (plan.may_cost_the_lease() || last.contains(NO_LEASE)),
             "the operator has ended: {last}"
         );
         self.start()
@@ -219,15 +217,15 @@ impl<'a> World<'a> {
         })?
     }
 
-    /// How often the lease was lost in all lives.
-    fn deposed(&self) -> anyhow::Result<usize> {
+    /// How often the logs of all lives say one of these.
+    fn said(&self, words: &[&str]) -> anyhow::Result<usize> {
         let mut count = 0;
         for entry in fs::read_dir(self.stage.folder())? {
             let path = entry?.path();
             if path.extension().is_some_and(|end| end == "log") {
                 let text = fs::read(&path)?;
                 let text = String::from_utf8_lossy(&text);
-                count += text.matches(HANDED_OVER).count() + text.matches(OVERDUE).count();
+                count += words.iter().map(|words| text.matches(words).count()).sum::<usize>();
             }
         }
         Ok(count)
@@ -264,7 +262,11 @@ impl<'a> World<'a> {
 /// For so long connections that say nothing are believed: watches, for the API server has nothing to tell, most of the time.
 pub(crate) const SILENCE: Duration = Duration::from_secs(90);
 
-/// What the log says of a leader that goes on in the same process.
+/// The words of the log about a lease that was lost.
+const LOST: [&str; 2] = [HANDED_OVER, OVERDUE];
+/// Its words before that, about a leader whose requests for the lease fail. A machine that does too much is a reason, too.
+const NO_LEASE: &str = "The lease cannot be had";
+/// Its words about a leader that goes on in the same process.
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
-/// What it says when the whole process had to end.
+/// Its words when the whole process had to end.
 const OVERDUE: &str = "the lease has run out and another replica may lead";

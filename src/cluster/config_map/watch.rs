@@ -33,7 +33,7 @@ pub const SILENCE: Duration = Duration::from_secs(75);
 /// What keeps us from hearing of the `ConfigMap`, in a sentence for people; `None` if nothing does.
 pub type Trouble = watch::Sender<Option<String>>;
 
-/// What is heard of the `ConfigMap`.
+/// News of the `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     Read(ConfigRead),
@@ -49,7 +49,7 @@ pub(super) struct Watcher {
     place: Place,
     /// The newest version of the server's history that was heard of; 0 if none was.
     newest: u64,
-    /// What was read after the history went back.
+    /// The reading behind the news that the history went back.
     next: Option<ConfigRead>,
     pause: Duration,
     told: Option<Told>,

@@ -1,4 +1,4 @@
-//! What people want, and how they say it. They speak with the API server directly: no fault is between them.
+//! The wishes of people, and how they say them. They speak with the API server directly: no fault is between them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::files::{CELLAR_PAGE, VAULT};
 use crate::cluster;
 use crate::plan::Deed;
 
-/// What the vault may be told.
+/// The words that the vault may be told.
 const WORDS: [&str; 2] = ["red", "green"];
 
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What the vault is to say, as a number; nothing while it is off.
+    /// The word that the vault is to say, as a number; nothing while it is off.
     pub(super) fn vault(&self) -> Option<usize> {
         self.is_on.then_some(self.word)
     }

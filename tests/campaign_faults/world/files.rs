@@ -16,7 +16,7 @@ pub(super) const VAULT: &str = "vault";
 pub(super) const PAGES: usize = 3;
 /// The module with hooks.
 pub(super) const WATCHER: &str = "watcher";
-/// What its hook makes of the objects that it watches.
+/// The object that its hook makes of the objects that it watches.
 pub(super) const MIRROR: &str = "mirror";
 
 const FILES: [(&str, &str); 13] = [

@@ -19,7 +19,7 @@ pub(super) struct Told {
     /// The label with the digest of all that it was made of.
     checksum: String,
     manifest: String,
-    /// What helm was given; only where it does not depend on when other modules came and went.
+    /// The values that helm was given; only where it does not depend on when other modules came and went.
     values: Value,
 }
 

@@ -24,7 +24,7 @@ pub enum OutageError {
     Copy(#[from] io::Error),
 }
 
-/// What was stored at one moment.
+/// A copy of all that was stored at one moment.
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
@@ -80,7 +80,7 @@ impl ControlPlane {
         Ok(Backup(kept))
     }
 
-    /// What was stored since the backup has never been, and versions of objects begin anew from there. As the manual of
+    /// All that was stored since the backup has never been, and versions of objects begin anew from there. As the manual of
     /// Kubernetes has it, all parts of the control plane are restarted.
     pub fn restore(&self, backup: &Backup) -> Result<(), OutageError> {
         let parts = [Part::Etcd, Part::KubeApiserver, Part::KubeControllerManager];

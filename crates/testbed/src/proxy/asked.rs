@@ -1,4 +1,4 @@
-//! What kind of request came, and from whom: as much as faults and traps are chosen by.
+//! The kind of a request, and its client: as much as faults and traps are chosen by.
 //!
 //! Judges by method, path and headers alone. Must never look into a body.
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, whole};
 
-/// What becomes of the group.
+/// The fate of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The API server could not ask about it, and shows nothing of it.

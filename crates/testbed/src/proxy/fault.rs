@@ -1,4 +1,4 @@
-//! What may happen to which requests.
+//! The faults that may happen, and to which requests.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub enum On {
     Discovery,
 }
 
-/// Whose requests it hits, by their user agent.
+/// The clients whose requests it hits, by their user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     All,
@@ -30,7 +30,7 @@ pub enum Of {
     Others(&'static str),
 }
 
-/// What happens to them.
+/// The fate of those requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The answer, and every part of it, comes so much later.
