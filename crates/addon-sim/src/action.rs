@@ -47,7 +47,9 @@ pub enum Action {
     /// Work of this name fails from now on this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
-        /// `crds/MODULE`, `conversions/MODULE`, `half/MODULE` (files of its chart are missing, and nobody sees it), `list`, `load-state`, `save-state`, `save-config`, `judge` or `webhooks`.
+        /// `crds/MODULE`, `conversions/MODULE`, `half/MODULE` (files of its chart are missing, and nobody sees it), `list`,
+        /// `load-state`, `save-state`, `save-values-files`, `save-config`, `judge` or `webhooks`; or `lost/` and the name of
+        /// a write, which then happens, and its answer is lost.
         what: String,
         /// How often.
         times: u32,

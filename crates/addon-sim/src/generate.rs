@@ -1,5 +1,6 @@
 //! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
 
+mod answers;
 mod halves;
 mod hands;
 mod history;
@@ -47,6 +48,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     slow::hang(&mut Dice::named(seed, "hang", 0), &mut setup);
     whims::add(&mut Dice::named(seed, "whims", 0), &mut setup, &mut actions);
     silence::fall(&mut Dice::named(seed, "silence", 0), &mut setup, &mut actions);
+    answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 

@@ -217,7 +217,7 @@ impl Backoffs {
         let Some(asleep) = self.asleep.remove(&lane) else {
             return Ok(());
         };
-        ensure(asleep.until <= step.clock, "Q4", || {
+        ensure(asleep.until <= step.clock || is_new_run(step, &lane), "Q4", || {
             let left = asleep.until - step.clock;
             format!(
                 "{} starts for {lane}, {left} µs before the back-off of its head ends",
@@ -238,6 +238,14 @@ impl Backoffs {
             format!("{hook} failed with {before} contexts and is tried again with {now}")
         })
     }
+}
+
+/// A converge let a module run whose last run had failed: its turn has come, and another task begins.
+fn is_new_run(step: &Step<'_>, lane: &str) -> bool {
+    let module = lane
+        .strip_prefix("main of ")
+        .and_then(|name| step.after.modules.get(name));
+    step.after.status.converge_tasks > 0 && module.is_some_and(|module| module.enabled && module.failures == 0)
 }
 
 /// The hook's module was switched off, or has not started again, so that the hook has no place in its queue any more.

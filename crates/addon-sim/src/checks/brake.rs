@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::operator::effect::{Effect, Job};
+use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::Event;
 
 use super::{Step, Violation, ensure};
@@ -24,8 +24,7 @@ pub(super) struct Brake {
 
 impl Brake {
     pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
-        let is_on = |name: &String| step.after.modules.get(name).is_some_and(|module| module.enabled);
-        self.confirmed.retain(|name| !is_on(name));
+        self.confirmed.retain(|name| is_unspoken(step, name));
         self.gone.retain(|_, at| step.clock - *at < WINDOW);
         let (before, after) = (held(step.before), held(step.after));
         self.confirmations(step, &before, &after)?;
@@ -37,7 +36,10 @@ impl Brake {
             }
         }
         self.taken_up(step)?;
-        let new: BTreeSet<_> = after.difference(&before).collect();
+        // What has come into the directories since they were read stays, however little it is.
+        let has_come = |name: &String| step.life.told.knows(name).is_none() && step.world.module(name).is_some();
+        let new = after.difference(&before).filter(|name| !has_come(name));
+        let new: BTreeSet<_> = new.collect();
         let is_whole = step.life.told.modules.as_ref();
         let is_whole = is_whole.is_some_and(|(modules, complete)| *complete && !modules.is_empty());
         let unspoken = self.unspoken(step);
@@ -66,8 +68,9 @@ impl Brake {
 
     fn taken_up(&mut self, step: &Step<'_>) -> Result<(), Violation> {
         let before = removals(step.before);
-        let new = removals(step.after).into_iter().filter(|name| !before.contains(name));
+        let new = removals(step.after).into_iter().chain(removed(step));
         let new: Vec<String> = new
+            .filter(|name| !before.contains(name))
             .filter(|name| is_unspoken(step, name) && !self.confirmed.contains(name))
             .collect();
         if new.is_empty() {
@@ -109,6 +112,14 @@ fn is_unspoken(step: &Step<'_>, name: &str) -> bool {
 
 fn held(seen: &Seen) -> BTreeSet<String> {
     seen.status.held.iter().map(|held| held.release.clone()).collect()
+}
+
+/// Modules whose removals have ended, be it as soon as they were taken up, as of some nothing is there.
+fn removed(step: &Step<'_>) -> impl Iterator<Item = String> {
+    step.effects.iter().filter_map(|effect| match effect {
+        Effect::Tell(Notice::ModuleDeleted { module }) => Some(module.to_string()),
+        _ => None,
+    })
 }
 
 /// The releases that stand in a queue to be removed, with a module or without one.

@@ -135,7 +135,7 @@ impl Jobs {
             .chain(begun);
         let hooks = self.patience.held(step, all.clone().filter(|(_, job)| is_hook(job)));
         let helms = self.patience.held(step, all.filter(|(_, job)| patience::is_helm(job)));
-        Patience::slots(step, hooks, helms, starts)
+        self.patience.slots(step, hooks, helms)
     }
 
     fn effect(&mut self, step: &Step<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {

@@ -23,6 +23,8 @@ pub(super) struct Order {
     ready: BTreeSet<String>,
     tried: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// Modules whose runs hang, for as long as they have not succeeded since.
+    late: BTreeSet<String>,
     begun: BTreeSet<String>,
     /// Modules whose CRDs were looked after, well or not, and those for which it went well.
     looked_after: BTreeSet<String>,
@@ -215,7 +217,8 @@ impl Order {
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
-        let can_run = |name: &String| enabled(name) && !stuck.contains(name);
+        let lost = &step.after.status.config_lost;
+        let can_run = |name: &String| enabled(name) && !stuck.contains(name) && !lost.contains(name);
         let mut with_crds = modules.values().filter(|spec| spec.crds && !spec.broken);
         let unseen = with_crds.find(|spec| can_run(&spec.name) && !self.looked_after.contains(&spec.name));
         ensure(unseen.is_none(), "C2", || {
@@ -244,7 +247,8 @@ impl Order {
             })?;
         }
         let early = all.iter().find(|name| {
-            let passed = stuck.contains(*name) || self.tried.contains(*name) || self.is_held(modules, name);
+            let held = lost.contains(*name) || self.is_held(step, modules, name);
+            let passed = stuck.contains(*name) || self.tried.contains(*name) || held;
             !passed && model::level(&setup, name) < own
         });
         ensure(early.is_none(), "O1", || {
@@ -252,8 +256,8 @@ impl Order {
         })
     }
 
-    /// One whose need failed, be it by way of others, is passed by.
-    fn is_held(&self, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
+    /// One whose need failed, hangs or is off, be it by way of others, is passed by.
+    fn is_held(&self, step: &Step<'_>, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
         let mut needs = vec![name];
         let mut seen = BTreeSet::new();
         while let Some(next) = needs.pop() {
@@ -263,8 +267,9 @@ impl Order {
             }
         }
         seen.remove(name);
-        let mut seen = seen.iter();
-        seen.any(|need| !self.ready.contains(*need) || self.failed.contains(*need))
+        let is_off = |need: &str| step.after.modules.get(need).is_none_or(|module| !module.enabled);
+        let lacks = |need: &str| !self.ready.contains(need) || self.failed.contains(need) || self.late.contains(need);
+        seen.into_iter().any(|need| lacks(need) || is_off(need))
     }
 
     /// H4: a failure is let pass where the schedule says so, and nowhere else.
@@ -301,6 +306,7 @@ impl Order {
         self.ready.remove(name);
         self.begun.remove(name);
         self.tried.remove(name);
+        self.late.remove(name);
     }
 
     fn ready(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
@@ -316,6 +322,7 @@ impl Order {
         }
         self.passed.remove(&(name.to_owned(), "afterHelm"));
         self.synced.remove(name);
+        self.late.remove(name);
         self.ready.insert(name.to_owned());
         self.tried.insert(name.to_owned());
         Ok(())
@@ -362,9 +369,9 @@ impl Order {
                 self.tried.insert(module.to_string());
                 self.failed.insert(module.to_string());
             }
-            // Its group is passed without one that is held, too: it has its turn when what it needs has recovered.
-            Notice::ModuleLate { module, .. } | Notice::ModuleHeld { module, .. } => {
+            Notice::ModuleLate { module, .. } => {
                 self.tried.insert(module.to_string());
+                self.late.insert(module.to_string());
             }
             Notice::ModuleReady { module, .. } => self.ready(step, module.as_str())?,
             Notice::ModuleDeleted { module } => {

@@ -1,6 +1,6 @@
 //! S1 and Z3: what runs have held for long is lent, up to a bound, and a converge waits for none of them for longer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::name::Owner;
@@ -18,6 +18,8 @@ const LENT: (usize, usize) = (8, 1);
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     began: BTreeMap<JobId, u64>,
+    /// Looks after conversions that began where all who had slots hung: a converge waits for none of those.
+    beyond: BTreeSet<JobId>,
     /// Since when a converge waits, and all that is under way hangs.
     waits: Option<u64>,
 }
@@ -41,6 +43,7 @@ impl Patience {
     pub(super) fn note(&mut self, step: &Step<'_>) {
         if let Event::JobFinished(id, _) = step.event {
             self.began.remove(id);
+            self.beyond.remove(id);
         }
         for effect in step.effects {
             if let Effect::StartJob(id, _) = effect {
@@ -62,7 +65,8 @@ impl Patience {
 
     /// How the slots are held by these jobs.
     pub(super) fn held<'a>(&self, step: &Step<'_>, jobs: impl Iterator<Item = (JobId, &'a Job)>) -> Held {
-        jobs.fold(Held::default(), |mut held, (id, _)| {
+        let within = jobs.filter(|(id, _)| !self.beyond.contains(id));
+        within.fold(Held::default(), |mut held, (id, _)| {
             if self.is_late(step, id) {
                 held.late += 1;
             } else {
@@ -73,12 +77,16 @@ impl Patience {
     }
 
     /// Hooks and helm jobs at a time, all of whom are given.
-    pub(super) fn slots(step: &Step<'_>, hooks: Held, mut helms: Held, starts: &[&Job]) -> Result<(), Violation> {
+    pub(super) fn slots(&mut self, step: &Step<'_>, hooks: Held, mut helms: Held) -> Result<(), Violation> {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
-        // Where all hang, a converge may look after conversions all the same.
-        let looks = |job: &&&Job| matches!(job, Job::EnsureConversions(_));
-        if starts.iter().any(|job| looks(&job)) && helms.timely == 1 {
+        let looks = step.effects.iter().filter_map(|effect| match effect {
+            Effect::StartJob(id, Job::EnsureConversions(_)) => Some(*id),
+            _ => None,
+        });
+        let fits = helms.fits(helm_slots, LENT.1);
+        if let Some(id) = looks.last().filter(|_| !fits && helms.timely == 1) {
+            self.beyond.insert(id);
             helms.timely = 0;
         }
         ensure(hooks.fits(hook_slots, LENT.0), "S1", || {
@@ -115,7 +123,8 @@ impl Patience {
             let of_module = match job {
                 Job::RunHook(run) if asked_of(run).is_some() => false,
                 Job::RunHook(HookRun { hook, .. }) => matches!(hook.owner, Owner::Module(_)),
-                job => is_helm(job),
+                // A converge looks after conversions itself.
+                job => is_helm(job) && !matches!(job, Job::EnsureConversions(_)),
             };
             of_module && self.is_late(step, id)
         };

@@ -112,8 +112,24 @@ impl World {
         }
     }
 
-    /// Does the job and says how it went.
+    /// Does the job and says how it went, unless it was a write whose answer is lost.
     pub fn finish(&mut self, job: &Job) -> Result<Done, Failure> {
+        let done = self.carry_out(job)?;
+        match done {
+            Done::StateSaved(_)
+            | Done::ValuesFilesSaved
+            | Done::WebhooksPublished
+            | Done::ReleaseSynced(_)
+            | Done::ReleaseDeleted
+            | Done::ConfigSaved(Saved::Written { .. }) => {
+                self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)?
+            }
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    fn carry_out(&mut self, job: &Job) -> Result<Done, Failure> {
         match job {
             Job::LoadState => self.load_state(),
             Job::SaveState { last_good, made } => self.save_state(last_good, made.as_ref()),
