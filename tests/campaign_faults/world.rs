@@ -23,14 +23,14 @@ use testbed::wait::wait_until;
 
 use crate::cluster;
 use crate::life::{self, Life, Program};
-use crate::plan::{Deed, Outage, Plan};
+use crate::plan::{Deed, Outage, Plan, Stroke};
 use crate::stage::Stage;
 use crate::tally::Healed;
 use deeds::Wanted;
 use seen::Told;
 
 /// Long enough for whatever happens in peace.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct World<'a> {
     /// Ends before the stage it stands on.
@@ -120,7 +120,7 @@ impl<'a> World<'a> {
         } else {
             None
         };
-        self.go_through(&plan, backup)?;
+        self.go_through(&plan, backup.as_ref())?;
         self.proxy.heal();
         let begun = Instant::now();
         let ticks = self.ticks();
@@ -151,7 +151,7 @@ impl<'a> World<'a> {
         })
     }
 
-    fn go_through(&mut self, plan: &Plan, backup: Option<(Backup, Wanted)>) -> anyhow::Result<()> {
+    fn go_through(&mut self, plan: &Plan, backup: Option<&(Backup, Wanted)>) -> anyhow::Result<()> {
         let mut turns: Vec<(Duration, Turn)> = Vec::new();
         for stroke in &plan.strokes {
             turns.extend([(stroke.from, Turn::Faults), (stroke.until, Turn::Faults)]);
@@ -167,13 +167,13 @@ impl<'a> World<'a> {
                 Turn::Faults => {
                     let is_on = |from: Duration, until: Duration| from <= at && at < until;
                     let strokes = plan.strokes.iter().filter(|stroke| is_on(stroke.from, stroke.until));
-                    self.proxy.aim(strokes.map(|stroke| stroke.aimed()).collect());
+                    self.proxy.aim(strokes.map(Stroke::aimed).collect());
                 }
                 Turn::Deed(deed) => self.act(deed)?,
                 Turn::Outage(Outage::ServerRestarts) => self.stage.plane().restart(Part::KubeApiserver)?,
                 Turn::Outage(Outage::StoreRestarts) => self.stage.plane().restart(Part::Etcd)?,
                 Turn::Outage(Outage::OlderBackup) => {
-                    let (backup, wanted) = backup.as_ref().context("a backup was made before the round")?;
+                    let (backup, wanted) = backup.context("a backup was made before the round")?;
                     self.stage.plane().restore(backup)?;
                     self.wanted = wanted.clone();
                 }

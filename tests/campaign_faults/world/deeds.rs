@@ -70,7 +70,7 @@ impl World<'_> {
     pub(super) fn act(&mut self, deed: Deed) -> anyhow::Result<()> {
         self.wanted = self.wanted.after(deed);
         let done = || self.try_act(deed).map(Some).map_err(|error| format!("{error:#}"));
-        Ok(wait_until(Duration::from_secs(60), "a deed of a person", done)?)
+        Ok(wait_until(Duration::from_mins(1), "a deed of a person", done)?)
     }
 
     fn try_act(&self, deed: Deed) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@
 //! says otherwise does. What we wrote ourselves sets off nothing, and what a program made says nothing by what it leaves
 //! out.
 
+mod history;
 pub(super) mod lost;
 pub(super) mod news;
 pub(super) mod omissions;
@@ -211,20 +212,6 @@ impl Config {
         self.vetted.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
-    }
-
-    /// No version that was seen before says what is older. What was good stays in force until the next reading.
-    pub(super) fn begin_anew(&mut self) {
-        self.readings.forget();
-        self.version = 0;
-        self.floor = 0;
-        self.written.clear();
-    }
-
-    /// Older than what is known. After the ConfigMap was missing, the last version that was seen is news again.
-    fn is_stale(&self, version: u64) -> bool {
-        let is_older = version < self.version.max(self.floor);
-        version != 0 && (is_older || version == self.version && self.present)
     }
 }
 

@@ -80,12 +80,12 @@ impl Patience {
     pub(super) fn slots(&mut self, step: &Step<'_>, hooks: Held, mut helms: Held) -> Result<(), Violation> {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
-        let looks = step.effects.iter().filter_map(|effect| match effect {
+        let mut looks = step.effects.iter().filter_map(|effect| match effect {
             Effect::StartJob(id, Job::EnsureConversions(_)) => Some(*id),
             _ => None,
         });
         let fits = helms.fits(helm_slots, LENT.1);
-        if let Some(id) = looks.last().filter(|_| !fits && helms.timely == 1) {
+        if let Some(id) = looks.next_back().filter(|_| !fits && helms.timely == 1) {
             self.beyond.insert(id);
             helms.timely = 0;
         }

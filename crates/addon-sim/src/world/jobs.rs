@@ -122,7 +122,7 @@ impl World {
             | Done::ReleaseSynced(_)
             | Done::ReleaseDeleted
             | Done::ConfigSaved(Saved::Written { .. }) => {
-                self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)?
+                self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)?;
             }
             _ => {}
         }
