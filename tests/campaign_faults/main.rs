@@ -99,7 +99,7 @@ fn shares(rounds: Option<usize>) -> Vec<(Ground, usize)> {
     const WORLDS: usize = 3;
     let (shared, own) = match rounds {
         Some(rounds) => ((rounds - rounds / 10).div_ceil(WORLDS), rounds / 10),
-        None => (2, 1),
+        None => (1, 1),
     };
     let mut shares = vec![(Ground::Shared, shared); WORLDS];
     if own > 0 {

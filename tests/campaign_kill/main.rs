@@ -67,7 +67,7 @@ fn whoever_is_killed_the_rest_heals_alone() {
     let campaign = Campaign::of_this_run().unwrap();
     // A test says that it heals, a campaign how fast.
     let patience = Duration::from_secs(if campaign.rounds().is_some() { 30 } else { 120 });
-    let each = campaign.rounds().unwrap_or(12).div_ceil(WORLDS);
+    let each = campaign.rounds().unwrap_or(10).div_ceil(WORLDS);
     let play = Play {
         seed: campaign.seed,
         patience,
