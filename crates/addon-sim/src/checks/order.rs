@@ -26,6 +26,8 @@ pub(super) struct Order {
     /// Modules whose runs hang, for as long as they have not succeeded since.
     late: BTreeSet<String>,
     begun: BTreeSet<String>,
+    /// Modules that were held when one of a higher number began: their group was passed without them, and stays so.
+    left_behind: BTreeSet<String>,
     /// Modules whose CRDs were looked after, well or not, and those for which it went well.
     looked_after: BTreeSet<String>,
     ensured: BTreeSet<String>,
@@ -246,11 +248,13 @@ impl Order {
                 format!("{module} begins before {waited:?} was ready, although that was to be waited for")
             })?;
         }
-        let early = all.iter().find(|name| {
-            let held = lost.contains(*name) || self.is_held(step, modules, name);
-            let passed = stuck.contains(*name) || self.tried.contains(*name) || held;
-            !passed && model::level(&setup, name) < own
-        });
+        let lower: Vec<&String> = all.iter().filter(|name| model::level(&setup, name) < own).collect();
+        let is_held = |name: &&&String| lost.contains(**name) || self.is_held(step, modules, name);
+        let held: Vec<String> = lower.iter().filter(is_held).map(ToString::to_string).collect();
+        self.left_behind.extend(held);
+        let passed =
+            |name: &String| stuck.contains(name) || self.tried.contains(name) || self.left_behind.contains(name);
+        let early = lower.into_iter().find(|name| !passed(name));
         ensure(early.is_none(), "O1", || {
             format!("{module} begins before {early:?}, which has a lower number, was tried")
         })
@@ -306,6 +310,7 @@ impl Order {
         self.ready.remove(name);
         self.begun.remove(name);
         self.tried.remove(name);
+        self.left_behind.remove(name);
         self.late.remove(name);
     }
 
