@@ -1,4 +1,4 @@
-//! What the operator says of itself over HTTP. The demo shows it, and checks nothing by it.
+//! The operator's own pages, over HTTP. The demo shows it, and checks nothing by it.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,4 +1,4 @@
-//! Which faults were met and how long it took until all was as without them, as tables for people.
+//! The faults that were met, and the time until all was as without them, as tables for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ impl Tally {
         self.0.extend(other.0);
     }
 
-    /// Rows of Markdown: which faults, whom they were aimed at, and the longest healing of a round with such a one.
+    /// Rows of Markdown: each fault, its targets, and the longest healing of a round with it.
     pub(crate) fn table(&self) -> String {
         let mut rows: BTreeMap<Harm, (BTreeMap<Target, usize>, Duration)> = BTreeMap::new();
         let mut outages: BTreeMap<Outage, (usize, Duration)> = BTreeMap::new();

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use fs_err as fs;
 use testbed::process;
 
-/// The library, for whoever is to have such a clock.
+/// The library, for a process that is to have a wrong clock.
 pub(crate) fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
     fs::write(&source, include_str!("clock.c"))?;

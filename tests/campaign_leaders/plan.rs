@@ -62,7 +62,7 @@ impl Way {
         !matches!(self, Self::Kill { again: false } | Self::Stop { again: false })
     }
 
-    /// What its proxy does meanwhile.
+    /// The fault that its proxy plays meanwhile.
     pub(crate) fn fault(self) -> Option<What> {
         match self {
             Self::Cut { silent: true } => Some(What::BlackHole),

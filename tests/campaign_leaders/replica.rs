@@ -37,7 +37,7 @@ fi
 exec "@HELM@" "$@"
 "#;
 
-/// What all replicas of a world share.
+/// The parts that all replicas of a world share.
 pub(crate) struct Ground<'a> {
     pub(crate) namespace: &'a Namespace<'static>,
     pub(crate) folder: &'a Path,

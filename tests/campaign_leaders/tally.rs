@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::plan::Way;
 
-/// What one change came to.
+/// The outcome of one change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// From the change until another time as leader had begun; nothing if the one that led went on.

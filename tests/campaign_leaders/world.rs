@@ -36,7 +36,7 @@ pub(crate) struct Bounds {
     pub(crate) settles: Duration,
 }
 
-/// Who holds the lease. Two that differ are two times as leader.
+/// The holder of the lease. Two that differ are two times as leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lease {
     holder: String,
@@ -225,7 +225,7 @@ impl World {
         .map_err(Into::into)
     }
 
-    /// Whatever was done to it is over.
+    /// Ends all harm to it.
     fn undo(&mut self, leader: usize, way: Way) -> anyhow::Result<()> {
         match way {
             Way::Freeze { late, .. } => {

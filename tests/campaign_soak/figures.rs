@@ -1,4 +1,4 @@
-//! What the operator uses at a moment, and what became of that over time.
+//! The operator's use of the machine at one moment, and its course over time.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// What must not grow, by name.
+    /// The counts that must not grow, by name.
     pub(crate) fn counts(self) -> [(&'static str, u64); 6] {
         [
             ("open files", self.files),

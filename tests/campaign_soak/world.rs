@@ -95,7 +95,7 @@ pub(crate) struct World<'a> {
     stage: Stage<'a>,
     size: Size,
     modules: Vec<Module>,
-    /// What the page of each is to say.
+    /// The text that the page of each is to have.
     words: BTreeMap<String, String>,
     edits: usize,
     deletions: usize,
@@ -174,7 +174,7 @@ impl<'a> World<'a> {
         Ok(wait_until(patience, "all to be as it should be", look)?)
     }
 
-    /// What it uses while nothing happens.
+    /// Its use of the machine while nothing happens.
     pub(crate) fn quiet(&self) -> anyhow::Result<Usage> {
         let mut last = (Usage::default(), std::time::Instant::now());
         Ok(wait_until(Duration::from_mins(5), "quiet", || -> anyhow::Result<_> {

@@ -1,4 +1,4 @@
-//! What helm starts besides: it is found and ended with helm, wherever it has gone.
+//! Processes that helm starts: they are found and ended with helm, wherever they have gone.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::fs::Permissions;
@@ -32,7 +32,7 @@ impl World {
     }
 }
 
-/// What post-renderers have left until now, and those of them that hang.
+/// The processes that post-renderers have left until now, and those of them that hang.
 fn left_in(folder: &Path) -> Vec<String> {
     let left = fs::read_to_string(folder.join("left")).unwrap_or_default();
     left.lines().map(str::to_owned).collect()

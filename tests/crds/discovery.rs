@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-/// What charts have made.
+/// The objects that charts have made.
 fn objects(stage: &Stage) -> String {
     stage
         .world
@@ -140,7 +140,7 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
     // A new life has no last list.
     stage.world.restart().await;
     refused(&stage, "c").await;
-    // Who does not ask is not concerned.
+    // A chart that does not ask is not concerned.
     let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n";
     stage.files(&[("templates/asking.yaml", extra)]).await;
     assert_eq!(stage.world.sync(values("c")).await.unwrap().revision, 2);
@@ -211,7 +211,7 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
         };
         assert_eq!(upgrades(&stage), 1);
 
-        // What is really missing is made anew.
+        // An object that is really missing is made anew.
         stage.world.kubectl(&format!("delete {} w0", stage.name()));
         stage.world.tools.cluster.forget_apis().await;
         let synced = stage.world.sync(values("a")).await.unwrap();

@@ -13,7 +13,7 @@ use super::rules::{Place, Rights, Subject};
 
 /// What helm does with objects, and what it takes to see that they vanish.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
-/// What it takes to write objects once more before a version in which they are stored goes.
+/// The verbs for writing objects once more, before a version in which they are stored goes.
 const REWRITING: [&str; 3] = ["get", "list", "update"];
 /// What it takes to see that they vanish, when somebody else keeps them.
 const SEEING: [&str; 3] = ["get", "list", "watch"];

@@ -51,7 +51,7 @@ const FILES: [(&str, &str); 13] = [
         "modules/200-vault/templates/secret.yaml",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {combination: \"1234\"}\n",
     ),
-    // What the API server serves is asked for in both ways.
+    // Charts ask for served APIs in both ways.
     (
         "modules/200-vault/templates/role.yaml",
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: vault}\nrules: []\n",

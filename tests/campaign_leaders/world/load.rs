@@ -122,7 +122,7 @@ impl Load {
         self.switched_off.clear();
     }
 
-    /// Whether somebody wanted it gone in this round.
+    /// Whether an edit of this round removes it.
     pub(super) fn was_switched_off(&self, module: &str) -> bool {
         self.switched_off.contains(module)
     }

@@ -1,4 +1,4 @@
-//! What is there in a world, and whether it is as it should be. Asks the API server and its audit log; the operators only
+//! The state of a world, and whether it is as it should be. Asks the API server and its audit log; the operators only
 //! whether they lead.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ const HISTORY: u32 = 10;
 /// The revisions of all releases, with their states.
 pub(super) type Revisions = BTreeMap<String, BTreeMap<u32, String>>;
 
-/// Who wrote the lease last, as the audit log tells.
+/// The last writer of the lease, as the audit log tells.
 #[derive(Debug, Default)]
 pub(super) struct Tenure(Option<String>);
 
 impl Tenure {
-    /// What was written by one after another had written the lease, in the order in which requests came in.
+    /// The writes of a replica after another one had written the lease, in the order in which requests came in.
     fn late(&mut self, records: Records) -> Records {
         let mut records = records
             .mutating()

@@ -1,4 +1,4 @@
-//! What is there, and what the operator uses: asked of the API server, of the kernel and of the operator's own pages.
+//! The state of the world, and the operator's use of the machine: asked of the API server, of the kernel and of the operator's own pages.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -48,7 +48,7 @@ impl World<'_> {
         ensure!(code == 200, "it is not ready: {said}");
         let (_, metrics) = self.get("/metrics")?;
         let waiting = metrics.lines().find(|line| {
-            // Whatever the clock starts is over at once.
+            // A hook that the clock starts is over at once.
             let is_length = line.starts_with("addon_operator_tasks_queue_length{") && !line.contains("\"beat\"");
             is_length && !line.ends_with(" 0")
         });

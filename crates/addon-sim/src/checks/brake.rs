@@ -36,7 +36,7 @@ impl Brake {
             }
         }
         self.taken_up(step)?;
-        // What has come into the directories since they were read stays, however little it is.
+        // A module that has come into the directories since they were read stays, were it the only one.
         let has_come = |name: &String| step.life.told.knows(name).is_none() && step.world.module(name).is_some();
         let new = after.difference(&before).filter(|name| !has_come(name));
         let new: BTreeSet<_> = new.collect();

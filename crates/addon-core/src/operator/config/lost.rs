@@ -109,7 +109,7 @@ impl Operator {
         self.tell(Notice::ConfigLost { releases });
     }
 
-    /// What was read is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
+    /// The reading is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
     /// gone again by then: what it said is in force.
     pub(super) fn people_spoke(&mut self) {
         if self.config.losses.stage == Stage::Unknown {

@@ -186,7 +186,7 @@ fn a_second_look_that_failed_is_given_up_when_nothing_is_to_be_removed_any_more(
     );
     world.edit(&[("threeEnabled", Some("true"))]);
     assert_eq!(world.operator.poll_timeout(), None);
-    // Who is silent again is looked for again.
+    // A module that is silent again is looked for again.
     world.lies = outline(&world, false);
     world.edit(&[("threeEnabled", None)]);
     let (_, waiting) = world.operator.poll_timeout().unwrap();
