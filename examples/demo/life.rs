@@ -20,6 +20,15 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<OsString>,
 }
 
+impl Program {
+    pub(crate) fn new<A: Into<OsString>>(path: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            path: path.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
 /// A running operator.
 #[derive(Debug)]
 pub(crate) struct Life {

@@ -99,13 +99,11 @@ fn main() -> ExitCode {
 }
 
 fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
-    let program = Program {
-        path: match &cli.operator {
-            Some(path) => path.clone(),
-            None => beside_us("addon-operator")?,
-        },
-        arguments: cli.operator_args.clone(),
+    let path = match &cli.operator {
+        Some(path) => path.clone(),
+        None => beside_us("addon-operator")?,
     };
+    let program = Program::new(path, cli.operator_args.iter().cloned());
     let image = cli.image.as_deref().map(image).transpose()?;
     narrator.chapter("addon-operator on a real control plane");
     narrator.say("Only on loopback, and no cluster of yours is touched. Ctrl-C ends it and leaves nothing behind.");

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fs_err as fs;
 use tempfile::TempDir;
+use testbed::files;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, User};
@@ -41,18 +41,13 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// With the shipped modules and those in `files`.
-    pub(crate) fn build(plane: &'a ControlPlane, prefix: &str, files: &[File]) -> anyhow::Result<Self> {
+    /// With the shipped modules and these.
+    pub(crate) fn build(plane: &'a ControlPlane, prefix: &str, modules: &[File]) -> anyhow::Result<Self> {
         // In the folder of the control plane, which is swept even after a kill.
         let folder = tempfile::Builder::new().prefix("stage-").tempdir_in(plane.folder())?;
         fs::create_dir(folder.path().join(HOME))?;
-        for File { path, text } in files {
-            let path = folder.path().join(MODULES).join(path);
-            fs::create_dir_all(path.parent().unwrap_or(&path))?;
-            fs::write(&path, text)?;
-            if text.starts_with("#!") {
-                fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-            }
+        for File { path, text } in modules {
+            files::put(&folder.path().join(MODULES), path, text)?;
         }
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         Ok(Self {

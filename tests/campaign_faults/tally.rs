@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use testbed::campaign::percentile;
+
 use crate::plan::{Harm, Outage, Plan, Target};
 use crate::world::SILENCE;
 
@@ -82,12 +84,8 @@ impl Tally {
 
     /// The whole in one line.
     pub(crate) fn summary(&self, bound: Duration) -> String {
-        let mut times: Vec<Duration> = self.0.iter().map(|healed| healed.took).collect();
-        times.sort();
-        let at = |percent: usize| {
-            let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-            times.get(place).map_or(0.0, Duration::as_secs_f64)
-        };
+        let times = || self.0.iter().map(|healed| healed.took);
+        let at = |percent| percentile(times(), percent).map_or(0.0, |time| time.as_secs_f64());
         let hits: u64 = self.0.iter().map(|healed| healed.hits).sum();
         let deposed = self.0.iter().filter(|healed| healed.deposed).count();
         format!(

@@ -20,6 +20,7 @@ use testbed::plane::{ControlPlane, User};
 use testbed::proxy::Proxy;
 use testbed::shared;
 use testbed::wait::wait_until;
+use testbed::watched_helm::WatchedHelm;
 
 use crate::cluster;
 use crate::life::{self, Life, Program};
@@ -38,6 +39,7 @@ pub(crate) struct World<'a> {
     proxy: Proxy,
     stage: Stage<'a>,
     notes: PathBuf,
+    helm: WatchedHelm,
     wanted: Wanted,
     /// The releases as they are without faults, by what people want of the vault.
     peace: BTreeMap<Option<usize>, BTreeMap<String, Told>>,
@@ -62,15 +64,17 @@ impl<'a> World<'a> {
         let proxy = Proxy::start(plane, User::Operator)?;
         let folder = stage.folder().to_owned();
         let notes = folder.join("notes");
-        fs::create_dir(&notes)?;
-        let helm = files::write(&folder, stage.namespace().name(), &shared::program(helm))?;
+        let helm = WatchedHelm::new(shared::program(helm), &notes)?;
+        let script = folder.join("watched-helm");
+        helm.write(&script, "operator")?;
+        files::write(&folder, stage.namespace().name(), &notes)?;
         let kubeconfig = folder.join("through-the-proxy");
         fs::write(
             &kubeconfig,
             proxy.kubeconfig(plane, User::Operator, stage.namespace().name()),
         )?;
         let stage = stage
-            .with("HELM_BIN", helm)
+            .with("HELM_BIN", script)
             .with("KUBECONFIG", kubeconfig)
             .with("ADDON_OPERATOR_MODULES_DIR", folder.join("modules"))
             .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("no-hooks"))
@@ -84,6 +88,7 @@ impl<'a> World<'a> {
             checked: plane.audit().mark()?,
             stage,
             notes,
+            helm,
             wanted: Wanted::default(),
             peace: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -198,10 +203,7 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self) -> anyhow::Result<()> {
-        let program = Program {
-            path: env!("CARGO_BIN_EXE_addon-operator").into(),
-            arguments: vec!["start".into()],
-        };
+        let program = Program::new(env!("CARGO_BIN_EXE_addon-operator"), ["start"]);
         self.life = Some(self.stage.start(&program)?);
         Ok(())
     }

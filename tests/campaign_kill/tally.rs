@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use testbed::campaign::percentile;
+
 use crate::plan::{Phase, Victim};
 
 /// The outcome of one kill.
@@ -57,15 +59,13 @@ impl Tally {
 
     /// How long healing took, in one line.
     pub(crate) fn times(&self) -> String {
-        let mut times: Vec<_> = self
+        let times: Vec<_> = self
             .0
             .iter()
             .filter(|healed| !healed.missed)
             .map(|healed| healed.took)
             .collect();
-        times.sort();
-        let at = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));
-        let seconds = |percent| at(percent).map_or(0.0, Duration::as_secs_f64);
+        let seconds = |percent| percentile(times.iter().copied(), percent).map_or(0.0, |time| time.as_secs_f64());
         let missed = self.0.len() - times.len();
         format!(
             "{} kills, {missed} that met nobody; healed after {:.1} s (p50), {:.1} s (p99), {:.1} s at most",

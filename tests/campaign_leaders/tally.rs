@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use testbed::campaign::percentile;
+
 use crate::plan::Way;
 
 /// The outcome of one change.
@@ -51,8 +53,8 @@ impl Tally {
                          |---|---:|---:|---:|---:|---:|---:|\n"
                 .to_owned();
         for (way, outcomes) in rows {
-            let led = sorted(outcomes.iter().filter_map(|outcome| outcome.led));
-            let settled = sorted(outcomes.iter().map(|outcome| outcome.settled));
+            let led: Vec<Duration> = outcomes.iter().filter_map(|outcome| outcome.led).collect();
+            let settled: Vec<Duration> = outcomes.iter().map(|outcome| outcome.settled).collect();
             let (rounds, changes) = (outcomes.len(), led.len());
             let [led, led_most] = [50, 100].map(|percent| shown(&led, percent));
             let [settled, settled_most] = [50, 100].map(|percent| shown(&settled, percent));
@@ -66,8 +68,8 @@ impl Tally {
 
     /// All of it in one line.
     pub(crate) fn line(&self) -> String {
-        let led = sorted(self.0.iter().filter_map(|(_, outcome)| outcome.led));
-        let settled = sorted(self.0.iter().map(|(_, outcome)| outcome.settled));
+        let led: Vec<Duration> = self.0.iter().filter_map(|(_, outcome)| outcome.led).collect();
+        let settled: Vec<Duration> = self.0.iter().map(|(_, outcome)| outcome.settled).collect();
         let edits: usize = self.0.iter().map(|(_, outcome)| outcome.edits).sum();
         format!(
             "{} rounds, {} changes of leader, {edits} edits; another leads after {} s (p50), {} s at most; all is as it should be after {} s (p50), {} s at most",
@@ -81,15 +83,7 @@ impl Tally {
     }
 }
 
-fn sorted(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
-    let mut times: Vec<Duration> = times.collect();
-    times.sort();
-    times
-}
-
 fn shown(times: &[Duration], percent: usize) -> String {
-    let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-    times
-        .get(at)
+    percentile(times.iter().copied(), percent)
         .map_or_else(|| "–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
 }

@@ -11,7 +11,6 @@ mod figures;
 #[path = "../../examples/demo/life.rs"]
 #[expect(dead_code, reason = "shared with the demo, which shows logs and ages")]
 mod life;
-mod server;
 #[path = "../../examples/demo/stage.rs"]
 mod stage;
 mod world;

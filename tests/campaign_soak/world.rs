@@ -3,22 +3,20 @@
 mod look;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use fs_err as fs;
 use serde_json::json;
 use testbed::draw::Draw;
+use testbed::files;
+use testbed::part::Part;
 use testbed::plane::ControlPlane;
-use testbed::process::Bound;
 use testbed::wait::wait_until;
 
 use crate::cluster;
 use crate::figures::Usage;
 use crate::life::{Life, Program};
-use crate::server;
 use crate::stage::Stage;
 
 const PAGE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: @NAME@, labels: {soak: page}}\n\
@@ -99,8 +97,6 @@ pub(crate) struct World<'a> {
     words: BTreeMap<String, String>,
     edits: usize,
     deletions: usize,
-    /// The API server that was started again.
-    server: Option<Bound>,
 }
 
 impl<'a> World<'a> {
@@ -113,10 +109,7 @@ impl<'a> World<'a> {
             .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("global-hooks"))
             .with("ADDON_OPERATOR_DRIFT", "absent");
         stage.namespace().kubectl(["create", "configmap", cluster::CONFIG])?;
-        let life = stage.start(&Program {
-            path: operator,
-            arguments: vec!["start".into()],
-        })?;
+        let life = stage.start(&Program::new(operator, ["start"]))?;
         let words = modules.iter().map(|module| (module.name.clone(), "none".to_owned()));
         let world = Self {
             words: words.collect(),
@@ -126,7 +119,6 @@ impl<'a> World<'a> {
             modules,
             edits: 0,
             deletions: 0,
-            server: None,
         };
         world
             .settle(Duration::from_mins(10))
@@ -159,9 +151,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    pub(crate) fn restart_api_server(&mut self) -> anyhow::Result<()> {
-        self.server = Some(server::restart(self.stage.plane())?);
-        Ok(())
+    pub(crate) fn restart_api_server(&self) -> anyhow::Result<()> {
+        Ok(self.stage.plane().restart(Part::KubeApiserver)?)
     }
 
     /// Waits until all is as people want it.
@@ -228,15 +219,7 @@ impl<'a> World<'a> {
 
 /// Writes modules and hooks.
 fn furnish(folder: &Path, size: Size) -> anyhow::Result<Vec<Module>> {
-    let write = |path: String, text: &str| -> anyhow::Result<()> {
-        let path = folder.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        fs::write(&path, text)?;
-        if text.starts_with("#!") {
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-        }
-        Ok(())
-    };
+    let write = |path: String, text: &str| files::put(folder, path, text);
     let mut flags = String::new();
     let mut modules = Vec::new();
     let letters: Vec<char> = ('a'..='z').collect();

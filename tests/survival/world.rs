@@ -162,10 +162,7 @@ impl World {
     }
 
     fn start(&mut self) -> anyhow::Result<()> {
-        let program = Program {
-            path: env!("CARGO_BIN_EXE_addon-operator").into(),
-            arguments: vec!["start".into()],
-        };
+        let program = Program::new(env!("CARGO_BIN_EXE_addon-operator"), ["start"]);
         self.life = Some(self.stage.start(&program)?);
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Must never decide what a round does; it only reads the request and keeps the results.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fs_err as fs;
 use thiserror::Error;
@@ -74,9 +74,25 @@ impl Campaign {
     }
 }
 
+/// The time that so many percent of the rounds needed at most; `None` without rounds.
+pub fn percentile(times: impl IntoIterator<Item = Duration>, percent: usize) -> Option<Duration> {
+    let mut times: Vec<Duration> = times.into_iter().collect();
+    times.sort();
+    let last = times.len().checked_sub(1)?;
+    Some(times[(times.len() * percent / 100).min(last)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_times_of_rounds() {
+        let times = || [3, 1, 2, 4].map(Duration::from_secs);
+        let at = |percent| percentile(times(), percent).map(|time| time.as_secs());
+        assert_eq!([at(0), at(50), at(99), at(100)], [Some(1), Some(3), Some(4), Some(4)]);
+        assert_eq!(percentile([], 50), None);
+    }
 
     #[test]
     fn the_environment_names_seed_and_rounds_or_the_test_is_small() {

@@ -36,6 +36,8 @@ pub mod campaign;
 
 pub mod draw;
 
+pub mod files;
+
 pub mod watched_helm;
 
 pub mod kubectl;

@@ -1,10 +1,10 @@
-//! The modules of a world, with their hooks, and a helm that tells when it meets another one.
+//! The modules of a world, with their hooks.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fs_err as fs;
+use testbed::files;
 
 /// The module with a claim, which nobody edits.
 pub(super) const CELLAR: &str = "cellar";
@@ -107,31 +107,11 @@ jq '{
 }' "$BINDING_CONTEXT_PATH" >"$KUBERNETES_PATCH_PATH"
 "#;
 
-/// Helm with a lock per release: whoever finds it taken leaves a note.
-const WATCHED_HELM: &str = r#"#!/usr/bin/env bash
-if [[ $1 == upgrade || $1 == uninstall ]]; then
-  exec 9>>"@NOTES@/$2.lock"
-  flock --nonblock 9 || echo "$*" >>"@NOTES@/overlaps"
-fi
-exec "@HELM@" "$@"
-"#;
-
-/// Writes them all, and returns the helm to use.
-pub(super) fn write(folder: &Path, namespace: &str, helm: &Path) -> io::Result<PathBuf> {
-    let notes = folder.join("notes").display().to_string();
-    let filled = |text: &str| {
-        let text = text.replace("@NAMESPACE@", namespace).replace("@NOTES@", &notes);
-        text.replace("@HELM@", &helm.display().to_string())
-    };
-    let watched = folder.join("watched-helm");
-    let files = FILES.map(|(path, text)| (folder.join(path), text));
-    for (path, text) in files.into_iter().chain([(watched.clone(), WATCHED_HELM)]) {
-        fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        fs::write(&path, filled(text))?;
-        if text.starts_with("#!") {
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-        }
+/// Writes them all; the hooks leave their notes in that folder.
+pub(super) fn write(folder: &Path, namespace: &str, notes: &Path) -> io::Result<()> {
+    for (path, text) in FILES {
+        let text = text.replace("@NAMESPACE@", namespace);
+        files::put(folder, path, &text.replace("@NOTES@", &notes.display().to_string()))?;
     }
-    fs::create_dir(folder.join("no-hooks"))?;
-    Ok(watched)
+    fs::create_dir(folder.join("no-hooks"))
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
-use fs_err as fs;
 use testbed::audit::Record;
 use testbed::plane::User;
 
@@ -117,8 +116,8 @@ impl World<'_> {
         };
         let deleted = records.deleting().that(|record| record.succeeded() && !may_go(record));
         ensure!(deleted.is_empty(), "deleted, and nobody asked for it:\n{deleted}");
-        let overlaps = fs::read_to_string(self.notes.join("overlaps")).unwrap_or_default();
-        ensure!(overlaps.is_empty(), "a second helm on one release:\n{overlaps}");
+        let overlaps = self.helm.overlaps()?;
+        ensure!(overlaps.is_empty(), "a second helm on one release: {overlaps:?}");
         Ok(())
     }
 }

@@ -1,13 +1,12 @@
 //! People who edit: sections and a flag in the ConfigMap, and objects that a hook watches. Remembers what they want.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fs_err as fs;
 use serde_json::json;
 use testbed::draw::Draw;
+use testbed::files;
 use testbed::namespace::Namespace;
 
 use crate::cluster;
@@ -62,15 +61,7 @@ pub(crate) struct Load {
 impl Load {
     /// Writes the modules and the hook, and all objects as they are at the beginning.
     pub(super) fn furnish(namespace: &Namespace<'_>, folder: &Path, draw: Draw) -> anyhow::Result<Self> {
-        let write = |path: String, text: &str| -> anyhow::Result<()> {
-            let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(folder))?;
-            fs::write(&path, text)?;
-            if text.starts_with("#!") {
-                fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-            }
-            Ok(())
-        };
+        let write = |path: String, text: &str| files::put(folder, path, text);
         let mut data = serde_json::Map::new();
         for (place, module) in LASTING.into_iter().chain([FAIR]).enumerate() {
             let at = format!("modules/{}00-{module}", place + 1);
