@@ -3,6 +3,7 @@
 //! "Missing" is only ever said by the API server: an error, a refusal or silence is no reading at all. A write touches
 //! one key, and only if that key still holds what the writer had seen.
 
+mod history;
 pub mod watch;
 
 use std::time::Duration;

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use super::super::Cluster;
 use super::super::error::RequestError;
+use super::history::History;
 use super::{number, present};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -47,8 +48,7 @@ pub(super) struct Watcher {
     name: String,
     silence: Duration,
     place: Place,
-    /// The newest version of the server's history that was heard of; 0 if none was.
-    newest: u64,
+    history: History,
     /// The reading behind the news that the history went back.
     next: Option<ConfigRead>,
     pause: Duration,
@@ -88,7 +88,7 @@ impl Watcher {
             name,
             silence,
             place: Place::Lost,
-            newest: 0,
+            history: History::default(),
             next: None,
             pause: FIRST_PAUSE,
             told: None,
@@ -139,13 +139,13 @@ impl Watcher {
         };
         let found = list.items.iter().find(|found| self.is_ours(found));
         let read = found.map_or(ConfigRead::Missing, present);
-        // The list is as new as anything was when it was asked for.
-        let newest = std::mem::replace(&mut self.newest, number(&version));
+        let seen = self.history.newest();
+        let went_back = self.history.listed(number(&version), &read);
         self.place = Place::At(version);
-        if self.newest < newest {
+        if went_back {
             warn!(
-                version = self.newest,
-                seen = newest,
+                version = self.history.newest(),
+                seen,
                 "The history of the API server went back: what it says now counts, and what was seen since then does not"
             );
             self.next = Some(read);
@@ -202,12 +202,11 @@ impl Watcher {
             // That is how connections end; if there is more to it, the next one shows.
             None | Some(Err(_)) => return Ok(None),
         };
-        let version = version.map_or(self.newest, |version| number(&version));
-        if version < self.newest {
+        let version = version.map_or(self.history.newest(), |version| number(&version));
+        if !self.history.followed(version, read.as_ref()) {
             // A list tells what is true now.
             return Ok(None);
         }
-        self.newest = version;
         watch.on_trial = false;
         self.recovered();
         self.place = Place::Following(watch);

@@ -1,0 +1,90 @@
+//! The newest versions that were heard of, by which a store is known that was restored from a backup.
+//!
+//! Versions climb again after a restore, and may have passed the last one that was seen before anybody asks. The version of
+//! the `ConfigMap` itself betrays that: it never becomes lower otherwise. Must never take a late answer for a restore, so
+//! only lists are judged, which are as new as the store was when they were asked for.
+
+use addon_core::operator::event::ConfigRead;
+
+/// Versions as numbers, 0 where none was heard of.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    store: u64,
+    object: u64,
+}
+
+impl History {
+    /// The newest version of the store.
+    pub(super) fn newest(&self) -> u64 {
+        self.store
+    }
+
+    /// A list has come. Says whether the store went back since the last news; from now on the list counts.
+    pub(super) fn listed(&mut self, store: u64, read: &ConfigRead) -> bool {
+        let object = version(read);
+        let went_back = store < self.store || object.is_some_and(|object| object < self.object);
+        self.store = store;
+        self.object = object.unwrap_or(if went_back { 0 } else { self.object });
+        went_back
+    }
+
+    /// An event of a watch has come. Says whether it goes on from the news before it.
+    pub(super) fn followed(&mut self, store: u64, read: Option<&ConfigRead>) -> bool {
+        let goes_on = store >= self.store;
+        if goes_on {
+            self.store = store;
+            self.object = read.and_then(version).unwrap_or(self.object);
+        }
+        goes_on
+    }
+}
+
+fn version(read: &ConfigRead) -> Option<u64> {
+    match read {
+        ConfigRead::Present { version, .. } if *version > 0 => Some(*version),
+        ConfigRead::Present { .. } | ConfigRead::Missing => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use addon_core::operator::provenance::Provenance;
+
+    use super::*;
+
+    fn at(version: u64) -> ConfigRead {
+        ConfigRead::Present {
+            version,
+            data: [].into(),
+            provenance: Provenance::default(),
+        }
+    }
+
+    #[test]
+    fn a_store_went_back_if_it_or_the_object_is_older_than_what_was_seen() {
+        let seen = || {
+            let mut history = History::default();
+            assert!(!history.listed(10, &at(5)), "nothing was seen before");
+            assert!(history.followed(20, Some(&at(20))) && history.followed(25, None));
+            history
+        };
+        assert!(seen().listed(24, &at(20)), "the store is older");
+        assert!(
+            seen().listed(40, &at(5)),
+            "the store has climbed past what was seen, the object has not"
+        );
+        assert!(!seen().listed(40, &at(30)), "it was edited");
+        assert!(!seen().listed(40, &ConfigRead::Missing), "it was deleted");
+        let mut deleted = seen();
+        assert!(
+            !deleted.listed(40, &ConfigRead::Missing) && deleted.listed(50, &at(5)),
+            "it is there as it was"
+        );
+        let mut restored = seen();
+        assert!(
+            restored.listed(24, &at(5)) && !restored.listed(26, &at(5)),
+            "it went back once"
+        );
+        assert!(!seen().followed(24, Some(&at(24))), "a list has to tell");
+    }
+}
