@@ -145,7 +145,7 @@ impl Operator {
 
     /// Takes in what happened, and decides everything that follows from it.
     pub fn handle(&mut self, now: Now, event: Event) {
-        self.now = now;
+        self.take_time(now);
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
             Event::ConfigChanged(read) => self.config_read(read),

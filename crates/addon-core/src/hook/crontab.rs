@@ -127,6 +127,11 @@ impl Crontab {
         }
     }
 
+    /// It counts the time that passes, and does not ask which time it is.
+    pub fn is_period(&self) -> bool {
+        matches!(self.plan, Plan::Every(_))
+    }
+
     /// The crontab as written.
     pub fn as_str(&self) -> &str {
         &self.text

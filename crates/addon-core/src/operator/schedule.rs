@@ -1,8 +1,10 @@
-//! Schedules: one timer per distinct crontab text. A time that was missed is not made up for.
+//! Schedules: one timer per distinct crontab text. Times that were missed are not made up for; those that a clock jumps
+//! over come once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Operator;
 use super::effect::{HookLabels, Notice};
@@ -13,11 +15,19 @@ use crate::hook::config::HookConfig;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
 use crate::name::{HookId, Owner};
-use crate::time::Tick;
+use crate::time::{Now, Tick};
+
+/// A wall clock that differs by more from what has passed was set. By less it was put right, and no time comes twice.
+const SET: SignedDuration = SignedDuration::from_mins(1);
+
+/// The wall clock is looked at again after this time, as nobody tells that it was set, or that the machine slept.
+const LOOK: Duration = Duration::from_mins(10);
 
 /// All schedules of all configured hooks.
 #[derive(Debug, Default)]
 pub(super) struct Schedules {
+    /// When the wall clock was looked at last.
+    seen: Option<Now>,
     timers: BTreeMap<String, Timer>,
     /// Hooks alone whose schedules count.
     enabled: BTreeSet<HookId>,
@@ -54,9 +64,37 @@ impl Schedules {
             }
         }
     }
+
+    /// Looks at the wall clock. Times to come that were worked out by a clock which was ahead would stand still until it
+    /// has shown that time again.
+    fn look_at_clock(&mut self, now: Now, policy: &Policy) {
+        let Some(seen) = self.seen.replace(now) else {
+            return;
+        };
+        let passed = SignedDuration::try_from(now.tick - seen.tick).unwrap_or(SignedDuration::MAX);
+        let set = now.wall.duration_since(seen.wall).saturating_sub(passed);
+        if set.abs() <= SET {
+            return;
+        }
+        // From the last look on, so that no time is lost which has come since.
+        let by_new_clock = seen.wall.saturating_add(set).unwrap_or(now.wall);
+        for timer in self.timers.values_mut() {
+            if timer.crontab.is_period() {
+                timer.next = timer.next.and_then(|next| next.checked_add(set).ok());
+            } else if set.is_negative() {
+                timer.next = timer.crontab.next_after(by_new_clock, &policy.time_zone);
+            }
+        }
+    }
 }
 
 impl Operator {
+    /// Takes in the time of an event, before the event itself.
+    pub(super) fn take_time(&mut self, now: Now) {
+        self.now = now;
+        self.schedules.look_at_clock(now, &self.policy);
+    }
+
     /// From now on the schedules of this hook count, as far as nothing else speaks against it.
     pub(super) fn enable_schedules(&mut self, hook: HookId) {
         self.schedules.enabled.insert(hook.clone());
@@ -125,9 +163,9 @@ impl Operator {
         let (crontab, next) = timers
             .filter_map(|(text, timer)| Some((text, timer.next?)))
             .min_by_key(|(_, next)| *next)?;
-        let wait = std::time::Duration::try_from(next.duration_since(self.now.wall)).unwrap_or_default();
+        let wait = Duration::try_from(next.duration_since(self.now.wall)).unwrap_or_default();
         Some((
-            self.now.tick + wait,
+            self.now.tick + wait.min(LOOK),
             Waiting::Schedule {
                 crontab: crontab.clone(),
             },

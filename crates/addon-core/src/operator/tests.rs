@@ -20,6 +20,7 @@ mod rates;
 mod removal;
 mod reviews;
 mod saving;
+mod schedules;
 mod schemas;
 mod scripts;
 mod sources;
@@ -58,6 +59,8 @@ use crate::values::schema::Schemas;
 struct World {
     operator: Operator,
     tick: Tick,
+    /// The wall clock was set by so much.
+    set: jiff::SignedDuration,
     inventory: Inventory,
     hooks: BTreeMap<(String, String), String>,
     releases: Vec<ReleaseSummary>,
@@ -130,6 +133,7 @@ impl World {
         Self {
             operator: Operator::new(1, Policy::default()),
             tick: Tick::ZERO,
+            set: jiff::SignedDuration::ZERO,
             inventory,
             hooks: BTreeMap::new(),
             releases: Vec::new(),
@@ -200,7 +204,7 @@ impl World {
     }
 
     fn now(&self) -> Now {
-        let wall = jiff::Timestamp::from_second(1_800_000_000).unwrap() + (self.tick - Tick::ZERO);
+        let wall = jiff::Timestamp::from_second(1_800_000_000).unwrap() + (self.tick - Tick::ZERO) + self.set;
         Now { tick: self.tick, wall }
     }
 

@@ -220,3 +220,26 @@ fn modules_that_need_each_other_are_removed_all_the_same() {
     switch(&mut world, &["a", "b"], "false");
     assert_eq!(world.take_log(), ["b delete", "a delete"]);
 }
+
+#[test]
+fn a_first_run_in_a_named_queue_is_not_lost_while_its_module_is_held() {
+    let pods = "kubernetes:\n- name: pods\n  kind: Pod\n  queue: side";
+    let mut world = World::new(vec![module(10, "db"), needing(20, "app", &["db"])])
+        .hook("", "g.sh", pods)
+        .hook("app", "h.sh", pods);
+    world.data.insert("appEnabled".to_owned(), "false".to_owned());
+    let mut world = world.start();
+    world.open.insert("g.sh kubernetes".to_owned());
+    world.change("g.sh pods", WatchEvent::Added, "a");
+    world.take_log();
+    // Its turn comes while the queue is taken, and then what it needs is switched off.
+    switch(&mut world, &["app"], "true");
+    switch(&mut world, &["db"], "false");
+    assert!(world.waits_for("app").contains("db"), "{}", world.waits_for("app"));
+    world.close("g.sh kubernetes");
+    switch(&mut world, &["db"], "true");
+    let log = world.take_log();
+    let first_runs = log.iter().filter(|line| *line == "app/h.sh kubernetes [pods all]");
+    assert_eq!(first_runs.count(), 1, "{log:?}");
+    assert_eq!(log.last().map(String::as_str), Some("app sync"), "{log:?}");
+}

@@ -352,3 +352,17 @@ fn who_waits_for_a_section_goes_on_when_its_save_has_failed() {
     };
     assert!(second != first && of == "save one");
 }
+
+#[test]
+fn a_save_of_the_state_that_failed_is_given_up_when_there_is_nothing_to_save_any_more() {
+    let mut world = World::new(vec![module(10, "one")]).start();
+    world.failing.insert(String::new(), 1);
+    world.edit(&[("one", Some("mine: 1"))]);
+    let (_, waiting) = world.operator.poll_timeout().unwrap();
+    assert!(
+        matches!(&waiting, Waiting::Step(step) if step.contains("state Secret")),
+        "{waiting:?}"
+    );
+    world.edit(&[("one", None)]);
+    assert_eq!(world.operator.poll_timeout(), None);
+}
