@@ -253,7 +253,8 @@ impl Helm {
         })
     }
 
-    /// Removes the release with its history; its helm hooks run. One that is absent is a success.
+    /// Removes the release with its history; its helm hooks run. One that is absent is a failure, so that whoever asks looks
+    /// first: told to ignore that, helm takes any error of reading the history for a release that is absent.
     pub async fn uninstall(
         &self,
         release: &str,
@@ -265,7 +266,6 @@ impl Helm {
         let args = [
             "uninstall",
             release,
-            "--ignore-not-found",
             "--namespace",
             &self.options.namespace,
             "--timeout",
