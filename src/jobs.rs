@@ -37,7 +37,7 @@ use crate::cluster::patch::Patcher;
 use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
 use crate::meters::Meters;
-use crate::process::{ProcessError, Spawner};
+use crate::process::{self, ProcessError, Spawner};
 use crate::secrets::Secrets;
 use catalogue::Catalogue;
 use directories::Directories;
@@ -249,7 +249,7 @@ fn no_files(what: &str, error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(
             "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
         ),
-        _ => failure,
+        _ => process::exhausted(error).into_iter().fold(failure, Failure::hint),
     }
 }
 

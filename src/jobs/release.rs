@@ -40,6 +40,7 @@ use crate::cluster::releases::Revision;
 use crate::cluster::releases::marks::{Marks, labels_of_new};
 use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
+use holds::Past;
 use marks::{annotation, checksum, keys_of};
 use observed::{forget_unless_unfinished, now, observe};
 use source::Source;
@@ -99,7 +100,7 @@ pub(super) async fn sync(
 /// One sync under way.
 struct Sync<'a> {
     tools: &'a Tools,
-    _hold: OwnedMutexGuard<()>,
+    hold: OwnedMutexGuard<Past>,
     cancel: &'a CancellationToken,
     chart: Source<'a>,
     labels: BTreeMap<String, String>,
@@ -130,7 +131,6 @@ impl<'a> Sync<'a> {
         let inputs = unless(cancel, inputs::digest(tools, &chart, &labels, &apis)).await?;
         Ok(Self {
             tools,
-            _hold: hold,
             cancel,
             chart,
             labels,
@@ -140,6 +140,7 @@ impl<'a> Sync<'a> {
             revision: None,
             objects: None,
             facts: Facts {
+                torn: hold.torn,
                 release: name.to_owned(),
                 inputs: inputs.to_string(),
                 asked,
@@ -154,6 +155,7 @@ impl<'a> Sync<'a> {
                 unchanged: Duration::ZERO,
                 helm_timeout: tools.helm()?.options().timeout,
             },
+            hold,
         })
     }
 
@@ -334,10 +336,12 @@ impl<'a> Sync<'a> {
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
             Err(error) => {
-                forget_unless_unfinished(tools, release).await;
+                let newest = forget_unless_unfinished(tools, release).await;
+                self.hold.torn = intent.left_nothing(newest);
                 return Err(ownership::explain(tools, release, error).await);
             }
         };
+        self.hold.torn = false;
         self.mark_upgraded(&upgraded, recorded).await;
         Ok(Synced {
             action: SyncAction::Upgraded,

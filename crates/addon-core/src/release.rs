@@ -142,6 +142,12 @@ impl Intent {
             IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
         }
     }
+
+    /// Whether a child that failed left no revision of its own, as far as the newest one tells; `None` is no release, or a
+    /// release that cannot be read.
+    pub fn left_nothing(&self, newest: Option<u32>) -> bool {
+        newest.is_none_or(|newest| newest <= self.revision_before)
+    }
 }
 
 /// What is known of the objects that the deployed revision consists of.
@@ -187,6 +193,8 @@ pub struct Facts {
     pub rendered: Option<Rendered>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
+    /// The last helm child of ours failed and left no revision: nobody has noted what it did to the objects.
+    pub torn: bool,
     /// Our own time as leader, `None` where nobody is elected.
     pub tenure: Option<Tenure>,
     /// For how long we have seen the newest revision unfinished and unchanged, with our own eyes and on a clock that nobody sets.
@@ -241,6 +249,8 @@ pub enum Reason {
     NotInstalled,
     /// The last attempt did not end well.
     Last(Status),
+    /// The last attempt left no revision, and maybe objects that are half changed.
+    Torn,
     /// The chart renders to something else.
     Changed,
     /// An object of the release is gone.
@@ -256,6 +266,7 @@ impl fmt::Display for Reason {
         match self {
             Self::NotInstalled => f.write_str("not installed"),
             Self::Last(status) => write!(f, "last revision is {status}"),
+            Self::Torn => f.write_str("the last helm failed and left no revision"),
             Self::Changed => f.write_str("rendering changed"),
             Self::Absent(object) => write!(f, "{object} is absent"),
             Self::Yielded => f.write_str("enters maintenance mode"),
@@ -300,6 +311,9 @@ fn next_step(facts: &Facts) -> Step {
         // Nothing of it is there.
         Status::Uninstalled => return Step::Upgrade(Reason::Last(newest.status)),
         status => return brake::upgrade(facts, newest, Reason::Last(status)),
+    }
+    if facts.torn {
+        return brake::upgrade(facts, newest, Reason::Torn);
     }
     let same_inputs = newest.inputs.as_deref() == Some(facts.inputs.as_str());
     if !same_inputs {

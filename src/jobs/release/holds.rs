@@ -12,8 +12,16 @@ use crate::cluster::releases::vigil::Vigil;
 /// Who holds which release. Clones share the holds.
 #[derive(Debug, Clone, Default)]
 pub struct Holds {
-    ours: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+    ours: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Past>>>>>,
     others: Arc<Mutex<Vigil>>,
+}
+
+/// The memory of this process about a release, for the job that holds it.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// The last helm failed and left no revision, so that nobody has noted what it did to the objects. That is what becomes of
+    /// one that is at work while the store is put back to an earlier time.
+    pub(super) torn: bool,
 }
 
 impl Holds {
@@ -24,7 +32,7 @@ impl Holds {
     }
 
     /// Waits until nobody else holds the release.
-    pub(super) async fn hold(&self, release: &str) -> OwnedMutexGuard<()> {
+    pub(super) async fn hold(&self, release: &str) -> OwnedMutexGuard<Past> {
         let mutex = {
             let mut holds = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(holds.entry(release.to_owned()).or_default())

@@ -7,6 +7,7 @@ use addon_core::failure::Failure;
 use addon_core::release::{Facts, Objects};
 use tracing::warn;
 
+use crate::cluster::error::RequestError;
 use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
 use crate::report::Chain;
@@ -33,16 +34,25 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
 }
 
 /// Forgets what we meant to do, unless a child that was cut short has left the release unfinished: then the next sync
-/// needs to know that it was ours.
-pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) {
+/// needs to know that it was ours. Returns the newest revision, `None` where there is none or it cannot be read.
+pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) -> Option<u32> {
     let forgotten = async {
-        match tools.cluster.newest_revision(release).await? {
-            Some(revision) if revision.newest.status.is_unfinished() => Ok(()),
-            Some(_) | None => tools.cluster.clear_intent(release).await,
+        let newest = tools
+            .cluster
+            .newest_revision(release)
+            .await?
+            .map(|revision| revision.newest);
+        if !newest.as_ref().is_some_and(|newest| newest.status.is_unfinished()) {
+            tools.cluster.clear_intent(release).await?;
         }
+        Ok::<_, RequestError>(newest.map(|newest| newest.revision))
     };
-    if let Err(error) = forgotten.await {
-        warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+    match forgotten.await {
+        Ok(newest) => newest,
+        Err(error) => {
+            warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+            None
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::report::Chain;
 
 /// Removes a release of ours; one that is absent is a success.
 pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
-    let _hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
+    let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = Facts {
         release: release.to_owned(),
         inputs: String::new(),
@@ -28,6 +28,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         base: None,
         rendered: None,
         intent: None,
+        torn: false,
         tenure: None,
         unchanged: Duration::ZERO,
         helm_timeout: tools.helm()?.options().timeout,
@@ -60,6 +61,7 @@ pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &Cance
         acting.forget().await;
         return Err(error.into());
     }
+    hold.torn = false;
     // The release is gone: whatever fails from here on, there is nothing to be tried again.
     if let Err(failure) = ownership::settle(tools, release, &BTreeSet::new()).await {
         let error = failure.report;

@@ -116,7 +116,7 @@ impl Held {
         if self.taken > NAMED {
             let _ = write!(report, " and {} more", self.taken - NAMED);
         }
-        report.push_str("), although neither its section, the global one, nor the version of its chart has changed");
+        report.push_str("), although neither its section nor the version of its chart has changed");
         Failure::new(Class::Held, report)
             .hint("if files of the module are missing, put them back: it goes on by itself")
             .hint(format!(
@@ -148,9 +148,11 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
     })
 }
 
-/// People changed what the release is made of, or nobody knows what it was made of: what goes, goes on purpose.
+/// People changed what the release alone is made of, or nobody knows what it was made of: what goes, goes on purpose.
+/// Global values are of all modules: an edit of them says nothing about the files of this one.
 fn is_asked_for(facts: &Facts, base: &Base) -> bool {
-    base.asked.as_ref() != Some(&facts.asked) || base.version != facts.version
+    let section = base.asked.as_ref().map(|asked| &asked.section);
+    section != Some(&facts.asked.section) || base.version != facts.version
 }
 
 /// An upgrade of a release that is there, unless it takes away what nobody asked to be without.

@@ -29,6 +29,7 @@ fn facts(newest: Option<Newest>) -> Facts {
         base: Some(base(&[])),
         rendered: None,
         intent: None,
+        torn: false,
         tenure: None,
         unchanged: Duration::from_secs(5),
         helm_timeout: TIMEOUT,
@@ -85,6 +86,32 @@ fn intent(kind: IntentKind, revision_before: u32) -> Intent {
         started: STARTED,
         holder: None,
     }
+}
+
+#[test]
+fn a_helm_that_left_no_revision_is_followed_by_another() {
+    let intent = intent(IntentKind::Upgrade, 3);
+    assert!(intent.left_nothing(Some(3)) && intent.left_nothing(Some(2)) && intent.left_nothing(None));
+    assert!(!intent.left_nothing(Some(4)), "a revision of its own says more");
+    let torn = |newest| Facts {
+        torn: true,
+        ..facts(newest)
+    };
+    let deployed = newest(Status::Deployed);
+    for inputs in ["same", "other"] {
+        let mut facts = torn(Some(deployed.clone()));
+        facts.inputs = inputs.to_owned();
+        assert_eq!(decide(&facts), Step::Render, "what it takes away may have to wait");
+        facts.rendered = rendered("text", &[]);
+        assert_eq!(decide(&facts), Step::Upgrade(Reason::Torn), "{inputs}");
+    }
+    assert_eq!(decide(&torn(None)), Step::Upgrade(Reason::NotInstalled));
+    let mut unmanaged = torn(Some(Newest {
+        unmanaged: true,
+        ..deployed
+    }));
+    unmanaged.unmanaged = true;
+    assert!(matches!(decide(&unmanaged), Step::LeaveAlone { .. }));
 }
 
 #[test]
@@ -447,9 +474,11 @@ fn what_people_changed_or_nobody_knows_is_not_held() {
     type Change = fn(&mut Facts, &mut Base);
     let facts = || changed(&["PersistentVolumeClaim/p"], &[]);
     held(&facts());
-    let changes: [Change; 4] = [
+    let mut everywhere = facts();
+    everywhere.asked.global = "another".to_owned();
+    held(&everywhere);
+    let changes: [Change; 3] = [
         |facts, _| facts.asked.section = "another".to_owned(),
-        |facts, _| facts.asked.global = "another".to_owned(),
         |facts, _| facts.version = Some("0.2.0".to_owned()),
         |_, base| base.asked = None,
     ];
