@@ -6,6 +6,7 @@ mod cluster {
     mod campaign;
     mod config_map;
     mod events;
+    mod late_writes;
     mod leftovers;
     mod monitor;
     mod monitor_faults;
@@ -15,10 +16,12 @@ mod cluster {
     mod pace;
     mod patch;
     mod releases;
+    mod removals;
     mod repair;
     mod state;
     #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
     mod tools;
+    mod torn;
     mod upgrade_brake;
     mod webhook;
     mod world;

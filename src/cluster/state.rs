@@ -2,10 +2,11 @@
 //! however large the sections are.
 //!
 //! Losing them loses no release. What cannot be read is as if it were not there, with a warning, and is put aside before
-//! it is written over; every write is a merge patch of its own keys, so that writers do not disturb each other and nothing
-//! a newer version wrote is lost.
+//! it is written over; every write is a merge patch of its own keys over the version that was read (see `state/writing`),
+//! so that writers do not disturb each other and nothing a newer version or a later leader wrote is lost.
 
 mod sections;
+mod writing;
 
 use std::collections::BTreeMap;
 
@@ -13,13 +14,10 @@ use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::warn;
 
 use self::sections::Sections;
@@ -40,6 +38,8 @@ const MADE_KEY: &str = "made";
 /// The key of texts that find no room in the one above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
 const VALUES_FILES_KEY: &str = "values-files";
+/// The key of the leader who last took the state over from one that may have lived.
+const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
 
 type Data = BTreeMap<String, ByteString>;
@@ -51,9 +51,13 @@ type Changes = BTreeMap<String, Option<Vec<u8>>>;
 pub struct Recorded(Option<ObjectMeta>);
 
 impl Cluster {
-    /// The state that was last saved, as far as it can be read.
+    /// The state that was last saved, as far as it can be read. From then on no write counts that one who led before us has
+    /// sent. Where that one is known to have ended there is none, and nothing is written for it.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
-        let data = self.remembered(NAME).await?;
+        let data = match self.warrant.tenure() {
+            Some(tenure) if !tenure.overlap.is_zero() => self.take_over(&tenure.holder).await?,
+            _ => self.remembered(NAME).await?,
+        };
         let mut last_good = None;
         for read in [plain(&data), packed(&data)].into_iter().flatten() {
             match read {
@@ -76,7 +80,6 @@ impl Cluster {
             attempt: self.attempt("patch", "secrets", NAME),
             problem: error.to_string(),
         })?;
-        self.put_aside(&self.remembered(NAME).await?).await?;
         let changes = [
             (LAST_GOOD_KEY, Some(stored.plain.into_bytes())),
             (PACKED_KEY, stored.packed),
@@ -85,46 +88,6 @@ impl Cluster {
         let changes = changes.map(|(key, value)| (key.to_owned(), value)).into();
         self.remember(NAME, &changes).await?;
         Ok(stored.left_out)
-    }
-
-    /// A state that nobody can read is about to be written over: it is put aside for people to look at.
-    async fn put_aside(&self, data: &Data) -> Result<(), RequestError> {
-        let read = [plain(data), packed(data)].into_iter().flatten();
-        let unreadable: Data = read
-            .filter_map(Result::err)
-            .filter_map(|problem| Some((problem.key.to_owned(), data.get(problem.key)?.clone())))
-            .collect();
-        if unreadable.is_empty() {
-            return Ok(());
-        }
-        let keys: Vec<_> = unreadable.keys().cloned().collect();
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(UNREADABLE.to_owned()),
-                ..ObjectMeta::default()
-            },
-            data: Some(unreadable),
-            ..Secret::default()
-        };
-        let secrets = self.secrets();
-        let created = self
-            .ask(
-                self.attempt("create", "secrets", UNREADABLE),
-                secrets.create(&PostParams::default(), &secret),
-            )
-            .await;
-        match created {
-            Ok(_) => warn!(
-                secret = NAME,
-                ?keys,
-                kept = UNREADABLE,
-                "our own state that cannot be read is put aside"
-            ),
-            // The state that was put aside first is the older one, and nobody has looked at it yet.
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
     }
 
     /// Keeps what the common values files say.
@@ -153,8 +116,8 @@ impl Cluster {
         let key = intent_key(release);
         let text = json!(intent).to_string().into_bytes();
         let secret = self.remember(INTENTS, &[(key.clone(), Some(text))].into()).await?;
-        let alone = remembers_nothing_but(&key, &secret).then_some(secret.metadata);
-        Ok(Recorded(alone))
+        let alone = secret.filter(|secret| remembers_nothing_but(&key, secret));
+        Ok(Recorded(alone.map(|secret| secret.metadata)))
     }
 
     /// Forgets what was recorded: the child has ended and told us how.
@@ -172,99 +135,6 @@ impl Cluster {
         let key = intent_key(release);
         self.forget(INTENTS, &key).await?;
         self.forget(NAME, &key).await
-    }
-
-    /// Drops a key. When nothing else is remembered, the Secret goes too.
-    async fn forget(&self, name: &str, key: &str) -> Result<(), RequestError> {
-        match self.merge(name, &[(key.to_owned(), None)].into()).await {
-            Ok(secret) if remembers_nothing_but(key, &secret) => {
-                self.drop_secret(name, secret.metadata).await.map(|_| ())
-            }
-            Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Deletes the Secret as it was seen; one that somebody wrote to meanwhile stays, and the answer is no.
-    async fn drop_secret(&self, name: &str, seen: ObjectMeta) -> Result<bool, RequestError> {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            resource_version: seen.resource_version,
-            uid: seen.uid,
-        });
-        let secrets = self.secrets();
-        let deleted = self
-            .ask(self.attempt("delete", "secrets", name), secrets.delete(name, &params))
-            .await;
-        match deleted {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(true),
-            Err(error) if error.is_conflict() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn remembered(&self, name: &str) -> Result<Data, RequestError> {
-        let secret = self
-            .ask(self.attempt("get", "secrets", name), self.secrets().get_opt(name))
-            .await?;
-        Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
-    }
-
-    async fn remember(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
-        // The second round is for a Secret that somebody else created or deleted between two requests.
-        for _ in 0..2 {
-            match self.merge(name, changes).await {
-                Err(error) if error.is_not_found() => {}
-                patched => return patched,
-            }
-            match self.create(name, changes).await {
-                Err(error) if error.is_conflict() => {}
-                created => return created,
-            }
-        }
-        Err(RequestError::Unusable {
-            attempt: self.attempt("patch", "secrets", name),
-            problem: "the Secret is created and deleted again and again".to_owned(),
-        })
-    }
-
-    async fn merge(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
-        let encoded = changes.iter().map(|(key, value)| {
-            let value = value
-                .as_ref()
-                .map_or(Value::Null, |value| json!(STANDARD.encode(value)));
-            (key.clone(), value)
-        });
-        let data: serde_json::Map<_, _> = encoded.collect();
-        let patch = Patch::Merge(json!({"data": data}));
-        let (secrets, params) = (self.secrets(), PatchParams::default());
-        self.ask(
-            self.attempt("patch", "secrets", name),
-            secrets.patch(name, &params, &patch),
-        )
-        .await
-    }
-
-    async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
-        let changed = changes
-            .iter()
-            .filter_map(|(key, value)| Some((key.clone(), ByteString(value.clone()?))));
-        let version = (VERSION_KEY.to_owned(), ByteString(VERSION.into()));
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
-            data: Some(changed.chain([version]).collect()),
-            ..Secret::default()
-        };
-        let created = self.secrets();
-        self.ask(
-            self.attempt("create", "secrets", name),
-            created.create(&PostParams::default(), &secret),
-        )
-        .await
     }
 }
 

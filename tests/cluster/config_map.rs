@@ -40,7 +40,7 @@ fn entry(read: &ConfigRead, key: &str) -> Option<String> {
 }
 
 /// The cluster of that world, reached by another address.
-async fn behind(world: &World, server: String) -> (Cluster, TempDir) {
+pub(crate) async fn behind(world: &World, server: String) -> (Cluster, TempDir) {
     let dir = tempfile::tempdir().expect("there is room for a directory");
     let address = Address {
         kube_config: vec![world.namespace.kubeconfig(User::Operator)],

@@ -9,7 +9,7 @@ use addon_core::release::{Intent, IntentKind};
 
 use super::world::World;
 
-fn intent(revision_before: u32) -> Intent {
+pub(crate) fn intent(revision_before: u32) -> Intent {
     Intent {
         kind: IntentKind::Upgrade,
         revision_before,

@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
+use testbed::proxy::Proxy;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::{self, Place};
@@ -97,6 +98,17 @@ impl World {
     /// The same place after a restart: nothing that was in memory is left.
     pub(crate) async fn restart(&mut self) {
         self.tools = tools(&self.namespace, self.dir.path(), &self.parts).await;
+    }
+
+    /// A restart behind a proxy, which does no harm yet.
+    pub(crate) async fn restart_behind_a_proxy(&mut self) -> Proxy {
+        let (plane, user) = (self.namespace.plane(), User::Operator);
+        let proxy = Proxy::start(plane, user).unwrap();
+        self.parts.kubeconfig = self.dir.path().join("through-the-proxy");
+        let through = proxy.kubeconfig(plane, user, self.namespace.name());
+        fs::write(&self.parts.kubeconfig, through).unwrap();
+        self.restart().await;
+        proxy
     }
 
     /// A restart with another helm.

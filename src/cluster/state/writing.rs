@@ -1,0 +1,192 @@
+//! The way into the Secrets of our own state: over the version that was read, or not at all.
+//!
+//! A leader that stood still, or whose request was held up on its way, may have been followed by another. Its write then
+//! meets another version and is refused; before the next round the guard in front of all writes asks whether we still lead.
+//! No version is remembered for a later write: a store that was put back is read as it is.
+
+use std::collections::BTreeMap;
+
+use addon_core::release::tenure::Holder;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::{
+    Changes, Data, LEADER_KEY, NAME, UNREADABLE, Unreadable, VERSION, VERSION_KEY, packed, plain, remembers_nothing_but,
+};
+
+/// So often others may be faster. Each time one of them got on, and there are not many: helm children, and people.
+const ROUNDS: usize = 20;
+
+impl Cluster {
+    /// The state as it is, under our name. Even if it holds all that we want it to hold, it has another version then: whatever
+    /// one who led before us has sent and has not arrived yet is refused.
+    pub(super) async fn take_over(&self, us: &Holder) -> Result<Data, RequestError> {
+        // The time makes it another text than that of an earlier life under the same name.
+        let leader = json!({"identity": us.identity, "transitions": us.transitions, "since": Timestamp::now()});
+        let change = (LEADER_KEY.to_owned(), Some(leader.to_string().into_bytes()));
+        let secret = self.remember(NAME, &[change].into()).await?;
+        Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
+    }
+
+    pub(super) async fn remembered(&self, name: &str) -> Result<Data, RequestError> {
+        let secret = self.read(name).await?;
+        Ok(secret.and_then(|secret| secret.data).unwrap_or_default())
+    }
+
+    async fn read(&self, name: &str) -> Result<Option<Secret>, RequestError> {
+        self.ask(self.attempt("get", "secrets", name), self.secrets().get_opt(name))
+            .await
+    }
+
+    /// Makes the changes, unless they are made already. Returns the Secret as it is then; none is made for nothing.
+    pub(super) async fn remember(&self, name: &str, changes: &Changes) -> Result<Option<Secret>, RequestError> {
+        for _ in 0..ROUNDS {
+            let found = self.read(name).await?;
+            if is_as_wanted(found.as_ref(), changes) {
+                return Ok(found);
+            }
+            let written = match &found {
+                Some(found) => {
+                    self.put_aside(found, changes).await?;
+                    self.merge(name, &found.metadata, changes).await
+                }
+                None => self.create(name, changes).await,
+            };
+            match written {
+                // Changed, made or deleted since it was read.
+                Err(error) if error.is_conflict() || found.is_some() && error.is_not_found() => {}
+                written => return written.map(Some),
+            }
+        }
+        Err(RequestError::Unusable {
+            attempt: self.attempt("patch", "secrets", name),
+            problem: "the Secret is changed by others again and again".to_owned(),
+        })
+    }
+
+    /// Drops a key. When nothing else is remembered, the Secret goes too.
+    pub(super) async fn forget(&self, name: &str, key: &str) -> Result<(), RequestError> {
+        match self.remember(name, &[(key.to_owned(), None)].into()).await? {
+            Some(secret) if remembers_nothing_but(key, &secret) => {
+                self.drop_secret(name, secret.metadata).await.map(|_| ())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Deletes the Secret as it was seen; one that was written to meanwhile stays, and the answer is no.
+    pub(super) async fn drop_secret(&self, name: &str, seen: ObjectMeta) -> Result<bool, RequestError> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            resource_version: seen.resource_version,
+            uid: seen.uid,
+        });
+        let secrets = self.secrets();
+        let deleted = self
+            .ask(self.attempt("delete", "secrets", name), secrets.delete(name, &params))
+            .await;
+        match deleted {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A state that nobody can read is about to be written over: it is put aside for people to look at.
+    async fn put_aside(&self, secret: &Secret, changes: &Changes) -> Result<(), RequestError> {
+        let none = Data::new();
+        let data = secret.data.as_ref().unwrap_or(&none);
+        let read = [plain(data), packed(data)].into_iter().flatten();
+        let lost = |problem: Unreadable| changes.contains_key(problem.key).then_some(problem.key);
+        let unreadable: Data = read
+            .filter_map(Result::err)
+            .filter_map(lost)
+            .filter_map(|key| Some((key.to_owned(), data.get(key)?.clone())))
+            .collect();
+        if unreadable.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> = unreadable.keys().cloned().collect();
+        let aside = named(UNREADABLE, unreadable);
+        let secrets = self.secrets();
+        let created = self
+            .ask(
+                self.attempt("create", "secrets", UNREADABLE),
+                secrets.create(&PostParams::default(), &aside),
+            )
+            .await;
+        match created {
+            Ok(_) => warn!(
+                secret = NAME,
+                ?keys,
+                kept = UNREADABLE,
+                "our own state that cannot be read is put aside"
+            ),
+            // The state that was put aside first is the older one, and nobody has looked at it yet.
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Refused if the Secret is not as it was seen.
+    async fn merge(&self, name: &str, seen: &ObjectMeta, changes: &Changes) -> Result<Secret, RequestError> {
+        let encoded = changes.iter().map(|(key, value)| {
+            let value = value
+                .as_ref()
+                .map_or(Value::Null, |value| json!(STANDARD.encode(value)));
+            (key.clone(), value)
+        });
+        let data: serde_json::Map<_, _> = encoded.collect();
+        let seen = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
+        let patch = Patch::Merge(json!({"metadata": seen, "data": data}));
+        let (secrets, params) = (self.secrets(), PatchParams::default());
+        self.ask(
+            self.attempt("patch", "secrets", name),
+            secrets.patch(name, &params, &patch),
+        )
+        .await
+    }
+
+    /// Refused if there is one.
+    async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
+        let changed = changes
+            .iter()
+            .filter_map(|(key, value)| Some((key.clone(), ByteString(value.clone()?))));
+        let version = (VERSION_KEY.to_owned(), ByteString(VERSION.into()));
+        let secret = named(name, changed.chain([version]).collect());
+        let secrets = self.secrets();
+        self.ask(
+            self.attempt("create", "secrets", name),
+            secrets.create(&PostParams::default(), &secret),
+        )
+        .await
+    }
+}
+
+fn named(name: &str, data: BTreeMap<String, ByteString>) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(data),
+        ..Secret::default()
+    }
+}
+
+/// All that is to change is so already.
+fn is_as_wanted(found: Option<&Secret>, changes: &Changes) -> bool {
+    let data = found.and_then(|found| found.data.as_ref());
+    let is = |key: &String| data.and_then(|data| data.get(key)).map(|value| &value.0);
+    changes.iter().all(|(key, wanted)| is(key) == wanted.as_ref())
+}
