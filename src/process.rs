@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use ourselves::{end_everything, end_runs_of_the_dead, prepare_this_process};
 pub use output::{Captured, LineSink, Output};
 pub use spawner::Spawner;
+pub(crate) use starting::exhausted;
 
 use descendants::Descendants;
 use mark::Mark;
@@ -208,7 +209,7 @@ impl ProcessError {
 
     /// Whether nothing is wrong with the program: there was not enough of something to start it.
     pub fn is_shortage(&self) -> bool {
-        matches!(self, Self::Start { source, .. } if starting::exhausted(source).is_some())
+        matches!(self, Self::Start { source, .. } if exhausted(source).is_some())
     }
 }
 

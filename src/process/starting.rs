@@ -84,8 +84,8 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
 }
 
 /// The resource that the operator or its machine has run out of.
-pub(super) fn exhausted(error: &io::Error) -> Option<&'static str> {
-    match error.raw_os_error()? {
+pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error().or_else(|| told_of_a_file(error))? {
         libc::EMFILE => Some("the operator has no file descriptors left: raise its limit of open files"),
         libc::ENFILE => Some("the machine has no file descriptors left"),
         libc::EAGAIN => {
@@ -96,6 +96,13 @@ pub(super) fn exhausted(error: &io::Error) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Errors that name a file keep the one of the system for their text alone.
+fn told_of_a_file(error: &io::Error) -> Option<i32> {
+    let told = error.to_string();
+    let is_told = |code: &i32| told.ends_with(&io::Error::from_raw_os_error(*code).to_string());
+    [libc::EMFILE, libc::ENFILE].into_iter().find(is_told)
 }
 
 /// The program behind `#!` in the first line.

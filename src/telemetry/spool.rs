@@ -168,9 +168,15 @@ mod tests {
         let record = |number: usize| format!("{number:0>1023}\n").into_bytes();
         // Twice as much as the queue and the pipe can hold.
         let last = 2 * LIMIT / 1024;
-        for number in 0..=last {
-            spool.put(record(number));
-        }
+        let (said, everything) = mpsc::channel();
+        let talkative = spool.clone();
+        thread::spawn(move || {
+            (0..=last).for_each(|number| talkative.put(record(number)));
+            said.send(()).unwrap();
+        });
+        everything
+            .recv_timeout(LONG)
+            .expect("who has something to say waits for a reader");
         spool.flush(NOT_LONG);
         let lost = spool.take_lost();
         assert!(lost > 0);

@@ -88,7 +88,10 @@ fn no_file_descriptors() {
     };
     let enough = limit(few);
     grow(&stage);
-    assert_failing(&operator, &["hooks/hook.sh", "Too many open files"]);
+    assert_failing(
+        &operator,
+        &["hooks/hook.sh", "Too many open files", "raise its limit of open files"],
+    );
     limit(enough);
     assert_recovers(&stage, operator);
 }
@@ -146,9 +149,20 @@ fn no_numbers_for_processes() {
     assert_recovers(&stage, operator);
 }
 
-/// Takes memory until there is none.
-const HUNGRY: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n\
-                      if [ -e hungry ]; then head -c 2000M /dev/zero | tail -n 1 >/dev/null || exit 1; fi\n";
+/// Takes memory until there is none, by processes of which each has less than the operator: the kernel prefers large ones.
+const HUNGRY: &str = r#"#!/bin/bash
+if [ "$1" = --config ]; then
+  echo '{"configVersion": "v1", "beforeHelm": 1}'
+  exit
+fi
+if [ -e hungry ]; then
+  for taker in {1..80}; do
+    tail -n 1 < <(head -c 10M /dev/zero; exec sleep 1000) >/dev/null &
+  done
+  wait -n
+  exit 1
+fi
+"#;
 
 #[test]
 fn no_memory_for_a_child() {

@@ -19,6 +19,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
+use testbed::reader::Only;
 use testbed::wait::wait_until;
 
 /// Far more than anything here takes on a busy machine.
@@ -156,12 +157,17 @@ impl Stage {
 
     /// The newest revisions' numbers and what the objects show, as in `good:1:small victim:2:large`.
     pub(crate) fn sizes(&self) -> String {
-        let columns = "-o=custom-columns=N:.metadata.name,V:.data.size --no-headers";
-        let objects = self.kubectl(&format!(
-            "get configmaps -l app.kubernetes.io/managed-by=Helm {columns}"
-        ));
-        let pair = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(":");
-        objects.lines().map(pair).collect::<Vec<_>>().join(" ")
+        let of_helm = Only::Labels("app.kubernetes.io/managed-by=Helm");
+        let objects = self.namespace.objects("configmaps", of_helm).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or("<none>").to_owned();
+        let pair = |object: &Value| {
+            format!(
+                "{}:{}",
+                text(&object["metadata"]["name"]),
+                text(&object["data"]["size"])
+            )
+        };
+        objects.iter().map(pair).collect::<Vec<_>>().join(" ")
     }
 
     /// All that the modules have in the cluster: kind, name, uid, when it began to be deleted, and what it shows.

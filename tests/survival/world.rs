@@ -5,12 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use fs_err as fs;
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Record};
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, User};
+use testbed::reader::Only;
 use testbed::wait::wait_until;
 use testbed::watched_helm::WatchedHelm;
 use testbed::{process, shared};
@@ -325,11 +326,7 @@ impl World {
     }
 
     fn named(&self, kind: &str) -> anyhow::Result<BTreeMap<String, Value>> {
-        let list = self.stage.namespace().kubectl(["get", kind, "--output=json"])?;
-        let mut list: Value = serde_json::from_str(&list)?;
-        let Value::Array(items) = list["items"].take() else {
-            bail!("the list of {kind} has no items")
-        };
+        let items = self.stage.namespace().objects(kind, Only::All)?;
         let named = |item: Value| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item);
         Ok(items.into_iter().map(named).collect())
     }
@@ -369,7 +366,10 @@ fn install_stranger(stage: &Stage<'_>, helm: &Path) -> anyhow::Result<(Release, 
     let release = cluster::releases(stage.namespace())?
         .remove(STRANGER)
         .context("helm installed it")?;
-    let object = cluster::object(stage.namespace(), "configmap", STRANGER)?.context("helm made it")?;
+    let object = stage
+        .namespace()
+        .object("configmap", STRANGER)?
+        .context("helm made it")?;
     Ok((release, id_of(&object)))
 }
 

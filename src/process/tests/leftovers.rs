@@ -1,5 +1,7 @@
 //! Processes that programs start and leave: in their group, in a session of their own, without a parent.
 
+use rustix::process::{Resource, Rlimit};
+
 use super::*;
 
 /// Ways to leave something running; each prints its number.
@@ -170,6 +172,12 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
 #[tokio::test]
 async fn our_memory_is_ours() {
     if is_actor() {
+        // As on a machine where cores are written.
+        let may = Rlimit {
+            current: rustix::process::getrlimit(Resource::Core).maximum,
+            ..rustix::process::getrlimit(Resource::Core)
+        };
+        rustix::process::setrlimit(Resource::Core, may).unwrap();
         prepare_this_process().unwrap();
         let kept = rustix::process::dumpable_behavior().unwrap();
         assert_eq!(kept, rustix::process::DumpableBehavior::NotDumpable);

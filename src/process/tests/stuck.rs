@@ -15,16 +15,17 @@ struct Dead {
 }
 
 impl Dead {
-    /// None where nobody lets us mount anything, which takes root.
-    fn mount() -> Option<Self> {
+    fn mount() -> Self {
         let dir = TempDir::new().unwrap();
-        let server = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let server = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let server = server.expect("a test of a dead disk opens /dev/fuse, which takes root");
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         let server_number = server.as_raw_fd();
         let options = format!("fd={server_number},rootmode=40000,user_id={user},group_id={group}");
         let options = CString::new(options).unwrap();
-        rustix::mount::mount("dead", dir.path(), "fuse", MountFlags::NODEV, options.as_c_str()).ok()?;
-        Some(Self { dir, _server: server })
+        let mounted = rustix::mount::mount("dead", dir.path(), "fuse", MountFlags::NODEV, options.as_c_str());
+        mounted.expect("a test of a dead disk mounts one, which takes root");
+        Self { dir, _server: server }
     }
 
     fn program(&self) -> Spawn {
@@ -40,7 +41,7 @@ impl Drop for Dead {
 
 #[tokio::test]
 async fn programs_that_do_not_get_started_hold_up_no_other_and_can_be_cancelled() {
-    let Some(dead) = Dead::mount() else { return };
+    let dead = Dead::mount();
     let spawner = Spawner::new().unwrap();
     let cancel = CancellationToken::new();
     let stuck = futures::future::join_all((0..3).map(|_| spawner.run(dead.program(), &cancel)));
@@ -65,7 +66,7 @@ async fn programs_that_do_not_get_started_hold_up_no_other_and_can_be_cancelled(
 
 #[tokio::test]
 async fn a_program_that_does_not_get_started_fails_at_its_deadline_by_name() {
-    let Some(dead) = Dead::mount() else { return };
+    let dead = Dead::mount();
     let spawner = Spawner::new().unwrap();
     let deadline = Duration::from_millis(300);
     let spawn = Spawn {
