@@ -75,6 +75,8 @@ pub enum Action {
         /// It is unusable.
         broken: bool,
     },
+    /// So much of the common values file is there from now on; nobody reads it before the next start.
+    CommonFile(CommonFile),
     /// The next reading of the directories goes wrong.
     Misread(Misreading),
     /// The directories are read again, in this way.
@@ -85,6 +87,10 @@ pub enum Action {
     RemoveForeign(String),
     /// A person wants these releases removed, as far as their removal is held.
     Confirm(Vec<String>),
+    /// A person wants the upgrade of this release that is held.
+    ConfirmUpgrade(String),
+    /// A person says that the configuration is lost for good, if it is.
+    ConfirmLoss,
     /// Somebody does harm to a release of ours.
     Damage {
         /// Which.
@@ -128,6 +134,8 @@ pub enum Action {
     Ambush(Box<Self>),
     /// Waits for the next save of a section, and happens while it is under way.
     Meddle(Box<Self>),
+    /// The wall clock is set by so many seconds.
+    SetClock(i64),
     /// The process is killed and started again.
     Kill,
     /// The process is asked to stop, and started again when it has.
@@ -145,6 +153,17 @@ pub enum Harm {
     Release,
     /// A helm of somebody else works on it and fails.
     Helm,
+}
+
+/// How much of the common values file is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommonFile {
+    /// All of it.
+    Whole,
+    /// It is missing, or holds nothing.
+    Gone,
+    /// Only its lines about so many modules.
+    Cut(usize),
 }
 
 /// How a reading of the directories goes wrong.

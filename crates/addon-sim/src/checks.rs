@@ -32,7 +32,7 @@ pub use values::check_edits_kept;
 
 use crate::life::{Life, Seen};
 use crate::told::Told;
-use crate::world::{Misdeed, World};
+use crate::world::{COMMON_FILE, Misdeed, World};
 
 /// Something that must hold and does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +84,11 @@ pub struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Nothing else was due at that moment, so what happened follows from the event alone.
+    /// Nothing else was due at that moment, so what happened follows from the event alone. A clock that was set is noticed
+    /// with the next event, and may make schedules due.
     fn is_alone(&self) -> bool {
-        self.before.timeout.as_ref().is_none_or(|(at, _)| *at > self.clock)
+        let is_due = self.before.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
+        !is_due && !self.life.clock_was_set
     }
 }
 
@@ -271,7 +273,7 @@ impl Checks {
             !crate::model::stuck(&setup, &enabled.collect()).is_empty()
         });
         // In strict order a person is waited for, who says what becomes of a lost configuration.
-        let stuck = stuck || !seen.status.config_lost.is_empty();
+        let stuck = stuck || !seen.status.config_lost.is_empty() || !life.told.without_values().is_empty();
         if world.setup.strict && stuck {
             return Ok(());
         }
@@ -284,7 +286,9 @@ impl Checks {
         ensure(pending.is_empty(), "L2", || {
             format!("nothing runs and nothing is awaited, but queued is {pending:?}")
         })?;
-        let waiting = &seen.status.waiting;
+        // A lost file is for people to put back.
+        let of_file = |line: &&String| life.told.is_common_file_gone() && line.starts_with(COMMON_FILE);
+        let waiting: Vec<_> = seen.status.waiting.iter().filter(|line| !of_file(line)).collect();
         ensure(waiting.is_empty(), "L2", || {
             format!("nothing runs and nothing is awaited, but it waits for {waiting:?}")
         })?;
@@ -298,17 +302,18 @@ impl Checks {
     }
 }
 
-/// W1: who waits for a section to be saved waits for a save that is under way.
+/// W1: who waits for a section to be saved, or to be held against schemas, waits for a job that is under way.
 fn waits_are_true(life: &Life, seen: &Seen) -> Result<(), Violation> {
-    let saves = life
-        .running
-        .values()
-        .any(|running| matches!(running.job, Job::SaveConfig { .. }));
-    let waits = seen
-        .queues
-        .iter()
-        .find(|queue| queue.status.starts_with("waits for the section"));
-    ensure(saves || waits.is_none(), "W1", || {
-        format!("nothing is being saved, but {waits:?}")
+    let runs = |wanted: fn(&Job) -> bool| life.running.values().any(|running| wanted(&running.job));
+    let waits = |words: &str| seen.queues.iter().find(|queue| queue.status.starts_with(words));
+    let saved = waits("waits for the section");
+    ensure(
+        saved.is_none() || runs(|job| matches!(job, Job::SaveConfig { .. })),
+        "W1",
+        || format!("nothing is being saved, but {saved:?}"),
+    )?;
+    let vetted = waits("waits for the ConfigMap to be held against schemas");
+    ensure(vetted.is_none() || runs(|job| matches!(job, Job::Vet(_))), "W1", || {
+        format!("nothing is held against schemas, but {vetted:?}")
     })
 }

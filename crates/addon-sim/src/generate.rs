@@ -1,6 +1,10 @@
 //! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
 
 mod answers;
+mod clock;
+mod confirms;
+mod discovery;
+mod files;
 mod halves;
 mod hands;
 mod history;
@@ -48,6 +52,10 @@ pub fn case(seed: u64, actions: usize) -> Case {
     slow::hang(&mut Dice::named(seed, "hang", 0), &mut setup);
     whims::add(&mut Dice::named(seed, "whims", 0), &mut setup, &mut actions);
     silence::fall(&mut Dice::named(seed, "silence", 0), &mut setup, &mut actions);
+    files::lose(&mut Dice::named(seed, "files", 0), &mut setup, &mut actions);
+    confirms::add(&mut Dice::named(seed, "confirms", 0), &setup, &mut actions);
+    discovery::fail(&mut Dice::named(seed, "discovery", 0), &setup, &mut actions);
+    clock::set(&mut Dice::named(seed, "clock", 0), &mut actions);
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
@@ -85,6 +93,7 @@ fn setup(dice: &mut Dice) -> Setup {
         global: values(dice),
         global_hooks,
         config: dice.chance(80).then(|| config(dice, &names)),
+        common: Vec::new(),
         releases: releases(dice, &names),
         faults: faults(dice, &names),
         modules,

@@ -64,6 +64,10 @@ pub struct Life {
     pub listed: BTreeMap<String, bool>,
     /// The marks on those of ours.
     pub traces: BTreeMap<String, ConfigTrace>,
+    /// By how many seconds the wall clock was set.
+    pub skew: i64,
+    /// It was set since the last event.
+    pub clock_was_set: bool,
     /// It may act: nobody else does.
     pub leads: bool,
     /// Another one leads, and it is to end at once.
@@ -111,9 +115,9 @@ impl Seen {
 }
 
 /// The same moment on the clock of a life.
-pub fn moment(clock: u64, born: u64) -> Now {
+pub fn moment(clock: u64, born: u64, skew: i64) -> Now {
     let micros = i64::try_from(clock).unwrap_or(i64::MAX);
-    let wall = Timestamp::from_microsecond(EPOCH * 1_000_000 + micros).unwrap_or(Timestamp::MAX);
+    let wall = Timestamp::from_microsecond((EPOCH + skew) * 1_000_000 + micros).unwrap_or(Timestamp::MAX);
     Now {
         tick: Tick::from_micros(clock - born),
         wall,
@@ -159,6 +163,8 @@ impl Life {
             watches_releases: false,
             listed: BTreeMap::new(),
             traces: BTreeMap::new(),
+            skew: 0,
+            clock_was_set: false,
             leads: !setup.elected,
             deposed: false,
             stopping: None,
@@ -168,7 +174,7 @@ impl Life {
 
     /// Tells it what happened and takes what it wants done. An error if its twin wants something else.
     pub fn handle(&mut self, clock: u64, event: &Event) -> Result<Vec<Effect>, String> {
-        let now = moment(clock, self.born);
+        let now = moment(clock, self.born, self.skew);
         let effects = drain(&mut self.operator, now, event);
         if let Some(twin) = &mut self.twin {
             let other = drain(twin, now, event);

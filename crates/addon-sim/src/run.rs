@@ -2,6 +2,7 @@
 
 mod effects;
 mod events;
+mod lives;
 mod lookout;
 mod mend;
 mod settle;
@@ -70,13 +71,19 @@ enum Due {
     Reads(JobId),
     Change(MonitorId),
     Ends(JobId),
-    Asks { which: u64, within: u64 },
+    Asks {
+        which: u64,
+        within: u64,
+    },
     Wants(Action),
     Touched,
     Sight(String),
     Relapse(String),
     Acts(Action),
     Confirms(BTreeSet<String>),
+    LossConfirmed,
+    /// A write of one that leads no more, which began at this version of the `ConfigMap`.
+    Late(Box<Job>, u64),
     StandsBy,
     Leads,
     Deposed,
@@ -185,48 +192,14 @@ impl<'a> Run<'a> {
         self.future.insert((self.clock + millis * 1000, self.sequence), due);
     }
 
-    /// The directories and the `ConfigMap` are read at the start of a life.
-    fn begin_life(&mut self) {
-        let misreading = self.world.misread.take();
-        let mut dice = self.world.dice("start");
-        let (directories, config) = (dice.between(0, 200), dice.between(0, 300));
-        self.plan(directories, Due::Inventory(misreading));
-        if !self.world.setup.alone {
-            self.plan(config, Due::FirstRead);
-        }
-        if self.world.setup.elected {
-            self.stand_by();
-        }
-    }
-
-    /// The process is gone; the next one begins.
-    fn restart(&mut self) {
-        for (_, running) in std::mem::take(&mut self.life.running) {
-            if running.result.is_none() {
-                self.world.cut_off(&running.job);
-            }
-        }
-        self.future.clear();
-        self.repaired.clear();
-        self.world.config.news.clear();
-        self.world.disturbed = false;
-        let with_twin = self.case.seed.is_multiple_of(4);
-        self.life = Life::new(
-            self.case.seed,
-            self.life.number + 1,
-            self.clock,
-            &self.world.setup,
-            with_twin,
-        );
-        self.seen = self.life.look();
-        self.checks.new_life();
-        self.begin_life();
-    }
-
     fn act(&mut self, action: &Action) -> Result<(), Violation> {
         self.note(format!("action: {action:?}"));
         self.world.suffer(action);
         match action {
+            Action::SetClock(seconds) => {
+                self.life.skew += seconds;
+                self.life.clock_was_set = true;
+            }
             Action::WatchDelay(millis) => self.watch_delay = *millis,
             Action::Coalesce => {
                 let news = &mut self.world.config.news;
@@ -246,6 +219,7 @@ impl<'a> Run<'a> {
             }
             Action::Want { .. } if self.world.setup.edits => self.plan(0, Due::Wants(action.clone())),
             Action::Confirm(names) => self.plan(0, Due::Confirms(names.iter().cloned().collect())),
+            Action::ConfirmLoss => self.plan(0, Due::LossConfirmed),
             Action::TouchWebhooks { takes: false } => self.plan(0, Due::Touched),
             Action::Ambush(action) => self.ambushes.push_back(Action::clone(action)),
             Action::Meddle(action) => self.meddlers.push_back(Action::clone(action)),
@@ -326,6 +300,7 @@ impl<'a> Run<'a> {
             after: &self.seen,
         };
         self.checks.step(&step)?;
+        self.life.clock_was_set = false;
         self.timers(event, &effects)?;
         for effect in effects {
             self.threaten(&effect);

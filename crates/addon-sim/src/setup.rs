@@ -40,6 +40,8 @@ pub struct Setup {
     pub global_hooks: Vec<HookSpec>,
     /// Modules on disk.
     pub modules: Vec<ModuleSpec>,
+    /// Modules whose flags and values stand in the common values file, in its order. Without any there is no such file.
+    pub common: Vec<String>,
     /// The `ConfigMap`; nothing if there is none.
     pub config: Option<BTreeMap<String, String>>,
     /// Releases in the cluster.

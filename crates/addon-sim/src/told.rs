@@ -1,5 +1,7 @@
 //! What the operator has been told so far, and what may be concluded from that. Kept beside the operator, not by it.
 
+mod values_file;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::name::HookId;
@@ -32,6 +34,8 @@ pub struct Told {
     /// The `ConfigMap` if a program made it: which one, whether people have edited it, and the keys that were in force before
     /// and that it has never spoken of.
     made: Option<(String, bool, BTreeSet<String>)>,
+    /// The common values file.
+    common: values_file::CommonValues,
     /// The last good texts of the life before are not known.
     state_lost: bool,
     /// People have said something in this life that counts.
@@ -63,16 +67,10 @@ pub struct Told {
 }
 
 impl Told {
-    /// The directories were read.
-    pub fn inventory(&mut self, setup: &Setup, seen: &BTreeSet<String>, complete: bool) {
-        let modules = setup.modules.iter().filter(|module| seen.contains(&module.name));
-        let modules = modules.map(|module| (module.name.clone(), module.clone())).collect();
-        self.modules.get_or_insert((modules, complete));
-    }
-
     /// The state Secret was read.
     pub fn state(&mut self, state: &SavedState) {
         self.state_known = true;
+        self.compare_common_file(state);
         self.state_lost = state.last_good.is_none();
         self.config = state.last_good.clone().unwrap_or_default();
         let made = state.made.clone();
@@ -354,7 +352,8 @@ impl Told {
             None => {
                 let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);
                 let flag_broken = self.broken.contains(&format!("{}Enabled", key_of(module)));
-                complete && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
+                let heard = complete && self.common_file_spoke();
+                heard && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
             }
         }
     }

@@ -7,6 +7,7 @@ mod edits;
 mod hooks;
 mod jobs;
 mod releases;
+mod values_file;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -23,9 +24,10 @@ pub use edits::{CONFIG_MAP, EDITS, UNSOUND, Wanted, wanted_edit};
 pub use hooks::Misdeed;
 pub use jobs::{document, job_name, owner_name};
 pub use releases::{Ledger, Release};
+pub use values_file::COMMON_FILE;
 pub use webhooks::{Question, Webhooks, asked_of, review_of};
 
-use crate::action::{Action, Misreading};
+use crate::action::{Action, CommonFile, Misreading};
 use crate::dice::Dice;
 use crate::flat::Flat;
 use crate::monitors::Objects;
@@ -40,6 +42,8 @@ pub struct World {
     pub clock: u64,
     /// The directories.
     pub setup: Setup,
+    /// How much of the common values file is there.
+    pub common: CommonFile,
     /// Modules whose directories vanished.
     removed: BTreeMap<String, ModuleSpec>,
     /// The `ConfigMap`.
@@ -84,6 +88,7 @@ impl World {
             releases: releases.collect(),
             ledger: Ledger::default(),
             setup: setup.clone(),
+            common: CommonFile::Whole,
             removed: BTreeMap::new(),
             objects: BTreeMap::new(),
             webhooks: Webhooks::default(),
@@ -147,6 +152,11 @@ impl World {
                 enabled,
                 broken,
             } => self.alter(module, values, *enabled, *broken),
+            Action::CommonFile(left) => {
+                self.disturbed = true;
+                self.common = *left;
+            }
+            Action::ConfirmUpgrade(name) => self.confirm_upgrade(name),
             Action::Misread(how) => self.misread = Some(how.clone()),
             Action::Foreign(name) => {
                 self.releases.entry(name.clone()).or_insert_with(Release::foreign);
@@ -174,6 +184,8 @@ impl World {
             | Action::Want { .. }
             | Action::Redeliver
             | Action::Confirm(_)
+            | Action::ConfirmLoss
+            | Action::SetClock(_)
             | Action::Reread(_)
             | Action::Kill
             | Action::DeleteState
@@ -222,13 +234,14 @@ impl World {
             Some(Misreading::Empty) => false,
             Some(Misreading::Incomplete(lost)) => !lost.contains(&module.name),
         };
-        let modules = self.setup.modules.iter().filter(seen).map(found).collect();
+        let on_disk = self.modules_on_disk();
+        let modules = on_disk.iter().filter(seen).map(found).collect();
         Inventory {
             global_values: flat_value(&self.setup.global),
             global_schemas: Schemas::default(),
             has_global_hooks: !self.setup.global_hooks.is_empty(),
             modules,
-            values_files: BTreeMap::new(),
+            values_files: self.values_files(),
             complete: !matches!(misreading, Some(Misreading::Incomplete(_))),
         }
     }

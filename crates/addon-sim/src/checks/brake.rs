@@ -42,6 +42,7 @@ impl Brake {
         let new: BTreeSet<_> = new.collect();
         let is_whole = step.life.told.modules.as_ref();
         let is_whole = is_whole.is_some_and(|(modules, complete)| *complete && !modules.is_empty());
+        let is_whole = is_whole && !step.world.is_common_file_gone();
         let unspoken = self.unspoken(step);
         ensure(new.is_empty() || !is_whole || unspoken.len() > FEW, "R11", || {
             format!("{new:?} are held, and no more than {unspoken:?} would go")

@@ -196,6 +196,10 @@ impl Order {
         })?;
         ensure(!spec.broken, "D1", || {
             format!("{module} runs, and its directory is unusable")
+        })?;
+        let lacks = step.life.told.without_values().contains(module);
+        ensure(!lacks, "F1", || {
+            format!("{module} is released without the values that a file held which is lost")
         })
     }
 
@@ -219,8 +223,9 @@ impl Order {
         let all: BTreeSet<String> = modules.keys().filter(|name| enabled(name)).cloned().collect();
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
-        let lost = &step.after.status.config_lost;
-        let can_run = |name: &String| enabled(name) && !stuck.contains(name) && !lost.contains(name);
+        let told = &step.life.told;
+        let lost = |name: &String| step.after.status.config_lost.contains(name) || told.without_values().contains(name);
+        let can_run = |name: &String| enabled(name) && !stuck.contains(name) && !lost(name);
         let mut with_crds = modules.values().filter(|spec| spec.crds && !spec.broken);
         let unseen = with_crds.find(|spec| can_run(&spec.name) && !self.looked_after.contains(&spec.name));
         ensure(unseen.is_none(), "C2", || {
@@ -249,7 +254,7 @@ impl Order {
             })?;
         }
         let lower: Vec<&String> = all.iter().filter(|name| model::level(&setup, name) < own).collect();
-        let is_held = |name: &&&String| lost.contains(**name) || self.is_held(step, modules, name);
+        let is_held = |name: &&&String| lost(name) || self.is_held(step, modules, name);
         let held: Vec<String> = lower.iter().filter(is_held).map(ToString::to_string).collect();
         self.left_behind.extend(held);
         let passed =

@@ -72,7 +72,11 @@ impl Standbys {
                 only_wanted_is_watched(step)?;
             }
         }
-        let certain = |module: &String| step.life.told.runs_for_certain(module, &step.world.setup);
+        let told = &step.life.told;
+        // A module that is held for a lost configuration, or lost values, is watched no more.
+        let held =
+            |module: &String| step.after.status.config_lost.contains(module) || told.without_values().contains(module);
+        let certain = |module: &String| told.runs_for_certain(module, &step.world.setup) && !held(module);
         self.warm.retain(certain);
         for effect in step.effects {
             match effect {

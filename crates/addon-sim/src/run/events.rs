@@ -60,6 +60,17 @@ impl Run<'_> {
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Confirms(names) => self.tell(&Event::PurgeConfirmed(names), None),
+            // The debug socket refuses it where nothing is lost.
+            Due::LossConfirmed if self.seen.status.config_lost.is_empty() => Ok(()),
+            Due::LossConfirmed => {
+                self.life.told.loss_confirmed();
+                self.tell(&Event::LossConfirmed, None)
+            }
+            Due::Late(job, version) => {
+                self.world.late_write(&job, version);
+                self.spread_news(0);
+                Ok(())
+            }
             Due::StandsBy => self.tell(&Event::LedByAnother, None),
             Due::Leads => {
                 self.life.leads = true;
@@ -81,7 +92,9 @@ impl Run<'_> {
     fn directories_read(&mut self, misreading: Option<&Misreading>) -> Result<(), Violation> {
         let inventory = self.world.inventory(misreading);
         let seen = inventory.modules.iter().map(|module| module.name.to_string()).collect();
-        self.life.told.inventory(&self.world.setup, &seen, inventory.complete);
+        let gone = self.world.is_common_file_gone();
+        let modules = self.world.modules_on_disk();
+        self.life.told.inventory(modules, &seen, (inventory.complete, gone));
         self.tell(&Event::InventoryChanged(inventory), None)
     }
 
@@ -209,7 +222,7 @@ impl Run<'_> {
         let mut result = match running.result {
             Some(result) => result,
             None if running.cancelled => {
-                self.world.cut_off(&job);
+                self.cut_off(&job);
                 Err(Failure::new(Class::Cancelled, "it was asked to end"))
             }
             None if running.late => {
@@ -256,6 +269,7 @@ impl Run<'_> {
             (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version, created })) => {
                 told.wrote(key, text, *version, *created);
             }
+            (Job::SaveValuesFiles(_), _) => told.values_files_saved(),
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
                 told.save_missed(id, read);
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Due, Run};
-use crate::action::{Action, Harm};
+use crate::action::{Action, CommonFile, Harm};
 use crate::checks::Violation;
 use crate::dice::Dice;
 use crate::flat::{self, Flat};
@@ -18,6 +18,9 @@ impl Run<'_> {
         self.future.retain(|_, due| !matches!(due, Due::Acts(_)));
         self.watch_delay = 20;
         let mut dice = self.world.dice("mend");
+        if self.world.common != CommonFile::Whole {
+            self.act(&Action::CommonFile(CommonFile::Whole))?;
+        }
         self.mend_modules(&mut dice)?;
         self.mend_config(&mut dice)?;
         self.end_quarrels()?;

@@ -98,6 +98,11 @@ impl ConfigMap {
             .is_none_or(|data| self.made_with == Some(digest(data)))
     }
 
+    /// At which version it stands.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Writes one key if it still holds the base, into a `ConfigMap` that may have to be made; says at which version.
     pub(super) fn write(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Option<u64> {
         if self.text(key) != base || self.data.is_none() && !create {

@@ -279,6 +279,20 @@ impl World {
         }
     }
 
+    /// The write of one that leads no more arrives. It is refused if anybody has written since it was begun.
+    pub fn late_write(&mut self, job: &Job, version: u64) {
+        if let Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+        } = job
+            && self.config.version() == version
+        {
+            self.config.write(key, text, base.as_ref(), *create);
+        }
+    }
+
     fn configure(&mut self, owner: &Owner) -> Result<Done, Failure> {
         let name = owner_name(owner);
         self.fault(&format!("configure/{name}"), Class::HookFailed)?;

@@ -43,6 +43,8 @@ pub struct Release {
     asked: Option<Asked>,
     /// The upgrade that was held last.
     held: Option<Held>,
+    /// The digest of the objects that a person has confirmed may be taken from it.
+    confirmed: Option<String>,
     /// What it consists of.
     pub objects: BTreeSet<String>,
     /// What of that is not there.
@@ -68,6 +70,7 @@ impl Release {
             unmanaged: false,
             asked: None,
             held: None,
+            confirmed: None,
             objects: BTreeSet::new(),
             missing: BTreeSet::new(),
             config: None,
@@ -89,7 +92,7 @@ impl Release {
             checksum: self.marks.as_ref().map(|(_, checksum)| checksum.clone()),
             begun: None,
             held: self.held.clone(),
-            confirmed: None,
+            confirmed: self.confirmed.clone(),
         }
     }
 
@@ -97,7 +100,7 @@ impl Release {
     fn begin(&mut self, status: Status, now: u64) {
         self.revision += 1;
         self.status = status;
-        (self.marks, self.held) = (None, None);
+        (self.marks, self.held, self.confirmed) = (None, None, None);
         self.written = now;
     }
 }
@@ -189,6 +192,7 @@ impl World {
             base: None,
             rendered: None,
             intent: None,
+            torn: false,
             tenure: None,
             unchanged: Duration::ZERO,
             helm_timeout: Duration::from_secs(HELM_TIMEOUT),

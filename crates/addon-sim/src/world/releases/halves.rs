@@ -63,7 +63,7 @@ impl Release {
     pub(super) fn base(&self) -> Base {
         Base {
             asked: self.asked.clone(),
-            confirmed: None,
+            confirmed: self.confirmed.clone(),
             version: None,
             parts: parts(&self.objects),
         }
@@ -78,6 +78,13 @@ impl World {
         }
     }
 
+    /// A person confirms the upgrade that is held.
+    pub(in crate::world) fn confirm_upgrade(&mut self, release: &str) {
+        if let Some(release) = self.releases.get_mut(release) {
+            release.confirmed = release.held.as_ref().map(|held| held.digest.clone());
+        }
+    }
+
     /// An upgrade that is about to be done takes away what nobody asked to be without.
     pub(super) fn note_loss(&mut self, facts: &Facts, rendering: &Rendering) {
         let Some(release) = self.releases.get(&facts.release) else {
@@ -85,6 +92,10 @@ impl World {
         };
         let goes = |object: &&String| object.starts_with(HOLDING) && !rendering.objects.contains(*object);
         let lost = release.objects.iter().filter(goes).count();
+        let held = release.held.as_ref().map(|held| &held.digest);
+        if release.confirmed.is_some() && release.confirmed.as_ref() == held {
+            return;
+        }
         if lost > 0 && release.asked.as_ref() == Some(&facts.asked) && release.status != Status::Uninstalled {
             self.ledger.lost.push(facts.release.clone());
         }

@@ -1,0 +1,61 @@
+//! How a life of the operator begins and ends, and what arrives after its end.
+
+use addon_core::operator::effect::Job;
+
+use super::{Due, Run};
+use crate::life::Life;
+
+impl Run<'_> {
+    /// The directories and the `ConfigMap` are read at the start of a life.
+    pub(super) fn begin_life(&mut self) {
+        let misreading = self.world.misread.take();
+        let mut dice = self.world.dice("start");
+        let (directories, config) = (dice.between(0, 200), dice.between(0, 300));
+        self.plan(directories, Due::Inventory(misreading));
+        if !self.world.setup.alone {
+            self.plan(config, Due::FirstRead);
+        }
+        if self.world.setup.elected {
+            self.stand_by();
+        }
+    }
+
+    /// The process is gone; the next one begins.
+    pub(super) fn restart(&mut self) {
+        for (_, running) in std::mem::take(&mut self.life.running) {
+            if running.result.is_none() {
+                self.cut_off(&running.job);
+            }
+        }
+        // A write of one that led may arrive while another one leads.
+        self.future.retain(|_, due| matches!(due, Due::Late(..)));
+        self.repaired.clear();
+        self.world.config.news.clear();
+        self.world.disturbed = false;
+        let (skew, with_twin) = (self.life.skew, self.case.seed.is_multiple_of(4));
+        self.life = Life::new(
+            self.case.seed,
+            self.life.number + 1,
+            self.clock,
+            &self.world.setup,
+            with_twin,
+        );
+        self.life.skew = skew;
+        self.seen = self.life.look();
+        self.checks.new_life();
+        self.begin_life();
+    }
+
+    /// A job is cut off. The write of one that is deposed may still be on its way.
+    pub(super) fn cut_off(&mut self, job: &Job) {
+        let lingers = self.life.deposed && matches!(job, Job::SaveConfig { .. });
+        let mut dice = self.world.dice("late-write");
+        if lingers && dice.chance(60) {
+            let version = self.world.config.version();
+            let most = *dice.pick(&[1_000, 60_000, 300_000]);
+            self.plan(dice.between(0, most), Due::Late(Box::new(job.clone()), version));
+        } else {
+            self.world.cut_off(job);
+        }
+    }
+}

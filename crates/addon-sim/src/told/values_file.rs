@@ -1,0 +1,75 @@
+//! The word of the common values file, today and before the file was lost.
+
+use std::collections::BTreeSet;
+
+use addon_core::operator::event::SavedState;
+
+use super::Told;
+use crate::setup::ModuleSpec;
+use crate::world::COMMON_FILE;
+
+/// The common values file, as a life knows it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CommonValues {
+    /// It is missing, or holds nothing.
+    gone: bool,
+    /// Nobody knows whether it ever held anything.
+    unheard: bool,
+    /// Modules of which it held values when a converge last finished; they are not run without.
+    without: BTreeSet<String>,
+}
+
+impl Told {
+    /// The directories were read.
+    pub fn inventory(&mut self, modules: Vec<ModuleSpec>, seen: &BTreeSet<String>, (complete, gone): (bool, bool)) {
+        if self.modules.is_some() {
+            return;
+        }
+        let modules = modules.into_iter().filter(|module| seen.contains(&module.name));
+        let modules = modules.map(|module| (module.name.clone(), module)).collect();
+        self.modules = Some((modules, complete));
+        (self.common.gone, self.common.unheard) = (gone, gone);
+    }
+
+    /// The word that the common values file had when a converge last finished counts where it is gone.
+    pub(super) fn compare_common_file(&mut self, state: &SavedState) {
+        let Some((modules, complete)) = self.modules.as_mut().filter(|_| self.common.gone) else {
+            return;
+        };
+        let kept = state.values_files.as_ref();
+        self.common.unheard = kept.is_none();
+        let Some(said) = kept.and_then(|kept| kept.get(COMMON_FILE)?.as_ref()) else {
+            return;
+        };
+        for spec in modules.values_mut() {
+            let flag = said.flags.iter().find(|(name, _)| name.as_str() == spec.name);
+            if let Some((_, flag)) = flag {
+                (spec.enabled, *complete) = (Some(*flag), false);
+            }
+            if said.sections.contains(&spec.key()) {
+                *complete = false;
+                self.common.without.insert(spec.name.clone());
+            }
+        }
+    }
+
+    /// Whether the common values file was missing, or held nothing, when this life began.
+    pub fn is_common_file_gone(&self) -> bool {
+        self.common.gone
+    }
+
+    /// Modules that a lost file held values for.
+    pub fn without_values(&self) -> &BTreeSet<String> {
+        &self.common.without
+    }
+
+    /// A silence of the common values file that may be a loss is no answer.
+    pub(super) fn common_file_spoke(&self) -> bool {
+        !self.common.unheard
+    }
+
+    /// Its word is known from now on.
+    pub fn values_files_saved(&mut self) {
+        self.common.unheard = false;
+    }
+}
