@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, User};
+use testbed::reader::Only;
 
 /// The operator's ConfigMap.
 pub(crate) const CONFIG: &str = "addon-operator";
@@ -45,25 +46,19 @@ pub(crate) type Releases = BTreeMap<String, Release>;
 
 /// Reads the labels of all release Secrets.
 pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
-    const LABELS: [&str; 4] = ["name", "version", "status", "moduleChecksum"];
-    let columns = LABELS
-        .map(|label| format!("{{.metadata.labels.{label}}}"))
-        .join("{\"\\t\"}");
-    let output = format!("--output=jsonpath={{range .items[*]}}{columns}{{\"\\n\"}}{{end}}");
-    let lines = namespace.kubectl(["get", "secrets", "--field-selector=type=helm.sh/release.v1", &output])?;
+    let secrets = namespace.metadata("secrets", Only::Fields("type=helm.sh/release.v1"))?;
     let mut releases = Releases::new();
-    for line in lines.lines() {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let [name, revision, status, checksum] = columns[..] else {
-            bail!("a release Secret has unexpected labels: {line}");
-        };
+    for secret in &secrets {
+        let labels = &secret["metadata"]["labels"];
+        let label = |label: &str| labels[label].as_str().unwrap_or_default();
+        let (name, revision, status) = (label("name"), label("version"), label("status"));
         let revision = revision
             .parse()
-            .with_context(|| format!("the revision of a release is no number: {line}"))?;
+            .with_context(|| format!("the revision of a release is no number: {labels}"))?;
         let release = Release {
             revision,
             status: status.to_owned(),
-            ours: !checksum.is_empty(),
+            ours: !label("moduleChecksum").is_empty(),
         };
         match releases.get(name) {
             Some(known) if known.revision >= revision => {}
@@ -80,25 +75,6 @@ pub(crate) fn shown(releases: &Releases) -> String {
     }
     let each = releases.iter().map(|(name, release)| format!("{name} {release}"));
     each.collect::<Vec<_>>().join(", ")
-}
-
-/// An object, if it is there.
-pub(crate) fn object(namespace: &Namespace<'_>, kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    let text = namespace.kubectl(["get", kind, name, "--ignore-not-found", "--output=json"])?;
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&text)?))
-}
-
-/// The objects with a label.
-pub(crate) fn objects(namespace: &Namespace<'_>, kind: &str, label: &str) -> anyhow::Result<Vec<Value>> {
-    let text = namespace.kubectl(["get", kind, "--selector", label, "--output=json"])?;
-    let mut list: Value = serde_json::from_str(&text)?;
-    match list["items"].take() {
-        Value::Array(items) => Ok(items),
-        _ => bail!("the list of {kind} has no items"),
-    }
 }
 
 /// Changes keys of the operator's ConfigMap, as a person would; `null` removes one.

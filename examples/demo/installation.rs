@@ -171,7 +171,11 @@ impl Installation<'_> {
         let Said { is_success, text } = self.site.run(BAD_EDIT)?;
         narrator.say(&text);
         check("the edit is refused", !is_success && is_refusal(&text), || text.clone())?;
-        let config = cluster::object(self.site.namespace(), "configmap", cluster::CONFIG)?.unwrap_or_default();
+        let config = self
+            .site
+            .namespace()
+            .object("configmap", cluster::CONFIG)?
+            .unwrap_or_default();
         let seen = || config["data"].to_string();
         check(
             "the ConfigMap is as before",
@@ -202,7 +206,11 @@ impl Installation<'_> {
             self.later_revision(&before)
         })?;
         let after = seconds(edited.elapsed());
-        let page = cluster::object(self.site.namespace(), "configmap", "guestbook")?.unwrap_or_default();
+        let page = self
+            .site
+            .namespace()
+            .object("configmap", "guestbook")?
+            .unwrap_or_default();
         let seen = || page["data"].to_string();
         check("guestbook has its new title", page["data"]["title"] == title, seen)?;
         self.narrator.ok(format_args!(
@@ -253,7 +261,7 @@ impl Installation<'_> {
     }
 
     fn process_of(&self, leader: &Leader) -> anyhow::Result<u32> {
-        let pod = cluster::object(self.site.namespace(), "pod", &leader.pod)?.unwrap_or_default();
+        let pod = self.site.namespace().object("pod", &leader.pod)?.unwrap_or_default();
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
         let process = self.site.plane().process_of(uid, NAME);
         process.with_context(|| format!("{} has no process", leader.pod))

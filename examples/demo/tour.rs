@@ -203,7 +203,11 @@ impl<'a> Tour<'a> {
     /// Waits for a line in what the pods of sysctl-tuner apply.
     fn wait_for_setting(&self, claim: &str, setting: &str) -> Result<(), Stop> {
         self.wait(claim, || {
-            let config = cluster::object(self.stage.namespace(), "configmap", "sysctl-tuner")?.unwrap_or_default();
+            let config = self
+                .stage
+                .namespace()
+                .object("configmap", "sysctl-tuner")?
+                .unwrap_or_default();
             let text = config["data"]["sysctl.conf"].as_str().unwrap_or("no settings");
             if text.lines().any(|line| line == setting) {
                 Ok(())
@@ -216,7 +220,11 @@ impl<'a> Tour<'a> {
     /// That the chart was rendered with a fact that the global hook found out: its own default is an older image.
     fn check_facts(&self) -> anyhow::Result<()> {
         let image = self.wait("the pause image follows from the cluster's version", || {
-            let set = cluster::object(self.stage.namespace(), "daemonset", "sysctl-tuner")?.unwrap_or_default();
+            let set = self
+                .stage
+                .namespace()
+                .object("daemonset", "sysctl-tuner")?
+                .unwrap_or_default();
             let image = set["spec"]["template"]["spec"]["containers"][0]["image"]
                 .as_str()
                 .unwrap_or("none")
@@ -242,7 +250,7 @@ impl<'a> Tour<'a> {
 
     /// How many pods a DaemonSet has, all of them current and ready; anything else is an error.
     fn pods(&self, name: &str) -> anyhow::Result<String> {
-        let set = cluster::object(self.stage.namespace(), "daemonset", name)?.unwrap_or_default();
+        let set = self.stage.namespace().object("daemonset", name)?.unwrap_or_default();
         let status = &set["status"];
         let number = |key: &str| status[key].as_u64().unwrap_or(0);
         let (wanted, ready) = (number("desiredNumberScheduled"), number("numberReady"));

@@ -18,12 +18,15 @@ pub enum CampaignError {
     Results(#[from] std::io::Error),
 }
 
-/// The request, from the environment: `CAMPAIGN_SEED`, `CAMPAIGN_ROUNDS` and `CAMPAIGN_RESULTS`, each of them optional.
+/// The request, from the environment: `CAMPAIGN_SEED`, `CAMPAIGN_ROUNDS`, `CAMPAIGN_COMMIT` and `CAMPAIGN_RESULTS`, each of
+/// them optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Campaign {
     /// Equal seeds play equal rounds.
     pub seed: u64,
     rounds: Option<usize>,
+    /// The commit that is under test, for the results.
+    commit: Option<String>,
     results: Option<PathBuf>,
 }
 
@@ -42,6 +45,7 @@ impl Campaign {
         Ok(Self {
             seed: number("CAMPAIGN_SEED")?.unwrap_or(now.as_secs() % 1_000_000),
             rounds: number("CAMPAIGN_ROUNDS")?.map(|rounds| usize::try_from(rounds).unwrap_or(usize::MAX)),
+            commit: text("CAMPAIGN_COMMIT"),
             results: text("CAMPAIGN_RESULTS").map(PathBuf::from),
         })
     }
@@ -67,8 +71,12 @@ impl Campaign {
             .map(|rounds| format!(" ROUNDS={rounds}"))
             .unwrap_or_default();
         let command = format!("make campaign-{name} SEED={}{rounds}", self.seed);
+        let commit = self.commit.as_ref();
+        let commit = commit
+            .map(|commit| format!(" on commit `{commit}`"))
+            .unwrap_or_default();
         format!(
-            "# Last run of the campaign \"{name}\"\n\n`{command}`\n\n{}\n",
+            "# Last run of the campaign \"{name}\"\n\n`{command}`{commit}\n\n{}\n",
             text.trim()
         )
     }
@@ -99,13 +107,14 @@ mod tests {
         let asked = |name| match name {
             "CAMPAIGN_SEED" => Some("7".to_owned()),
             "CAMPAIGN_ROUNDS" => Some("300".to_owned()),
+            "CAMPAIGN_COMMIT" => Some("0123abc".to_owned()),
             _ => None,
         };
         let campaign = Campaign::asked(asked).unwrap();
         assert_eq!((campaign.seed, campaign.rounds()), (7, Some(300)));
         let page = campaign.page("kill", "\nall healed\n");
         assert!(
-            page.ends_with("\n\n`make campaign-kill SEED=7 ROUNDS=300`\n\nall healed\n"),
+            page.ends_with("\n\n`make campaign-kill SEED=7 ROUNDS=300` on commit `0123abc`\n\nall healed\n"),
             "{page}"
         );
         assert_eq!(Campaign::asked(|_| None).unwrap().rounds(), None);

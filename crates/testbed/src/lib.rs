@@ -42,6 +42,8 @@ pub mod watched_helm;
 
 pub mod kubectl;
 
+pub mod reader;
+
 pub mod find;
 
 pub mod part;

@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fs_err as fs;
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::plane::{self, ControlPlane, User, component};
+use crate::reader::{Objects, Only, ReadError};
 use crate::wait::{TimedOut, wait_until};
 
 #[derive(Debug, Error)]
@@ -96,6 +98,26 @@ impl<'a> Namespace<'a> {
     /// Runs kubectl in this namespace as the admin and returns what it wrote.
     pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.kubectl_as(User::Admin).run(arguments)
+    }
+
+    /// Its objects, to be read by another thread.
+    pub fn reader(&self) -> Result<Objects, ReadError> {
+        Ok(self.plane.reader()?.of(&self.name))
+    }
+
+    /// Reads an object of a kind, as in `configmap`, if it is there.
+    pub fn object(&self, kind: &str, name: &str) -> Result<Option<Value>, ReadError> {
+        self.reader()?.object(kind, name)
+    }
+
+    /// Reads the objects of a kind.
+    pub fn objects(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
+        self.reader()?.objects(kind, only)
+    }
+
+    /// The same without more of each than its `metadata`, for objects that are long.
+    pub fn metadata(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
+        self.reader()?.metadata(kind, only)
     }
 
     /// A service that leads the API server to port 443 of an address of this machine that nobody else has.

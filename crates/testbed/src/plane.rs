@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ use crate::namespace::{Namespace, NamespaceError};
 use crate::part::{self, Part};
 use crate::plane::component::ComponentError;
 use crate::plane::launch::StartError;
+use crate::reader::{ReadError, Reader};
 
 pub mod launch;
 
@@ -123,6 +124,8 @@ pub struct ControlPlane {
     /// In reverse order of their start, so that they are dropped that way; before the folder with their files.
     components: Mutex<Vec<component::Component>>,
     home: Option<pods::Home>,
+    /// Made when it is first needed.
+    reader: OnceLock<Reader>,
     folder: Option<Folder>,
 }
 
@@ -161,6 +164,7 @@ impl ControlPlane {
             path: folder.to_owned(),
             components: Mutex::default(),
             home: None,
+            reader: OnceLock::new(),
             folder: None,
         })
     }
@@ -239,6 +243,19 @@ impl ControlPlane {
     /// Runs kubectl as the admin and returns what it wrote.
     pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.admin().run(arguments)
+    }
+
+    /// Reads a path of the API server that is about no object, as `/version`.
+    pub fn text(&self, path: &str) -> Result<Option<String>, ReadError> {
+        self.reader()?.text(path)
+    }
+
+    pub(crate) fn reader(&self) -> Result<&Reader, ReadError> {
+        if let Some(reader) = self.reader.get() {
+            return Ok(reader);
+        }
+        let made = Reader::connect(self)?;
+        Ok(self.reader.get_or_init(|| made))
     }
 
     /// Creates a namespace of a name that nobody else has.

@@ -20,6 +20,8 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use fs_err as fs;
+
 /// Describes a process to be started. Its standard input is empty unless it is given one.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
@@ -160,6 +162,14 @@ fn drain(pipe: Option<impl io::Read>) -> io::Result<Vec<u8>> {
         pipe.read_to_end(&mut bytes)?;
     }
     Ok(bytes)
+}
+
+/// The code of a process that has ended by itself and was not waited for.
+pub fn code_of(id: u32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let has_ended = text.rsplit(')').next()?.trim_start().starts_with('Z');
+    let status: i32 = text.split_ascii_whitespace().next_back()?.parse().ok()?;
+    (has_ended && libc::WIFEXITED(status)).then_some(libc::WEXITSTATUS(status))
 }
 
 /// Sends a signal to one process.
@@ -312,6 +322,16 @@ pub(crate) fn shown(program: &str, arguments: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_code_of_a_process_is_known_before_it_is_waited_for() {
+        let mut shell = command("sh").args(["-c", "exit 75"]).spawn().unwrap();
+        let ended = || Ok::<_, String>(code_of(shell.id()));
+        let code = crate::wait::wait_until(std::time::Duration::from_secs(30), "an end", ended).unwrap();
+        assert_eq!(code, 75);
+        assert_eq!(code_of(std::process::id()), None, "we have not ended");
+        shell.wait().unwrap();
+    }
 
     #[test]
     fn a_large_input_and_a_large_output_do_not_block_each_other() {

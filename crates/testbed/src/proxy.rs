@@ -19,6 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use hyper::body::Incoming;
@@ -84,6 +85,7 @@ struct Shared {
     traps: Traps,
     requests: AtomicU64,
     hits: AtomicU64,
+    vain: AtomicU64,
 }
 
 impl Proxy {
@@ -109,6 +111,7 @@ impl Proxy {
             traps: Traps::default(),
             requests: AtomicU64::new(0),
             hits: AtomicU64::new(0),
+            vain: AtomicU64::new(0),
         });
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -192,6 +195,12 @@ impl Proxy {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.shared.requests), count(&self.shared.hits))
     }
+
+    /// How many requests for a lease a fault hit, and how many the API server answered late, with a refusal, or not at
+    /// all.
+    pub fn leases_in_vain(&self) -> u64 {
+        self.shared.vain.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Proxy {
@@ -242,8 +251,11 @@ impl Shared {
         hit.map(|aimed| aimed.fault.what.clone())
     }
 
-    fn hit(&self) {
+    fn hit(&self, asked: &Asked) {
         self.hits.fetch_add(1, Ordering::Relaxed);
+        if asked.is_for_a_lease() {
+            self.vain.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn spring(&self, trap: Trap, at: String) -> Broken {
@@ -268,7 +280,7 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     let change = loop {
         let fault = shared.fault(&asked);
         if fault.is_some() {
-            shared.hit();
+            shared.hit(&asked);
         }
         match fault {
             None | Some(What::Cut(_)) => break None,
@@ -296,16 +308,49 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
         return Err(shared.spring(trap, at));
     }
     if let Some(omission) = shared.omissions.meet(&request) {
-        shared.hit();
+        shared.hit(&asked);
         return omission::answer(request, &omission, &shared).await;
     }
     let Some(change) = change else {
+        let mut plea = asked.is_for_a_lease().then(|| Plea::begin(&shared.vain));
         let answer = forward(request, &shared).await.map_err(|_| Broken)?;
+        if let Some(plea) = &mut plea {
+            plea.is_heard = answer.status().is_success();
+        }
+        drop(plea);
         return Ok(answer.map(|body| body::through(body, asked, shared)));
     };
     discovery::prepare(&mut request);
     let answer = forward(request, &shared).await.map_err(|_| Broken)?;
     discovery::changed(answer, &change).await.map_err(|_| Broken)
+}
+
+/// A request for a lease. It counts as one in vain, also if nobody waits for its answer any more, unless it is heard soon.
+struct Plea<'a> {
+    vain: &'a AtomicU64,
+    begun: Instant,
+    is_heard: bool,
+}
+
+/// An answer about a lease that takes so long comes late.
+const LATE: Duration = Duration::from_secs(1);
+
+impl<'a> Plea<'a> {
+    fn begin(vain: &'a AtomicU64) -> Self {
+        Self {
+            vain,
+            begun: Instant::now(),
+            is_heard: false,
+        }
+    }
+}
+
+impl Drop for Plea<'_> {
+    fn drop(&mut self) {
+        if !self.is_heard || self.begun.elapsed() > LATE {
+            self.vain.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Asks the API server, on a connection of its own.

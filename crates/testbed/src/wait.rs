@@ -17,8 +17,8 @@ pub struct TimedOut {
     seen: String,
 }
 
-/// Short against what a control plane does, long against a call of kubectl.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Short against what a control plane does, long against a read: who waits must not keep the machine from the work.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Short against what one request to a control plane takes.
 const CLOSE: Duration = Duration::from_millis(3);

@@ -1,7 +1,10 @@
 //! A control plane that is killed in parts comes back as it was, or as it was at an earlier time.
 
+use std::time::Duration;
+
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options};
+use testbed::wait::wait_until;
 
 #[test]
 fn parts_come_back_and_an_older_backup_takes_back_what_was_written_since() {
@@ -17,12 +20,20 @@ fn parts_come_back_and_an_older_backup_takes_back_what_was_written_since() {
             .unwrap()
     };
     make("before");
+    let version = || plane.text("/version").map(Some);
+    let read = || {
+        wait_until(Duration::from_secs(30), "a version", version)
+            .unwrap()
+            .unwrap()
+    };
+    let told = read();
     let backup = plane.backup().unwrap();
     make("since");
     let before = plane.processes();
     for part in [Part::KubeApiserver, Part::Etcd] {
         plane.restart(part).unwrap();
         assert!(names().contains("/before") && names().contains("/since"), "{}", names());
+        assert_eq!(read(), told, "also over a connection from before");
     }
     let changed = before
         .iter()

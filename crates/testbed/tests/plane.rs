@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use testbed::plane::{ControlPlane, User};
+use testbed::reader::Only;
 use testbed::shared;
 use testbed::wait::wait_until;
 
@@ -27,6 +29,44 @@ fn the_operator_is_a_user_of_its_own_and_may_do_anything() {
             .trim(),
         "yes"
     );
+}
+
+#[test]
+fn objects_are_read_without_a_program() {
+    let namespace = shared::plane().namespace("reads").unwrap();
+    let make = |name: &str, label: &str| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "labels": { "colour": label } }, "data": { "word": name },
+        });
+        let admin = namespace.kubectl_as(User::Admin);
+        admin.feed(["create", "--filename=-"], &object.to_string()).unwrap();
+    };
+    make("one", "red");
+    make("two", "blue");
+    let one = namespace.object("configmap", "one").unwrap().unwrap();
+    assert_eq!(one["data"]["word"], "one");
+    assert_eq!(namespace.object("configmap", "three").unwrap(), None);
+    let names = |objects: Vec<Value>| -> Vec<Value> {
+        let names = objects.into_iter().map(|mut object| object["metadata"]["name"].take());
+        names.collect()
+    };
+    let blue = namespace.objects("configmaps", Only::Labels("colour=blue")).unwrap();
+    assert_eq!(names(blue), ["two"]);
+    let named = namespace
+        .objects("configmaps", Only::Fields("metadata.name=one"))
+        .unwrap();
+    assert_eq!(names(named), ["one"]);
+    let all = namespace.metadata("configmaps", Only::All).unwrap();
+    assert!(all.iter().all(|object| object["data"].is_null()), "{all:?}");
+    assert!(
+        names(all).len() > 2,
+        "there is one for the certificate of the API server, too"
+    );
+    let none = namespace.metadata("secrets", Only::Labels("colour=green")).unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    let unknown = namespace.object("unicorn", "one").unwrap_err().to_string();
+    assert!(unknown.contains("unicorn"), "{unknown}");
 }
 
 #[test]

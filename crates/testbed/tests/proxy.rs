@@ -57,6 +57,21 @@ fn what_is_imposed_happens_and_is_healed() {
     assert!(kubectl(get).status.success());
     assert!(proxy.seen().1 >= 6);
 
+    let lease = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"one"}}"#;
+    namespace
+        .kubectl_as(User::Admin)
+        .feed(["create", "--filename=-"], lease)
+        .unwrap();
+    proxy.heal();
+    assert!(kubectl("annotate lease one page=1").status.success());
+    assert_eq!(proxy.leases_in_vain(), 0, "it was heard");
+    impose(On::Writes, What::Status(503, None));
+    assert!(!kubectl("annotate lease one sheet=2").status.success());
+    let in_vain = proxy.leases_in_vain();
+    assert!(in_vain > 0);
+    assert!(!kubectl("annotate configmap one page=2").status.success());
+    assert_eq!(proxy.leases_in_vain(), in_vain, "that was for no lease");
+
     impose(On::Writes, What::LoseAnswer);
     assert!(
         !kubectl("create configmap lost").status.success(),

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, User};
 use testbed::process;
+use testbed::reader::Only;
 
 use crate::cluster::{self, Releases};
 
@@ -111,7 +112,7 @@ impl<'a> Site<'a> {
     /// The pods of the operator, all of them ready; anything else is an error.
     pub(super) fn pods(&self) -> anyhow::Result<Vec<Value>> {
         let label = format!("app.kubernetes.io/instance={NAME}");
-        let pods = cluster::objects(&self.namespace, "pods", &label)?;
+        let pods = self.namespace.objects("pods", Only::Labels(&label))?;
         let is_ready = |pod: &Value| {
             let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
             let ready = conditions
@@ -129,11 +130,11 @@ impl<'a> Site<'a> {
 
     /// The pod that leads, by the lease and by where the Services lead.
     pub(super) fn leader(&self) -> anyhow::Result<Leader> {
-        let lease = cluster::object(&self.namespace, "lease", LEASE)?.unwrap_or_default();
+        let lease = self.namespace.object("lease", LEASE)?.unwrap_or_default();
         let text = |key: &str| lease["spec"][key].as_str().unwrap_or_default().to_owned();
         let (holder, since) = (text("holderIdentity"), text("acquireTime"));
         let of_service = "kubernetes.io/service-name=addon-operator-validating-svc";
-        let slices = cluster::objects(&self.namespace, "endpointslices", of_service)?;
+        let slices = self.namespace.objects("endpointslices", Only::Labels(of_service))?;
         let ends = slices
             .iter()
             .filter_map(|slice| slice["endpoints"].as_array())

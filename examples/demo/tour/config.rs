@@ -132,7 +132,7 @@ impl Tour<'_> {
             left.push(format!("a release: {release}"));
         }
         for kind in ["daemonset", "configmap"] {
-            if cluster::object(self.stage.namespace(), kind, name)?.is_some() {
+            if self.stage.namespace().object(kind, name)?.is_some() {
                 left.push(format!("a {kind}"));
             }
         }
@@ -140,7 +140,11 @@ impl Tour<'_> {
     }
 
     fn greeting(&self) -> anyhow::Result<String> {
-        let config = cluster::object(self.stage.namespace(), "configmap", "greeter")?.unwrap_or_default();
+        let config = self
+            .stage
+            .namespace()
+            .object("configmap", "greeter")?
+            .unwrap_or_default();
         Ok(config["data"]["text"].as_str().unwrap_or("nothing").to_owned())
     }
 

@@ -110,7 +110,7 @@ impl Tour<'_> {
 
     /// Waits until exactly these namespaces have a copy that equals the source, and says how long ago `since` was then.
     fn wait_for_copies(&self, since: Instant, targets: &[String]) -> anyhow::Result<String> {
-        let source = cluster::object(self.stage.namespace(), "secret", SECRET)?.unwrap_or_default();
+        let source = self.stage.namespace().object("secret", SECRET)?.unwrap_or_default();
         let claim = match targets.len() {
             0 => "no namespace has a copy any more".to_owned(),
             all => format!("all {all} other namespaces have a copy"),

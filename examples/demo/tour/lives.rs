@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use testbed::plane::User;
+use testbed::reader::Only;
 
 use super::{Tour, section};
 use crate::cluster::{self, Release};
@@ -103,7 +104,10 @@ impl Tour<'_> {
     }
 
     fn members(&self) -> anyhow::Result<Members> {
-        let members = cluster::objects(self.stage.namespace(), "configmaps", "app=crowd")?;
+        let members = self
+            .stage
+            .namespace()
+            .objects("configmaps", Only::Labels("app=crowd"))?;
         let named = |member: Value| {
             (
                 member["metadata"]["name"].as_str().unwrap_or_default().to_owned(),

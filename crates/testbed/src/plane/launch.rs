@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -79,6 +79,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         path,
         components: Mutex::default(),
         home,
+        reader: OnceLock::new(),
         folder: Some(folder),
     };
 

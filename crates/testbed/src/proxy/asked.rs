@@ -12,6 +12,7 @@ use super::fault::{Of, On};
 pub(super) struct Asked {
     kind: Kind,
     agent: String,
+    is_lease: bool,
     /// Which one it is of all that came.
     pub(super) number: u64,
 }
@@ -30,6 +31,7 @@ impl Asked {
         Self {
             kind: kind(request),
             agent: agent(request).to_owned(),
+            is_lease: kind(request) == Kind::Write && request.uri().path().contains("/leases"),
             number,
         }
     }
@@ -51,6 +53,11 @@ impl Asked {
             On::Writes => self.kind == Kind::Write,
             On::Discovery => self.kind == Kind::Discovery,
         }
+    }
+
+    /// Whether it takes or renews a lease.
+    pub(super) fn is_for_a_lease(&self) -> bool {
+        self.is_lease
     }
 
     pub(super) fn is_watch(&self) -> bool {

@@ -76,7 +76,7 @@ async fn fate(shared: &Shared, asked: &Asked, length: usize, allowance: &mut Opt
             *allowance = None;
             return Fate::Through;
         };
-        shared.hit();
+        shared.hit(asked);
         match what {
             What::Delay(time) => {
                 sleep(time).await;

@@ -1,0 +1,202 @@
+//! Objects read over a connection that stays open, for checks that are asked again and again.
+//!
+//! A process of kubectl for each look takes more of the machine than the programs under test. It reads as the admin,
+//! and never writes: tests write as people do.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::header::ACCEPT;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use thiserror::Error;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::plane::{ControlPlane, User};
+
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("cannot make a client of the API server")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("nothing is known of the kind {0}: add it to the table of kinds, or ask kubectl")]
+    Kind(String),
+    #[error("{path} is no path")]
+    Path { path: String, source: hyper::http::Error },
+    #[error("cannot read {path}")]
+    Refused { path: String, source: Box<kube::Error> },
+    #[error("no answer within {} s to {path}", PATIENCE.as_secs())]
+    Silence { path: String },
+    #[error("cannot understand the answer to {path}")]
+    Parse { path: String, source: serde_json::Error },
+    #[error("the answer to {path} is no list")]
+    NoList { path: String },
+}
+
+/// Which objects of a kind are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Only<'a> {
+    All,
+    /// A selector as kubectl takes it, as in `app=crowd,stage!=old`.
+    Labels(&'a str),
+    /// As in `type=helm.sh/release.v1`.
+    Fields(&'a str),
+}
+
+/// As long as kubectl is given by the checks of a control plane that may be down.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the kinds are served that tests ask for, by the names that kubectl takes.
+const KINDS: [(&str, &str, &str); 14] = [
+    ("configmap", "configmaps", "/api/v1"),
+    ("daemonset", "daemonsets", "/apis/apps/v1"),
+    ("deployment", "deployments", "/apis/apps/v1"),
+    ("endpointslice", "endpointslices", "/apis/discovery.k8s.io/v1"),
+    ("event", "events", "/api/v1"),
+    ("job", "jobs", "/apis/batch/v1"),
+    ("lease", "leases", "/apis/coordination.k8s.io/v1"),
+    ("persistentvolumeclaim", "persistentvolumeclaims", "/api/v1"),
+    ("pod", "pods", "/api/v1"),
+    ("role", "roles", "/apis/rbac.authorization.k8s.io/v1"),
+    ("rolebinding", "rolebindings", "/apis/rbac.authorization.k8s.io/v1"),
+    ("secret", "secrets", "/api/v1"),
+    ("service", "services", "/api/v1"),
+    ("serviceaccount", "serviceaccounts", "/api/v1"),
+];
+
+/// The objects of one namespace, for a thread of its own.
+#[derive(Clone)]
+pub struct Objects {
+    client: Client,
+    runtime: Handle,
+    namespace: String,
+}
+
+/// One client, and the thread that its connections live on.
+pub(crate) struct Reader {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Reader")
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Objects of {}", self.namespace)
+    }
+}
+
+impl Reader {
+    pub(crate) fn connect(plane: &ControlPlane) -> Result<Self, ReadError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| ReadError::Client(source);
+        let mut runtime = Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).thread_name("testbed-reader").enable_all();
+        let runtime = runtime.build().map_err(|error| failed(error.into()))?;
+        let file = Kubeconfig::read_from(plane.kubeconfig(User::Admin)).map_err(|error| failed(error.into()))?;
+        let client = runtime.block_on(async {
+            let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+            let config = config.map_err(|error| failed(error.into()))?;
+            Client::try_from(config).map_err(|error| failed(error.into()))
+        })?;
+        Ok(Self { client, runtime })
+    }
+
+    pub(crate) fn of(&self, namespace: &str) -> Objects {
+        Objects {
+            client: self.client.clone(),
+            runtime: self.runtime.handle().clone(),
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// The text of an answer, if the path leads to anything.
+    pub(crate) fn text(&self, path: &str) -> Result<Option<String>, ReadError> {
+        ask(&self.client, self.runtime.handle(), path, "*/*")
+    }
+}
+
+impl Objects {
+    /// An object of a kind, as in `configmap`, if it is there.
+    pub fn object(&self, kind: &str, name: &str) -> Result<Option<Value>, ReadError> {
+        let path = format!("{}/{name}", self.address(kind)?);
+        self.read(&path, JSON)
+    }
+
+    /// The objects of a kind.
+    pub fn objects(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
+        self.list(kind, only, JSON)
+    }
+
+    /// The same without more of each than its `metadata`, for objects that are long.
+    pub fn metadata(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
+        self.list(kind, only, METADATA)
+    }
+
+    fn list(&self, kind: &str, only: Only<'_>, accepted: &str) -> Result<Vec<Value>, ReadError> {
+        let path = self.address(kind)?;
+        let path = match only {
+            Only::All => path,
+            Only::Labels(selector) => format!("{path}?labelSelector={selector}"),
+            Only::Fields(selector) => format!("{path}?fieldSelector={selector}"),
+        };
+        let mut list = self.read(&path, accepted)?.unwrap_or_default();
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            // An empty list of metadata has null there.
+            Value::Null if list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => Ok(Vec::new()),
+            _ => Err(ReadError::NoList { path }),
+        }
+    }
+
+    fn read(&self, path: &str, accepted: &str) -> Result<Option<Value>, ReadError> {
+        let text = ask(&self.client, &self.runtime, path, accepted)?;
+        let read = text.map(|text| serde_json::from_str(&text)).transpose();
+        read.map_err(|source| ReadError::Parse {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    fn address(&self, kind: &str) -> Result<String, ReadError> {
+        let known = KINDS.iter().find(|(one, many, _)| [*one, *many].contains(&kind));
+        let (_, many, group) = known.ok_or_else(|| ReadError::Kind(kind.to_owned()))?;
+        Ok(format!("{group}/namespaces/{}/{many}", self.namespace))
+    }
+}
+
+/// The text of an answer; `None` if the path leads to nothing. The work is done in our own runtime: a caller may stand in
+/// another one, which must not be blocked.
+fn ask(client: &Client, runtime: &Handle, path: &str, accepted: &str) -> Result<Option<String>, ReadError> {
+    let (client, request) = (client.clone(), request(path, accepted)?);
+    let (tell, told) = mpsc::channel();
+    runtime.spawn(async move {
+        // Nobody listens any more if it took too long.
+        let _ = tell.send(client.request_text(request).await);
+    });
+    let path = || path.to_owned();
+    match told.recv_timeout(PATIENCE) {
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+        Ok(Err(source)) => Err(ReadError::Refused {
+            path: path(),
+            source: Box::new(source),
+        }),
+        Err(_) => Err(ReadError::Silence { path: path() }),
+    }
+}
+
+const JSON: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+fn request(path: &str, accepted: &str) -> Result<Request<Vec<u8>>, ReadError> {
+    let request = Request::get(path).header(ACCEPT, accepted).body(Vec::new());
+    request.map_err(|source| ReadError::Path {
+        path: path.to_owned(),
+        source,
+    })
+}
