@@ -82,12 +82,13 @@ sim: ## random histories through the core for SECONDS=60, or as long as you like
 
 # A campaign draws from SEED= and plays ROUNDS= rounds; its last results are kept in bench/campaigns. The tests play a few rounds of each.
 SEED ?= $(shell date +%s)
-CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \
+CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_COMMIT=$$(git describe --always --dirty --exclude='*') \
+  CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \
   $(TARGET)/debug/testbed run --helm4 -- cargo test --locked
 
 .PHONY: campaign-kill
-campaign-kill: ROUNDS ?= 1000
-campaign-kill: ## kill operator, helm or both, ROUNDS=1000 times by SEED=; all heals
+campaign-kill: ROUNDS ?= 1100
+campaign-kill: ## kill operator, helm or both, in ROUNDS=1100 rounds by SEED=; all heals
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test campaign_kill -- --nocapture
 

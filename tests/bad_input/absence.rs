@@ -10,6 +10,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::thread;
 
 use testbed::campaign::Campaign;
 use testbed::draw::Draw;
@@ -80,15 +81,29 @@ fn what_is_absent_removes_nothing() {
     assert_eq!(losses(&rounds), "", "{}", histogram(&rounds));
 }
 
-/// Only where a person asks for it: it takes about ten seconds a round.
+/// Worlds that are played side by side.
+const WORLDS: usize = 5;
+
+/// Only where a person asks for it: a round takes about ten seconds.
 #[test]
 fn campaign() {
     let campaign = Campaign::of_this_run().unwrap();
     let Some(rounds) = campaign.rounds() else { return };
     let seed = campaign.seed;
     eprintln!("SEED={seed} ROUNDS={rounds}");
-    let cases = draw::cases(&mut Draw::new(seed), rounds);
-    let rounds = play("campaign-absence", cases);
+    let mut cases = draw::cases(&mut Draw::new(seed), rounds);
+    let each = cases.len().div_ceil(WORLDS).max(1);
+    let mut shares = Vec::new();
+    while !cases.is_empty() {
+        shares.push(cases.split_off(cases.len().saturating_sub(each)));
+    }
+    let rounds: Vec<Round> = thread::scope(|scope| {
+        let worlds = shares
+            .into_iter()
+            .map(|cases| scope.spawn(|| play("campaign-absence", cases)));
+        let worlds: Vec<_> = worlds.collect();
+        worlds.into_iter().flat_map(|world| world.join().unwrap()).collect()
+    });
     let (losses, table) = (losses(&rounds), histogram(&rounds));
     let lost = if losses.is_empty() { "none\n" } else { losses.as_str() };
     let text = format!("{table}\nRounds in which something was deleted or made anew:\n\n{lost}");

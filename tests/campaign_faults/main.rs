@@ -80,7 +80,7 @@ impl Play {
             let plan = plan(&mut draw, round);
             let told = format!("seed {}, world {number}, round {round}: {plan}", self.seed);
             let healed = world.play(plan, self.bound).with_context(|| told.clone());
-            let healed = healed.inspect_err(|_| eprintln!("{}", world.evidence()))?;
+            let healed = healed.inspect_err(|error| eprintln!("{error:#}\n{}", world.evidence()))?;
             let word = if healed.deposed { ", lease lost" } else { "" };
             eprintln!(
                 "{told}; {} hits{word}, healed after {:.1} s",
@@ -96,12 +96,11 @@ impl Play {
 
 /// How many rounds each world plays; the last one has its own control plane, and one round of ten.
 fn shares(rounds: Option<usize>) -> Vec<(Ground, usize)> {
-    const WORLDS: usize = 3;
-    let (shared, own) = match rounds {
-        Some(rounds) => ((rounds - rounds / 10).div_ceil(WORLDS), rounds / 10),
-        None => (1, 1),
+    let (worlds, shared, own) = match rounds {
+        Some(rounds) => (6, (rounds - rounds / 10).div_ceil(6), rounds / 10),
+        None => (3, 1, 1),
     };
-    let mut shares = vec![(Ground::Shared, shared); WORLDS];
+    let mut shares = vec![(Ground::Shared, shared); worlds];
     if own > 0 {
         shares.push((Ground::Own, own));
     }

@@ -137,6 +137,14 @@ const SPAN: usize = 6000;
 /// Longer than a lease.
 const LONG: Duration = Duration::from_secs(21);
 
+/// For so long the operator believes connections that say nothing: for watches, the API server has nothing to tell most of
+/// the time.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// Helm believes them until it is ended at its deadline, 80 s with the timeout that it has here. A minute later it is tried
+/// again.
+pub(crate) const SILENCE_OF_HELM: Duration = Duration::from_secs(150);
+
 impl Plan {
     /// One with faults between the API server and its clients.
     pub(crate) fn draw(draw: &mut Draw) -> Self {
@@ -180,9 +188,14 @@ impl Plan {
         self.outage.is_some() || self.strokes.iter().any(|stroke| stroke.until >= LONG)
     }
 
-    /// Whether connections are left that are open and dead.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.strokes.iter().any(|stroke| stroke.harm == Harm::Silence)
+    /// For how long connections may be believed that it has left open and dead.
+    pub(crate) fn silence(&self) -> Duration {
+        let silent = self.strokes.iter().filter(|stroke| stroke.harm == Harm::Silence);
+        let believed = silent.map(|stroke| match stroke.target {
+            Target::Operator => SILENCE,
+            Target::Helm | Target::Both => SILENCE_OF_HELM,
+        });
+        believed.max().unwrap_or_default()
     }
 
     pub(crate) fn restores(&self) -> bool {

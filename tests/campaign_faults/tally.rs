@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use testbed::campaign::percentile;
 
-use crate::plan::{Harm, Outage, Plan, Target};
-use crate::world::SILENCE;
+use crate::plan::{Harm, Outage, Plan, SILENCE_OF_HELM, Target};
 
 /// The outcome of one round.
 #[derive(Clone, Debug)]
@@ -90,13 +89,13 @@ impl Tally {
         let deposed = self.0.iter().filter(|healed| healed.deposed).count();
         format!(
             "{} plans, {hits} requests or parts of answers hit, {deposed} leases lost; the same end as without faults after \
-             {:.1} s (p50), {:.1} s (p99), {:.1} s at most; bound {} s, and {} s more where connections are left that say nothing",
+             {:.1} s (p50), {:.1} s (p99), {:.1} s at most; bound {} s, and up to {} s more where connections are left that say nothing",
             self.0.len(),
             at(50),
             at(99),
             at(100),
             bound.as_secs(),
-            SILENCE.as_secs()
+            SILENCE_OF_HELM.as_secs()
         )
     }
 }

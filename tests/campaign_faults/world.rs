@@ -17,6 +17,7 @@ use testbed::kubectl::Kubectl;
 use testbed::part::Part;
 use testbed::plane::outage::Backup;
 use testbed::plane::{ControlPlane, User};
+use testbed::process;
 use testbed::proxy::Proxy;
 use testbed::shared;
 use testbed::wait::wait_until;
@@ -47,6 +48,14 @@ pub(crate) struct World<'a> {
     checked: Mark,
     /// The ids of objects that hold data, by kind and name.
     kept: BTreeMap<(String, String), String>,
+    /// How often a release was damaged in this life.
+    damages: u32,
+    /// How many lives have ended as their lease had run out.
+    overdue: u32,
+    /// Until then connections may be believed that are dead.
+    silent_until: Instant,
+    /// The requests for the lease that were in vain before this round.
+    vain: u64,
 }
 
 /// The event of one moment of a plan.
@@ -92,6 +101,10 @@ impl<'a> World<'a> {
             wanted: Wanted::default(),
             peace: BTreeMap::new(),
             kept: BTreeMap::new(),
+            damages: 0,
+            overdue: 0,
+            silent_until: Instant::now(),
+            vain: 0,
         };
         for note in 0..crate::plan::NOTES {
             world.act(Deed::Note(note))?;
@@ -119,7 +132,8 @@ impl<'a> World<'a> {
         let was_on = self.wanted.vault().is_some();
         let before = std::mem::take(&mut self.kept);
         let (_, hits) = self.proxy.seen();
-        let (lost, refused) = (self.said(&LOST)?, self.said(&[NO_LEASE])?);
+        let (lost, overdue) = (self.said(HANDED_OVER)?, self.overdue);
+        self.vain = self.proxy.leases_in_vain();
         let backup = if plan.restores() {
             Some((self.stage.plane().backup()?, self.wanted.clone()))
         } else {
@@ -129,7 +143,9 @@ impl<'a> World<'a> {
         self.proxy.heal();
         let begun = Instant::now();
         let ticks = self.ticks();
-        let bound = if plan.is_silent() { bound + SILENCE } else { bound };
+        // Also one that an earlier round has left.
+        self.silent_until = self.silent_until.max(begun + plan.silence());
+        let bound = bound + self.silent_until.saturating_duration_since(begun);
         self.wait(&plan, bound, "the same end as without faults")?;
         let tick = || Ok::<_, String>((self.ticks() > ticks).then_some(()));
         wait_until(bound, "the hook that runs every other second", tick)?;
@@ -145,9 +161,14 @@ impl<'a> World<'a> {
                 self.kept.get(&object)
             );
         }
-        let deposed = self.said(&LOST)? != lost;
-        let has_reason = plan.may_cost_the_lease() || self.said(&[NO_LEASE])? != refused;
-        ensure!(!deposed || has_reason, "the lease was lost without a reason");
+        let deposed = self.said(HANDED_OVER)? != lost || self.overdue != overdue;
+        ensure!(
+            !deposed || self.may_lose_the_lease(&plan),
+            "the lease was lost without a reason"
+        );
+        if self.damages >= DAMAGES {
+            self.begin_anew()?;
+        }
         Ok(Healed {
             plan,
             hits: self.proxy.seen().1 - hits,
@@ -193,16 +214,31 @@ impl<'a> World<'a> {
         let Some(life) = self.life.take_if(|life| life.has_ended()) else {
             return Ok(());
         };
-        let last = life::tail(life.log(), 60);
+        let (code, last) = (process::code_of(life.id()), life::tail(life.log(), 60));
         drop(life);
         ensure!(
-            last.contains(OVERDUE) && (plan.may_cost_the_lease() || last.contains(NO_LEASE)),
-            "the operator has ended: {last}"
+            code == Some(OVERDUE) && self.may_lose_the_lease(plan),
+            "the operator has ended with {code:?}: {last}"
         );
+        self.overdue += 1;
         self.start()
     }
 
+    /// Whether the plan or the proxy has a reason for it. The operator's own word is none: it may be wrong.
+    fn may_lose_the_lease(&self, plan: &Plan) -> bool {
+        plan.may_cost_the_lease() || self.proxy.leases_in_vain() >= self.vain + IN_VAIN
+    }
+
+    /// A release that is damaged again and again is restored after longer and longer pauses. A new life knows nothing of them.
+    fn begin_anew(&mut self) -> anyhow::Result<()> {
+        let life = self.life.take().context("a round ends alive")?;
+        life.stop(PATIENCE)?;
+        self.start()?;
+        self.wait(&Plan::default(), PATIENCE, "all to be as people want it, in a new life")
+    }
+
     fn start(&mut self) -> anyhow::Result<()> {
+        self.damages = 0;
         let program = Program::new(env!("CARGO_BIN_EXE_addon-operator"), ["start"]);
         self.life = Some(self.stage.start(&program)?);
         Ok(())
@@ -219,15 +255,15 @@ impl<'a> World<'a> {
         })?
     }
 
-    /// How often the logs of all lives say one of these.
-    fn said(&self, words: &[&str]) -> anyhow::Result<usize> {
+    /// How often the logs of all lives say that.
+    fn said(&self, words: &str) -> anyhow::Result<usize> {
         let mut count = 0;
         for entry in fs::read_dir(self.stage.folder())? {
             let path = entry?.path();
             if path.extension().is_some_and(|end| end == "log") {
                 let text = fs::read(&path)?;
                 let text = String::from_utf8_lossy(&text);
-                count += words.iter().map(|words| text.matches(words).count()).sum::<usize>();
+                count += text.matches(words).count();
             }
         }
         Ok(count)
@@ -261,14 +297,13 @@ impl<'a> World<'a> {
     }
 }
 
-/// For so long connections that say nothing are believed: watches, for the API server has nothing to tell, most of the time.
-pub(crate) const SILENCE: Duration = Duration::from_secs(90);
+/// After so many damages a repair waits for 20 s, which leaves time within the bound.
+const DAMAGES: u32 = 3;
 
-/// The words of the log about a lease that was lost.
-const LOST: [&str; 2] = [HANDED_OVER, OVERDUE];
-/// Its words before that, about a leader whose requests for the lease fail. A machine that does too much is a reason, too.
-const NO_LEASE: &str = "The lease cannot be had";
-/// Its words about a leader that goes on in the same process.
+/// A lease is lost by that many requests at least.
+const IN_VAIN: u64 = 2;
+
+/// The words of the log about a leader that goes on in the same process.
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
-/// Its words when the whole process had to end.
-const OVERDUE: &str = "the lease has run out and another replica may lead";
+/// The code of a process that had to end as a whole, for another one may lead.
+const OVERDUE: i32 = 75;

@@ -46,7 +46,7 @@ impl Play {
             let blow = Blow::draw(&mut draw, world.is_installed(), world.writes());
             let told = format!("seed {}, world {number} with {helm}, round {round}: {blow}", self.seed);
             let healed = world.strike(blow).with_context(|| told.clone());
-            let healed = healed.inspect_err(|_| eprintln!("{}", world.evidence()))?;
+            let healed = healed.inspect_err(|error| eprintln!("{error:#}\n{}", world.evidence()))?;
             eprintln!(
                 "{told}; left {}, healed after {:.1} s",
                 healed.left,
@@ -59,22 +59,25 @@ impl Play {
     }
 }
 
-/// Worlds that are played side by side; the first half of them with helm 3, the others with helm 4.
-const WORLDS: usize = 2;
+/// Worlds that are played side by side: half of them with helm 3, the others with helm 4.
+fn worlds(campaign: &Campaign) -> usize {
+    if campaign.rounds().is_some() { 4 } else { 2 }
+}
 
 #[test]
 fn whoever_is_killed_the_rest_heals_alone() {
     let campaign = Campaign::of_this_run().unwrap();
     // A test says that it heals, a campaign how fast.
     let patience = Duration::from_secs(if campaign.rounds().is_some() { 30 } else { 120 });
-    let each = campaign.rounds().unwrap_or(10).div_ceil(WORLDS);
+    let worlds = worlds(&campaign);
+    let each = campaign.rounds().unwrap_or(10).div_ceil(worlds);
     let play = Play {
         seed: campaign.seed,
         patience,
     };
     let played: Vec<anyhow::Result<Tally>> = thread::scope(|scope| {
-        let worlds = (0..WORLDS).map(|number| {
-            let helm = [Part::Helm3, Part::Helm4][number * 2 / WORLDS];
+        let worlds = (0..worlds).map(|number| {
+            let helm = [Part::Helm3, Part::Helm4][number % 2];
             scope.spawn(move || play.world(number, helm, each))
         });
         let worlds: Vec<_> = worlds.collect();

@@ -10,10 +10,10 @@ use anyhow::{Context, ensure};
 use fs_err as fs;
 use serde_json::json;
 use testbed::audit::Mark;
-use testbed::kubectl::Kubectl;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::proxy::Proxy;
+use testbed::reader::{Objects, ReadError};
 use testbed::shared;
 use testbed::wait::wait_until;
 use testbed::watched_helm::WatchedHelm;
@@ -182,7 +182,7 @@ impl World {
             }
         }
         if blow.phase == Phase::Upgrade {
-            let revisions = revisions(&self.kubectl())?;
+            let revisions = revisions(&self.objects()?)?;
             ensure!(
                 revisions.contains_key(&last),
                 "revision {last} was good and is gone: {revisions:?}"
@@ -226,8 +226,8 @@ impl World {
         })?
     }
 
-    fn kubectl(&self) -> Kubectl {
-        self.stage.namespace().kubectl_as(User::Admin)
+    fn objects(&self) -> Result<Objects, ReadError> {
+        self.stage.namespace().reader()
     }
 
     /// The last life ends as it should, and leaves nobody behind.

@@ -48,7 +48,7 @@ impl Play {
             let blow = Blow::draw(&mut draw);
             let told = format!("seed {}, world {number} with {helm}, round {round}: {blow}", self.seed);
             let outcome = world.strike(blow).with_context(|| told.clone());
-            let outcome = outcome.inspect_err(|_| eprintln!("{}", world.evidence()))?;
+            let outcome = outcome.inspect_err(|error| eprintln!("{error:#}\n{}", world.evidence()))?;
             eprintln!("{told}; {outcome}");
             tally.add(blow.way, outcome);
         }

@@ -20,7 +20,7 @@ use testbed::shared;
 use testbed::wait::wait_until;
 
 use crate::clock;
-use crate::cluster;
+
 use crate::plan::{Blow, Moment, Way};
 use crate::replica::{Ground, REPLICAS, Replica};
 use crate::tally::Outcome;
@@ -301,7 +301,7 @@ impl World {
     }
 
     fn lease(&self) -> anyhow::Result<Option<Lease>> {
-        let lease = cluster::object(&self.namespace, "lease", look::LEASE_NAME)?;
+        let lease = self.namespace.object("lease", look::LEASE_NAME)?;
         Ok(lease.map(|lease| {
             let spec = &lease["spec"];
             let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+/// A pool keeps each thread that it ever needed. With more than these, work of it never ends.
+const POOLED: u64 = 32;
+
 /// At one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
@@ -10,7 +13,10 @@ pub(crate) struct Usage {
     pub(crate) memory: u64,
     pub(crate) files: u64,
     pub(crate) connections: u64,
+    /// Those of no pool.
     pub(crate) threads: u64,
+    /// Those that wait for work with files, or for a child to start.
+    pub(crate) pooled: u64,
     /// Processes that it has started.
     pub(crate) children: u64,
     /// As the API server counts them, of all clients that watch inside of one namespace.
@@ -31,20 +37,23 @@ impl Usage {
         ]
     }
 
+    /// The counts that a table shows.
+    fn shown(self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts().into_iter().chain([("threads of pools", self.pooled)])
+    }
+
     /// Whether there is no more of anything than there was then; if not, the first thing of which there is.
     pub(crate) fn more_than(self, then: Self) -> Option<&'static str> {
-        let pairs = self.counts().into_iter().zip(then.counts());
-        pairs
-            .into_iter()
-            .find_map(|((name, now), (_, then))| (now > then).then_some(name))
+        let mut pairs = self.counts().into_iter().zip(then.counts());
+        let more = pairs.find_map(|((name, now), (_, then))| (now > then).then_some(name));
+        more.or_else(|| (self.pooled > POOLED).then_some("threads of pools"))
     }
 }
 
 impl fmt::Display for Usage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:.1} MiB", mebibytes(self.memory))?;
-        self.counts()
-            .into_iter()
+        self.shown()
             .try_for_each(|(name, count)| write!(out, ", {count} {name}"))
     }
 }
@@ -85,8 +94,8 @@ impl Samples {
     pub(crate) fn table(&self, before: &Usage, after: &Usage) -> String {
         let mut table =
             "| | quiet, before | p50 under load | most | quiet, after |\n|---|---:|---:|---:|---:|\n".to_owned();
-        for (at, ((name, before), (_, after))) in before.counts().into_iter().zip(after.counts()).enumerate() {
-            let mut seen: Vec<u64> = self.0.iter().map(|usage| usage.counts()[at].1).collect();
+        for (at, ((name, before), (_, after))) in before.shown().zip(after.shown()).enumerate() {
+            let mut seen: Vec<u64> = self.0.iter().filter_map(|usage| Some(usage.shown().nth(at)?.1)).collect();
             seen.sort_unstable();
             let middle = seen.get(seen.len() / 2).copied().unwrap_or_default();
             let most = seen.last().copied().unwrap_or_default();
@@ -128,5 +137,8 @@ mod tests {
         let now = Usage { watches: 1, ..then };
         assert_eq!(now.more_than(then), Some("watches"));
         assert_eq!(then.more_than(now), None);
+        let pooled = |pooled| Usage { pooled, ..then };
+        assert_eq!(pooled(POOLED).more_than(then), None);
+        assert_eq!(pooled(POOLED + 1).more_than(then), Some("threads of pools"));
     }
 }

@@ -1,11 +1,12 @@
 //! A leader that stands still for longer than its lease lasts, in the middle of its work, and then goes on.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::time::Duration;
+use std::path::Path;
 
 use fs_err as fs;
 use testbed::plane::User;
 use testbed::process;
-use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::proxy::{Proxy, Side, Trap};
 use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, Stage};
@@ -14,6 +15,13 @@ use super::takeover::{LEADS, runs};
 /// Of a process that has ended itself because its lease had run out.
 const OVERDUE: i32 = 75;
 
+/// The process of the helm that was noted first.
+fn helm_of(notes: &Path) -> u32 {
+    let text = fs::read_to_string(notes).unwrap();
+    let first = text.lines().next().unwrap();
+    first.strip_prefix("a ").unwrap().parse().unwrap()
+}
+
 #[test]
 fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
     let stage = Stage::with_lease("frozen", "14s");
@@ -21,18 +29,22 @@ fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
     let kubeconfig = stage.path("through-the-proxy");
     let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
     fs::write(&kubeconfig, text).unwrap();
-    // So slow that it is frozen in the middle.
-    proxy.impose(vec![Fault {
-        on: On::Others,
-        what: What::Delay(Duration::from_millis(100)),
-    }]);
     let mut leader = stage.start("a", kubeconfig);
-    let look = || Ok::<_, String>((stage.history() == "pending-install").then_some(()));
+    let (frozen, notes) = (leader.process(), stage.path("notes/helm"));
+    // The first of its writes is its note that it has begun.
+    proxy.trap(Trap {
+        agent: "Helm/",
+        nth: 2,
+        side: Side::Before,
+        deed: Box::new(move || {
+            for process in [helm_of(&notes), frozen] {
+                process::signal(process, libc::SIGSTOP);
+            }
+        }),
+    });
+    let look = || Ok::<_, String>(proxy.sprung());
     wait_until(PATIENCE, "a helm in the middle of its work", look).unwrap();
-    let helm: u32 = stage.notes("helm")[0].strip_prefix("a ").unwrap().parse().unwrap();
-    process::signal(helm, libc::SIGSTOP);
-    leader.signal(libc::SIGSTOP);
-    proxy.heal();
+    let helm = helm_of(&stage.path("notes/helm"));
 
     let standby = stage.start("b", stage.namespace().kubeconfig(User::Admin));
     standby.wait_for(LEADS, 1);

@@ -326,6 +326,8 @@ impl Replica {
     /// What a path on the public port answers.
     pub(crate) fn get(&self, path: &str) -> io::Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.address)?;
+        // One that does not answer is to fail a test, and not to hold it up.
+        stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -363,6 +365,10 @@ impl Replica {
     pub(crate) fn kill(mut self) {
         self.signal(libc::SIGKILL);
         self.wait_for_end();
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.bound.id()
     }
 
     pub(crate) fn signal(&self, signal: i32) {

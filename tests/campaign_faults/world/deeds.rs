@@ -69,6 +69,7 @@ impl World<'_> {
     /// Does as a person would, who tries again while the API server is not there.
     pub(super) fn act(&mut self, deed: Deed) -> anyhow::Result<()> {
         self.wanted = self.wanted.after(deed);
+        self.damages += u32::from(matches!(deed, Deed::Tear | Deed::Smear));
         let done = || self.try_act(deed).map(Some).map_err(|error| format!("{error:#}"));
         Ok(wait_until(Duration::from_mins(1), "a deed of a person", done)?)
     }

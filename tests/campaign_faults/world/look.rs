@@ -15,7 +15,7 @@ use crate::plan::Plan;
 
 impl World<'_> {
     pub(super) fn seen(&self) -> anyhow::Result<Seen> {
-        Seen::now(&self.kubectl())
+        Seen::now(self.stage.namespace())
     }
 
     /// Whether everything is as people want it, and the operator at rest.

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use testbed::kubectl::Kubectl;
+use testbed::namespace::Namespace;
+use testbed::reader::Only;
 
 use super::files::{CELLAR, VAULT};
 
@@ -26,13 +27,21 @@ pub(super) struct Told {
 pub(super) struct Seen(BTreeMap<(String, String), Value>);
 
 impl Seen {
-    pub(super) fn now(kubectl: &Kubectl) -> anyhow::Result<Self> {
-        const KINDS: &str = "configmaps,secrets,persistentvolumeclaims,roles";
-        let list: Value = serde_json::from_str(&kubectl.run(["get", KINDS, "--output=json"])?)?;
-        let items = list["items"].as_array().context("a list has items")?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let named = |item: &Value| ((text(&item["kind"]), text(&item["metadata"]["name"])), item.clone());
-        Ok(Self(items.iter().map(named).collect()))
+    pub(super) fn now(namespace: &Namespace<'_>) -> anyhow::Result<Self> {
+        const KINDS: [(&str, &str); 4] = [
+            ("ConfigMap", "configmaps"),
+            ("Secret", "secrets"),
+            ("PersistentVolumeClaim", "persistentvolumeclaims"),
+            ("Role", "roles"),
+        ];
+        let mut seen = BTreeMap::new();
+        for (kind, many) in KINDS {
+            for item in namespace.objects(many, Only::All)? {
+                let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                seen.insert((kind.to_owned(), name), item);
+            }
+        }
+        Ok(Self(seen))
     }
 
     pub(super) fn get(&self, kind: &str, name: &str) -> Option<&Value> {

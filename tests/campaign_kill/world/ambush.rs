@@ -48,7 +48,7 @@ impl Ambush {
             // A trap that is too late must not kill in the next round.
             None if world.proxy.disarm() => {
                 return Ok(Scene {
-                    revisions: revisions(&world.kubectl())?,
+                    revisions: revisions(&world.objects()?)?,
                     missed: true,
                 });
             }
@@ -109,7 +109,7 @@ impl World {
     /// The kill, and a look at what is there right after it. What was killed is told too.
     fn deed(&self, victim: Victim) -> anyhow::Result<impl FnOnce() -> anyhow::Result<Scene> + Send + 'static> {
         let operator = self.life.as_ref().context("an operator runs before each blow")?.id();
-        let (kubectl, mark) = (self.kubectl(), self.stage.tmp());
+        let (objects, mark) = (self.objects()?, self.stage.tmp());
         Ok(move || {
             if victim.ends_the_life() {
                 process::signal(operator, libc::SIGKILL);
@@ -130,7 +130,7 @@ impl World {
                 }
             }
             Ok(Scene {
-                revisions: revisions(&kubectl)?,
+                revisions: revisions(&objects)?,
                 missed: helms.is_empty() && victim == Victim::Helm,
             })
         })

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use testbed::audit::Record;
-use testbed::kubectl::Kubectl;
 use testbed::plane::User;
+use testbed::reader::{Objects, Only};
 
 use super::{CELLAR, KEPT, PAGES, VAULT, World};
 use crate::cluster;
@@ -93,15 +93,13 @@ impl World {
     }
 
     pub(super) fn id(&self, kind: &str, name: &str) -> anyhow::Result<Option<String>> {
-        let object = cluster::object(self.stage.namespace(), kind, name)?;
+        let object = self.stage.namespace().object(kind, name)?;
         Ok(object.map(|object| object["metadata"]["uid"].to_string()))
     }
 
     /// The words on the vault's pages that are there.
     pub(super) fn pages(&self) -> anyhow::Result<Vec<String>> {
-        let list = self.stage.namespace().kubectl(["get", "configmaps", "--output=json"])?;
-        let list: Value = serde_json::from_str(&list)?;
-        let items = list["items"].as_array().context("a list has items")?;
+        let items = self.stage.namespace().objects("configmaps", Only::All)?;
         let is_page = |item: &&Value| {
             item["metadata"]["name"]
                 .as_str()
@@ -113,23 +111,22 @@ impl World {
 
     /// The number of the vault's newest revision, 0 without one.
     pub(super) fn newest(&self) -> anyhow::Result<u32> {
-        Ok(revisions(&self.kubectl())?
+        Ok(revisions(&self.objects()?)?
             .last_key_value()
             .map_or(0, |(number, _)| *number))
     }
 }
 
 /// The states of the vault's revisions, by number.
-pub(super) fn revisions(kubectl: &Kubectl) -> anyhow::Result<BTreeMap<u32, String>> {
-    let columns =
-        "--output=jsonpath={range .items[*]}{.metadata.labels.version} {.metadata.labels.status}{\"\\n\"}{end}";
-    let lines = kubectl.run(["get", "secrets", "--selector=owner=helm,name=vault", columns])?;
-    let read = |line: &str| {
-        let (number, status) = line.split_once(' ')?;
-        Some((number.parse().ok()?, status.to_owned()))
+pub(super) fn revisions(objects: &Objects) -> anyhow::Result<BTreeMap<u32, String>> {
+    let secrets = objects.metadata("secrets", Only::Labels("owner=helm,name=vault"))?;
+    let read = |secret: &Value| {
+        let labels = &secret["metadata"]["labels"];
+        let number = labels["version"].as_str()?.parse().ok()?;
+        Some((number, labels["status"].as_str()?.to_owned()))
     };
-    lines
-        .lines()
-        .map(|line| read(line).with_context(|| format!("a revision has unexpected labels: {line}")))
+    secrets
+        .iter()
+        .map(|secret| read(secret).with_context(|| format!("a revision has unexpected labels: {secret}")))
         .collect()
 }

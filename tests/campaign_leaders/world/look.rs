@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
 use fs_err as fs;
+use serde_json::Value;
 use testbed::audit::{Record, Records};
+use testbed::reader::Only;
 
 use super::World;
 use super::load::{COPY, FAIR, PAGES};
@@ -172,16 +174,15 @@ impl World {
     }
 
     pub(super) fn revisions(&self) -> anyhow::Result<Revisions> {
-        let columns = "--output=jsonpath={range .items[*]}{.metadata.labels.name} {.metadata.labels.version} {.metadata.labels.status}{\"\\n\"}{end}";
-        let lines = self
-            .namespace
-            .kubectl(["get", "secrets", "--selector=owner=helm", columns])?;
+        let secrets = self.namespace.metadata("secrets", Only::Labels("owner=helm"))?;
         let mut revisions = Revisions::new();
-        for line in lines.lines() {
-            let columns: Vec<&str> = line.split(' ').collect();
-            let [name, number, state] = columns[..] else {
-                bail!("a revision has unexpected labels: {line}");
+        for secret in &secrets {
+            let labels = &secret["metadata"]["labels"];
+            let label = |label: &str| {
+                let value = labels[label].as_str();
+                value.with_context(|| format!("a revision has unexpected labels: {labels}"))
             };
+            let (name, number, state) = (label("name")?, label("version")?, label("status")?);
             let of_this = revisions.entry(name.to_owned()).or_default();
             of_this.insert(number.parse()?, state.to_owned());
         }
@@ -189,10 +190,10 @@ impl World {
     }
 
     pub(super) fn claims_now(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let columns = "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}";
-        let lines = self.namespace.kubectl(["get", "persistentvolumeclaims", columns])?;
-        let claims = lines.lines().filter_map(|line| line.split_once(' '));
-        Ok(claims.map(|(name, id)| (name.to_owned(), id.to_owned())).collect())
+        let claims = self.namespace.metadata("persistentvolumeclaims", Only::All)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let read = |claim: &Value| (text(&claim["metadata"]["name"]), text(&claim["metadata"]["uid"]));
+        Ok(claims.iter().map(read).collect())
     }
 
     /// How many helms have begun so far.
@@ -212,7 +213,10 @@ impl World {
             replica.clock.set(AHEAD)?;
         }
         let look = || -> anyhow::Result<Option<()>> {
-            let lease = cluster::object(&self.namespace, "lease", LEASE_NAME)?.context("there is a lease")?;
+            let lease = self
+                .namespace
+                .object("lease", LEASE_NAME)?
+                .context("there is a lease")?;
             let renewed: jiff::Timestamp = lease["spec"]["renewTime"].as_str().context("it is renewed")?.parse()?;
             let ahead = renewed.duration_since(jiff::Timestamp::now()).as_secs();
             ensure!(ahead > AHEAD / 2, "the lease was renewed {ahead} s from now");
@@ -222,8 +226,10 @@ impl World {
     }
 
     fn words_of(&self, kind: &str) -> anyhow::Result<BTreeMap<String, String>> {
-        let objects = cluster::objects(&self.namespace, "configmaps", &format!("campaign={kind}"))?;
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let objects = self
+            .namespace
+            .objects("configmaps", Only::Labels(&format!("campaign={kind}")))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let named = objects
             .iter()
             .map(|object| (text(&object["metadata"]["name"]), text(&object["data"]["word"])));

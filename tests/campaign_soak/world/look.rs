@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use fs_err as fs;
+use testbed::reader::Only;
 
 use super::World;
 use crate::cluster;
 use crate::figures::Usage;
 
+/// How the names of threads begin that pools keep for ever: those of the runtime, and those that start children.
+const POOLS: [&str; 2] = ["tokio-rt", "forker-"];
+
 impl World<'_> {
     /// Whether all releases are deployed, all that was deleted is back, and each page says the last word.
     pub(super) fn in_force(&self) -> anyhow::Result<()> {
         let namespace = self.stage.namespace();
-        let pages = cluster::objects(namespace, "configmaps", "soak=page")?;
+        let pages = namespace.objects("configmaps", Only::Labels("soak=page"))?;
         for (name, word) in &self.words {
             let page = pages.iter().find(|page| page["metadata"]["name"] == **name);
             let page = page.with_context(|| format!("the page of {name} is gone"))?;
@@ -26,11 +30,9 @@ impl World<'_> {
                 page["data"]
             );
         }
-        let accounts = namespace.kubectl(["get", "serviceaccounts", "--output=name"])?;
-        let missing = self
-            .words
-            .keys()
-            .find(|name| !accounts.lines().any(|line| line == format!("serviceaccount/{name}")));
+        let accounts = namespace.metadata("serviceaccounts", Only::All)?;
+        let is_there = |name: &String| accounts.iter().any(|account| account["metadata"]["name"] == **name);
+        let missing = self.words.keys().find(|name| !is_there(name));
         ensure!(missing.is_none(), "the account of {missing:?} is gone");
         let releases = cluster::releases(namespace)?;
         let is_good = |name: &String| releases.get(name).is_some_and(cluster::Release::is_deployed);
@@ -66,12 +68,17 @@ impl World<'_> {
         };
         let mut usage = Usage {
             memory: number("VmRSS:")?,
-            threads: number("Threads:")?,
             children: self.stage.children().len().saturating_sub(1) as u64,
             temporary: count(&self.stage.tmp()),
             watches: self.watches()?,
             ..Usage::default()
         };
+        for thread in fs::read_dir(format!("/proc/{id}/task"))? {
+            let name = thread.and_then(|thread| fs::read_to_string(thread.path().join("comm")));
+            let name = name.unwrap_or_default();
+            let is_pooled = POOLS.iter().any(|pool| name.starts_with(pool));
+            *(if is_pooled { &mut usage.pooled } else { &mut usage.threads }) += 1;
+        }
         for file in fs::read_dir(format!("/proc/{id}/fd"))? {
             usage.files += 1;
             // One that was closed meanwhile is none.
