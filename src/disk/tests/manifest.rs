@@ -102,6 +102,25 @@ fn a_manifest_that_cannot_be_read_is_told_by_name() {
     }
 }
 
+/// The assembler of images has a test about the same folder and the same text.
+#[test]
+fn what_an_image_says_must_be_there_is_read_and_is_what_we_would_say() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifest");
+    let tree = Tree::new(&[]);
+    for file in ["values.yaml", "010-one/Chart.yaml", "010-one/templates/one.yaml"] {
+        let text = fs_err::read_to_string(shared.join("modules").join(file)).unwrap();
+        tree.put(&format!("modules/{file}"), &text);
+    }
+    let said = fs_err::read_to_string(shared.join("manifest.json")).unwrap();
+    let document = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let ours = Manifest::of(&tree.path("modules")).unwrap().text();
+    assert_eq!(document(&ours), document(&said));
+    tree.put(FILE, &said);
+    assert_eq!(tree.told(&tree.read().problems), [""; 0]);
+    change(&tree, "- 010-one/templates/one.yaml");
+    assert_eq!(tree.told(&tree.read().modules[0].faults).len(), 1);
+}
+
 /// Empties a file, or takes away what follows a dash.
 fn change(tree: &Tree, row: &str) {
     let path = |inner: &str| tree.path(&format!("modules/{inner}"));

@@ -239,3 +239,22 @@ fn folders_of_modules_say_what_must_be_in_them() {
         json!({"version": 1, "files": {"010-one/Chart.yaml": sum("name: other"), "a/z": sum("mine")}})
     );
 }
+
+/// The operator's own tests read the same folder.
+#[test]
+fn the_operator_knows_what_must_be_in_a_folder_as_it_would_say_it_itself() {
+    let world = World::new();
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/manifest");
+    let modules = Added {
+        source: shared.join("modules"),
+        place: Place::absolute("/shared").unwrap(),
+    };
+    world.assemble("image", &[modules]).unwrap();
+    let layer = world.layer("image", 2);
+    let said = layer
+        .iter()
+        .find(|(path, ..)| path == "shared/.addon-operator-manifest.json");
+    let said: Value = serde_json::from_str(&said.unwrap().2).unwrap();
+    let wanted: Value = serde_json::from_slice(&fs::read(shared.join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(said, wanted);
+}
