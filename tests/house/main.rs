@@ -11,6 +11,7 @@ mod finding;
 mod layering;
 mod layers;
 mod names;
+mod promises;
 mod repository;
 mod scan;
 mod sizes;
