@@ -166,3 +166,33 @@ async fn what_helm_keeps_and_what_a_failed_attempt_would_take_away() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_release_loses_all_by_its_values_and_not_by_half_a_copy() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("brake-small", helm).await;
+        let switched = format!("{{{{- if .Values.one.x }}}}\n{TEMPLATE}{{{{- end }}}}\n");
+        let there = || json!({"one": {"x": "a"}});
+        world.simple_module().await;
+        world.module("one", &[("templates/a.yaml", &switched)]).await;
+        world.sync(there()).await.unwrap();
+        let uid = |world: &World| world.kubectl("get configmap --ignore-not-found shown -o=jsonpath={.metadata.uid}");
+        let before = uid(&world);
+
+        world.without("templates/a.yaml").await;
+        let report = held(world.sync(there()).await);
+        assert!(report.contains("1 of 1 objects (ConfigMap/shown)"), "{report}");
+        for half in ["", "{{- if .Values.one.x }}\n{{- end }}\n"] {
+            world.module("one", &[("templates/a.yaml", half)]).await;
+            held(world.sync(there()).await);
+        }
+        assert_eq!(uid(&world), before);
+
+        world.module("one", &[("templates/a.yaml", &switched)]).await;
+        assert_eq!(world.sync(there()).await.unwrap().action, SyncAction::Unchanged);
+        let synced = world.sync(json!({"one": {"x": ""}})).await.unwrap();
+        assert_eq!((synced.action, synced.revision), (SyncAction::Upgraded, 2));
+        assert_eq!(uid(&world), "", "its values have switched it off");
+    })
+    .await;
+}

@@ -4,7 +4,10 @@
 
 use addon_core::release::Status;
 use addon_core::release::brake::{Asked, Held};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::api::ListParams;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::Cluster;
@@ -31,6 +34,26 @@ pub struct Base {
     pub version: Option<String>,
     /// Its objects, without helm hooks.
     pub manifest: String,
+    /// The templates of its chart, by their paths in it.
+    pub templates: Vec<Template>,
+}
+
+/// A file of a chart as helm keeps it with the release.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Template {
+    /// Its path in the chart.
+    pub name: String,
+    /// What it held, as base64.
+    #[serde(default)]
+    data: Option<String>,
+}
+
+impl Template {
+    /// It holds the same bytes. Helm leaves out the mark with which some editors begin a file.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        self.data.as_deref().unwrap_or_default() == STANDARD.encode(bytes)
+    }
 }
 
 impl Cluster {
@@ -42,12 +65,15 @@ impl Cluster {
         };
         let base = deployed.as_ref().unwrap_or(newest);
         let (_, content) = self.content(base).await?;
-        let version = text(&fields(&fields(&content, "chart"), "metadata"), "version");
+        let chart = fields(&content, "chart");
+        let version = text(&fields(&chart, "metadata"), "version");
+        let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
         Ok(Base {
             asked: base.asked.clone(),
             confirmed: base.newest.confirmed.clone(),
             version: (!version.is_empty()).then_some(version),
             manifest: text(&content, "manifest"),
+            templates: templates.and_then(Result::ok).unwrap_or_default(),
         })
     }
 

@@ -15,6 +15,7 @@ use tracing::info;
 
 use super::Sync;
 use crate::cluster::drift;
+use crate::cluster::releases::upgrades::Template;
 use crate::disk::{self, Chart};
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
@@ -32,13 +33,28 @@ impl Sync<'_> {
             Chart::Whole => disk::chart_version(self.chart.dir),
             Chart::Made => Some(helm::chart::VERSION.to_owned()),
         };
+        let parts = goes.filter_map(|object| part_of(object, namespace)).collect();
         self.facts.base = Some(Base {
             asked: base.asked,
             confirmed: base.confirmed,
             version: base.version,
-            parts: goes.filter_map(|object| part_of(object, namespace)).collect(),
+            parts,
+            altered: self.altered(base.templates).await?,
         });
         Ok(())
+    }
+
+    /// Those of the files that the module's directory has not, or has with other contents.
+    async fn altered(&self, templates: Vec<Template>) -> Result<Vec<String>, Failure> {
+        let dir = self.chart.dir.to_owned();
+        let is_altered =
+            move |template: &Template| !fs_err::read(dir.join(&template.name)).is_ok_and(|bytes| template.holds(&bytes));
+        let compare = move || {
+            let altered = templates.into_iter().filter(is_altered);
+            altered.map(|template| template.name).collect()
+        };
+        let compared = tokio::task::spawn_blocking(compare).await;
+        compared.map_err(|error| Failure::new(Class::Defect, format!("cannot compare the templates of a chart: {error}")))
     }
 
     /// Every object that the chart renders.

@@ -75,6 +75,8 @@ pub struct Base {
     pub version: Option<String>,
     /// Its objects that are deleted when they are not rendered any more.
     pub parts: BTreeSet<Part>,
+    /// Templates of its chart, by their paths, that are missing now or have other contents.
+    pub altered: Vec<String>,
 }
 
 /// An upgrade that waits for a person. It is noted on the newest revision.
@@ -131,7 +133,9 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
     let (heavy, light): (Vec<&Part>, Vec<&Part>) = goes.partition(|part| part.holds_others());
     let (taken, of) = (heavy.len() + light.len(), base.parts.len());
     let is_most = taken > TAKEN_UNASKED && taken * 2 > of;
-    if heavy.is_empty() && !is_most {
+    // Values may switch off all that a small chart renders; a directory that is copied by half looks the same.
+    let is_all = taken > 0 && taken == of && !base.altered.is_empty();
+    if heavy.is_empty() && !is_most && !is_all {
         return None;
     }
     let all = || heavy.iter().chain(&light);

@@ -66,6 +66,7 @@ impl Release {
             confirmed: self.confirmed.clone(),
             version: None,
             parts: parts(&self.objects),
+            altered: Vec::new(),
         }
     }
 }
