@@ -54,8 +54,9 @@ pub(crate) struct World<'a> {
     overdue: u32,
     /// Until then connections may be believed that are dead.
     silent_until: Instant,
-    /// The requests for the lease that were in vain before this round.
-    vain: u64,
+    /// The requests for the lease that were in vain before the round before this one, and before this one. The last renewal that
+    /// was heard may be of the former.
+    vain: [u64; 2],
 }
 
 /// The event of one moment of a plan.
@@ -104,7 +105,7 @@ impl<'a> World<'a> {
             damages: 0,
             overdue: 0,
             silent_until: Instant::now(),
-            vain: 0,
+            vain: [0; 2],
         };
         for note in 0..crate::plan::NOTES {
             world.act(Deed::Note(note))?;
@@ -133,7 +134,7 @@ impl<'a> World<'a> {
         let before = std::mem::take(&mut self.kept);
         let (_, hits) = self.proxy.seen();
         let (lost, overdue) = (self.said(HANDED_OVER)?, self.overdue);
-        self.vain = self.proxy.leases_in_vain();
+        self.vain = [self.vain[1], self.proxy.leases_in_vain()];
         let backup = if plan.restores() {
             Some((self.stage.plane().backup()?, self.wanted.clone()))
         } else {
@@ -226,7 +227,7 @@ impl<'a> World<'a> {
 
     /// Whether the plan or the proxy has a reason for it. The operator's own word is none: it may be wrong.
     fn may_lose_the_lease(&self, plan: &Plan) -> bool {
-        plan.may_cost_the_lease() || self.proxy.leases_in_vain() >= self.vain + IN_VAIN
+        plan.may_cost_the_lease() || self.proxy.leases_in_vain() >= self.vain[0] + IN_VAIN
     }
 
     /// A release that is damaged again and again is restored after longer and longer pauses. A new life knows nothing of them.

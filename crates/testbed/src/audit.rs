@@ -181,8 +181,7 @@ impl<'a> Audit<'a> {
         file.read_to_end(&mut text)?;
         let whole = String::from_utf8_lossy(whole_lines(&text, mark.0 > 0));
         let records = whole.lines().map(|line| {
-            let parsed = serde_json::from_str::<Line>(line);
-            parsed.map_err(|source| AuditError::Parse {
+            parse(line).map_err(|source| AuditError::Parse {
                 line: line.to_owned(),
                 source,
             })
@@ -194,6 +193,15 @@ impl<'a> Audit<'a> {
             .map(Records)
     }
 }
+
+/// A server that is killed leaves half a line, and the next one writes on behind it.
+fn parse(line: &str) -> Result<Line, serde_json::Error> {
+    let behind = line.rfind(BEGIN).map_or(line, |begin| &line[begin..]);
+    serde_json::from_str(line).or_else(|_| serde_json::from_str(behind))
+}
+
+/// How each line begins.
+const BEGIN: &str = r#"{"kind":"Event","#;
 
 /// The lines that begin in this piece of the log and end in it. With `is_inside` it starts with what stands right before
 /// it: the log is written in pieces, so that a mark may stand in the midst of a line, which was begun before it. The last
@@ -279,7 +287,16 @@ impl From<Line> for Record {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_lines;
+    use super::{parse, whole_lines};
+
+    #[test]
+    fn a_line_behind_half_a_line_is_read() {
+        let whole = r#"{"kind":"Event","stage":"ResponseComplete","verb":"get","requestURI":"/a","user":{},"requestReceivedTimestamp":"now"}"#;
+        for line in [whole.to_owned(), format!("{}{whole}", &whole[..40])] {
+            assert_eq!(parse(&line).unwrap().request_uri, "/a", "{line}");
+        }
+        assert!(parse(&whole[..40]).is_err());
+    }
 
     #[test]
     fn a_mark_in_the_midst_of_a_line_skips_it() {
