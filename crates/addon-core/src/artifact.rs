@@ -3,7 +3,11 @@
 //! Names of images, ranges of versions, the settings that people make, and the choice that follows from all of it. Must never
 //! ask a registry or a clock, and never choose anything because something is absent.
 
+pub mod channel;
 pub mod platform;
+pub mod policy;
 pub mod range;
 pub mod reference;
+pub mod settings;
 pub mod version;
+pub mod window;
