@@ -95,7 +95,11 @@ impl Samples {
         let mut table =
             "| | quiet, before | p50 under load | most | quiet, after |\n|---|---:|---:|---:|---:|\n".to_owned();
         for (at, ((name, before), (_, after))) in before.shown().zip(after.shown()).enumerate() {
-            let mut seen: Vec<u64> = self.0.iter().filter_map(|usage| Some(usage.shown().nth(at)?.1)).collect();
+            let mut seen: Vec<u64> = self
+                .0
+                .iter()
+                .filter_map(|usage| Some(usage.shown().nth(at)?.1))
+                .collect();
             seen.sort_unstable();
             let middle = seen.get(seen.len() / 2).copied().unwrap_or_default();
             let most = seen.last().copied().unwrap_or_default();

@@ -3,7 +3,9 @@
 //! Names of images, ranges of versions, the settings that people make, and the choice that follows from all of it. Must never
 //! ask a registry or a clock, and never choose anything because something is absent.
 
+pub mod candidate;
 pub mod channel;
+pub mod choice;
 pub mod platform;
 pub mod policy;
 pub mod range;

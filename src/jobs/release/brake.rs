@@ -47,14 +47,20 @@ impl Sync<'_> {
     /// Those of the files that the module's directory has not, or has with other contents.
     async fn altered(&self, templates: Vec<Template>) -> Result<Vec<String>, Failure> {
         let dir = self.chart.dir.to_owned();
-        let is_altered =
-            move |template: &Template| !fs_err::read(dir.join(&template.name)).is_ok_and(|bytes| template.holds(&bytes));
+        let is_altered = move |template: &Template| {
+            !fs_err::read(dir.join(&template.name)).is_ok_and(|bytes| template.holds(&bytes))
+        };
         let compare = move || {
             let altered = templates.into_iter().filter(is_altered);
             altered.map(|template| template.name).collect()
         };
         let compared = tokio::task::spawn_blocking(compare).await;
-        compared.map_err(|error| Failure::new(Class::Defect, format!("cannot compare the templates of a chart: {error}")))
+        compared.map_err(|error| {
+            Failure::new(
+                Class::Defect,
+                format!("cannot compare the templates of a chart: {error}"),
+            )
+        })
     }
 
     /// Every object that the chart renders.

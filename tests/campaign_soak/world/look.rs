@@ -77,7 +77,11 @@ impl World<'_> {
             let name = thread.and_then(|thread| fs::read_to_string(thread.path().join("comm")));
             let name = name.unwrap_or_default();
             let is_pooled = POOLS.iter().any(|pool| name.starts_with(pool));
-            *(if is_pooled { &mut usage.pooled } else { &mut usage.threads }) += 1;
+            *(if is_pooled {
+                &mut usage.pooled
+            } else {
+                &mut usage.threads
+            }) += 1;
         }
         for file in fs::read_dir(format!("/proc/{id}/fd"))? {
             usage.files += 1;

@@ -478,7 +478,10 @@ fn a_small_release_that_would_lose_all_is_held_if_its_files_are_not_what_they_we
         facts
     };
     assert_eq!(held(&altered(&["ConfigMap/a"], &[])).taken, 1);
-    assert_eq!(held(&altered(&["ConfigMap/a", "ConfigMap/b"], &["ConfigMap/c"])).taken, 2);
+    assert_eq!(
+        held(&altered(&["ConfigMap/a", "ConfigMap/b"], &["ConfigMap/c"])).taken,
+        2
+    );
     for (deployed, now) in [(&["ConfigMap/a", "ConfigMap/b"][..], &["ConfigMap/b"][..]), (&[], &[])] {
         assert_eq!(decide(&altered(deployed, now)), UPGRADE, "{deployed:?} -> {now:?}");
     }
