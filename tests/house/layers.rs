@@ -25,7 +25,7 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str = "name time failure number digest yaml pattern secret values object metric queue hook module release artifact review";
+const ALL_OF_CORE: &str = "name time failure number digest yaml artifact pattern secret values object metric queue hook module release review";
 const LAYERS_TO_0: &str = "core report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core report secrets settings telemetry traces process certificates mailbox meters";
 const LAYERS_TO_2: &str =
@@ -43,16 +43,16 @@ pub(crate) const CORE: Table = Table {
         row("number", ""),
         row("digest", "number"),
         row("yaml", "number"),
+        row("artifact", "name time yaml"),
         row("pattern", ""),
         row("secret", "yaml"),
-        row("values", "name digest failure number yaml pattern secret"),
+        row("values", "name digest failure number yaml pattern secret artifact"),
         row("object", "name digest failure number yaml pattern"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
         row("hook", "name time failure yaml object metric values"),
         row("module", "name digest failure yaml values hook"),
         row("release", "name time digest failure"),
-        row("artifact", "name time digest failure"),
         row("review", "name failure hook object"),
         row("operator", ALL_OF_CORE),
     ],

@@ -17,6 +17,8 @@ pub mod leadership;
 
 pub mod yaml;
 
+pub mod artifact;
+
 pub mod pattern;
 
 pub mod secret;

@@ -19,6 +19,15 @@ pub const ENABLED_SUFFIX: &str = "Enabled";
 /// What follows a module's values key in the name of its maintenance state.
 pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
 
+/// Key of the setting that says which version of the operator is wanted.
+pub const RELEASE_CHANNEL: &str = "releaseChannel";
+/// Key of the setting that says how a version is taken.
+pub const RELEASE_POLICY: &str = "releasePolicy";
+/// Key of the setting that lists the versions that a person approved of.
+pub const RELEASE_APPROVED: &str = "releaseApproved";
+/// Keys of the `ConfigMap` that are settings of the operator, and belong to no module.
+pub const SETTINGS: [&str; 3] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED];
+
 /// One monitor of one binding. No two in one life of the operator are the same, so news of one that was stopped is
 /// never taken for news of its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,6 +55,14 @@ pub enum NameError {
     /// The values key of the name is taken by the global section.
     #[error("'{GLOBAL_KEY}' is no name for a module: the global values have it")]
     Reserved,
+    /// The values key of the name is taken by a setting.
+    #[error("'{name}' is no name for a module: the key '{key}' of the ConfigMap is a setting of the operator")]
+    Setting {
+        /// The refused name.
+        name: String,
+        /// Its values key.
+        key: String,
+    },
     /// A values key that is not the camelCase form of a module name.
     #[error("bad module name '{key}': should be camelCased")]
     NotCamel {
@@ -79,7 +96,8 @@ impl ModuleName {
         if text.is_empty() {
             return Err(NameError::Empty { what: "module" });
         }
-        let proposal = case::to_kebab(&case::to_camel(text));
+        let key = case::to_camel(text);
+        let proposal = case::to_kebab(&key);
         if proposal != text {
             return Err(NameError::NotRestorable {
                 name: text.to_owned(),
@@ -95,13 +113,22 @@ impl ModuleName {
         if text == GLOBAL_KEY {
             return Err(NameError::Reserved);
         }
+        if SETTINGS.contains(&key.as_str()) {
+            return Err(NameError::Setting {
+                name: text.to_owned(),
+                key,
+            });
+        }
         Ok(Self(text.into()))
     }
 
     /// Accepts the camelCase key under which values of a module are kept.
     pub fn from_values_key(key: &str) -> Result<Self, NameError> {
         let not_camel = || NameError::NotCamel { key: key.to_owned() };
-        let name = Self::parse(&case::to_kebab(key)).map_err(|_| not_camel())?;
+        let name = Self::parse(&case::to_kebab(key)).map_err(|error| match error {
+            NameError::Setting { .. } => error,
+            _ => not_camel(),
+        })?;
         if name.values_key() == key {
             Ok(name)
         } else {

@@ -44,6 +44,17 @@ fn module_names_are_judged_by_the_way_back_from_their_values_key() {
 fn names_that_nothing_else_could_hold_are_refused() {
     assert_eq!(ModuleName::parse(""), Err(NameError::Empty { what: "module" }));
     assert_eq!(ModuleName::parse("global"), Err(NameError::Reserved));
+    for (name, key) in [
+        ("release-channel", "releaseChannel"),
+        ("release-policy", "releasePolicy"),
+        ("release-approved", "releaseApproved"),
+    ] {
+        let told =
+            format!("'{name}' is no name for a module: the key '{key}' of the ConfigMap is a setting of the operator");
+        assert_eq!(ModuleName::parse(name).unwrap_err().to_string(), told);
+        assert_eq!(ModuleName::from_values_key(key).unwrap_err().to_string(), told);
+    }
+    assert!(ModuleName::parse("release-channels").is_ok());
     assert!(matches!(ModuleName::parse("a/b"), Err(NameError::Character { .. })));
     assert!(matches!(ModuleName::parse("модуль"), Err(NameError::Character { .. })));
     assert!(matches!(

@@ -4,6 +4,7 @@
 //! says otherwise does. What we wrote ourselves sets off nothing, and what a program made says nothing by what it leaves
 //! out.
 
+mod channel;
 mod history;
 pub(super) mod lost;
 pub(super) mod news;
@@ -245,6 +246,7 @@ impl Operator {
                 news.sections.insert(name);
             }
         }
+        self.tell_channel(&old.channel, &new.channel);
         self.tell_unknown(&old, &new);
         self.follow(news);
     }

@@ -2,6 +2,8 @@
 //!
 //! A broken key concerns its owner only. Must never make one module wait for another one's mistake.
 
+mod channel;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -10,6 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, ModuleName, Owner};
 use crate::yaml;
+
+pub use channel::ChannelKeys;
 
 /// What one key of the `ConfigMap` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +105,8 @@ pub struct ConfigDocument {
     pub global: Entry<Value>,
     /// Every module that a key mentions, known to us or not.
     pub sections: BTreeMap<ModuleName, Section>,
+    /// Which version of the operator is wanted.
+    pub channel: ChannelKeys,
     /// What is wrong, by key.
     pub problems: Vec<SectionProblem>,
 }
@@ -113,6 +119,12 @@ impl ConfigDocument {
             if key == GLOBAL_KEY {
                 let read = global(text);
                 document.global = document.entry(key, &Owner::Global, read);
+            } else if let Some(read) = document.channel.take(key, text) {
+                document.problems.extend(read.err().map(|message| SectionProblem {
+                    key: key.to_owned(),
+                    owner: None,
+                    message,
+                }));
             } else if let Some(stem) = key.strip_suffix(ENABLED_SUFFIX) {
                 if let Some(module) = document.module(key, stem) {
                     let entry = document.entry(key, &module.clone().into(), flag(key, text));

@@ -1,6 +1,7 @@
 //! Edits of the ConfigMap that the API server asks us about.
 
 use super::*;
+use crate::artifact::settings::Settings;
 use crate::operator::policy::Edits;
 use crate::review::reply::NoAnswer;
 use crate::review::request::{AdmissionRequest, ReviewRequest};
@@ -184,4 +185,78 @@ fn an_edit_of_global_values_lets_a_hook_that_failed_at_start_up_try_again_at_onc
     );
     world.edit(&[("global", Some("color: red"))]);
     assert_eq!(world.take_log(), ["g.sh onStartup", "one sync"]);
+}
+
+#[test]
+fn settings_of_the_channel_are_in_force_as_they_were_last_good() {
+    let mut world = world(always());
+    assert_eq!(world.operator.channel_settings(), None);
+    world = world.start();
+    let channel = |world: &World| {
+        let settings = world.operator.channel_settings()?;
+        Some(settings.channel.map(|channel| channel.to_string()).unwrap_or_default())
+    };
+    assert_eq!(channel(&world).as_deref(), Some(""));
+    world.take_log();
+    world.edit(&[
+        ("releaseChannel", Some("1.4.x")),
+        ("releasePolicy", Some("mode: manual")),
+    ]);
+    assert_eq!(channel(&world).as_deref(), Some("1.4.x"));
+    assert!(world.notices.iter().any(
+        |notice| matches!(notice, Notice::ConfigApplied { keys } if *keys == ["releaseChannel", "releasePolicy"])
+    ));
+    world.edit(&[("releaseChannel", Some(">=1.4<2"))]);
+    assert_eq!(channel(&world).as_deref(), Some("1.4.x"));
+    assert!(world.status().config_problems.contains_key("releaseChannel"));
+    world.edit(&[("releaseChannel", Some("stable"))]);
+    assert_eq!(channel(&world).as_deref(), Some("stable"));
+    world.edit(&[("releaseChannel", None)]);
+    assert_eq!(channel(&world).as_deref(), Some(""));
+    assert_eq!(world.take_log(), [""; 0]);
+    // A ConfigMap that is gone says nothing else than it did.
+    world.edit(&[("releaseChannel", Some("stable"))]);
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert_eq!(channel(&world).as_deref(), Some("stable"));
+    world.edit(&[("releaseChannel", None)]);
+    // Nobody knows what was meant.
+    world.edit(&[("releaseChannel", Some("sha256:12"))]);
+    assert_eq!(channel(&world), None);
+}
+
+#[test]
+fn settings_of_the_channel_are_not_known_while_there_has_never_been_a_config_map() {
+    let mut world = World::new(vec![module(10, "one")]);
+    world.handle(Event::InventoryChanged(world.inventory.clone()));
+    world.handle(Event::ConfigChanged(ConfigRead::Missing));
+    assert_eq!(world.operator.channel_settings(), None);
+    world.edit(&[]);
+    assert_eq!(world.operator.channel_settings(), Some(Settings::default()));
+}
+
+#[test]
+fn an_edit_with_a_bad_setting_of_the_channel_is_refused() {
+    let mut world = world(always()).start();
+    ask(
+        &mut world,
+        1,
+        &json!({}),
+        &json!({"releaseChannel": "1.4.x", "releaseApproved": ""}),
+    );
+    assert_eq!(last(&world)["allowed"], json!(true));
+    assert_eq!(last(&world)["warnings"], Value::Null);
+    ask(&mut world, 2, &json!({}), &json!({"releasePolicy": "mode: never"}));
+    let said = last(&world);
+    assert_eq!(said["allowed"], json!(false));
+    assert_eq!(
+        said["status"]["message"],
+        json!("key 'releasePolicy': 'mode' is \"never\": write auto, patch or manual")
+    );
+    ask(
+        &mut world,
+        3,
+        &json!({"releasePolicy": "mode: never"}),
+        &json!({"releasePolicy": "mode: never", "one": "size: 5"}),
+    );
+    assert_eq!(last(&world)["allowed"], json!(true));
 }

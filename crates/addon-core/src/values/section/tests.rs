@@ -151,6 +151,59 @@ fn a_broken_global_section_is_told_with_its_place() {
 }
 
 #[test]
+fn settings_of_the_channel_are_no_sections() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let document = parse(&[
+        ("releaseChannel", "1.4.x\n"),
+        ("releasePolicy", "mode: manual"),
+        ("releaseApproved", &digest),
+    ]);
+    assert_eq!((document.problems.len(), document.sections.len()), (0, 0));
+    let settings = document.channel.settings();
+    assert_eq!(settings.channel.unwrap().to_string(), "1.4.x");
+    assert_eq!(settings.policy.mode.word(), "manual");
+    assert_eq!(settings.approved.len(), 1);
+    let nothing = ConfigDocument::default().channel;
+    assert_eq!(document.channel.changes(&nothing).len(), 3);
+    assert_eq!(document.channel.changes(&document.channel), [""; 0]);
+}
+
+#[test]
+fn a_broken_setting_of_the_channel_concerns_no_other_key() {
+    let document = parse(&[
+        ("releaseChannel", ">=1.4<2"),
+        ("releasePolicy", "mode: never"),
+        ("releaseApproved", "latest"),
+        ("releaseChannelEnabled", "true"),
+        ("one", "a: 1"),
+    ]);
+    let told: Vec<String> = document.problems.iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].starts_with("key 'releaseApproved': 'latest' should be a digest: sha256:"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].starts_with("key 'releaseChannel': '>=1.4<2' is neither a tag nor a range"),
+        "{told:?}"
+    );
+    assert_eq!(
+        told[2],
+        "key 'releaseChannelEnabled': 'release-channel' is no name for a module: the key 'releaseChannel' of the \
+         ConfigMap is a setting of the operator"
+    );
+    assert_eq!(
+        told[3],
+        "key 'releasePolicy': 'mode' is \"never\": write auto, patch or manual"
+    );
+    assert_eq!(document.channel.channel, Entry::Bad);
+    assert_eq!(
+        document.channel.settings(),
+        crate::artifact::settings::Settings::default()
+    );
+    assert_eq!(document.sections.len(), 1);
+}
+
+#[test]
 fn a_section_is_written_plainly() {
     assert_eq!(
         to_text(&json!({"size": 1.0, "config": {"a": [1, "yes"]}})),

@@ -1,0 +1,171 @@
+//! A version that a registry shows: its manifests, and the notes that were made on it when it was built.
+//!
+//! Must never take a note that cannot be read for one that is absent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::platform::Platform;
+use super::reference::{ImageDigest, Tag};
+use super::version::Version;
+
+/// The annotation that names the version.
+pub const VERSION: &str = "org.opencontainers.image.version";
+/// The annotation that names the lowest version of the chart that it can be installed by.
+pub const LOWEST_CHART: &str = "addon-operator/lowest-chart";
+/// The annotation that lists the formats of our state that it knows, with blanks or commas between them.
+pub const STATE_FORMATS: &str = "addon-operator/state-formats";
+
+/// The notes on an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Its version.
+    pub version: Option<Version>,
+    /// The lowest version of the chart that it can be installed by; nothing if any will do.
+    pub lowest_chart: Option<Version>,
+    /// The formats of our state that it knows.
+    pub state_formats: BTreeSet<String>,
+    /// Notes that cannot be read, a sentence each.
+    pub mistakes: Vec<String>,
+}
+
+impl Notes {
+    /// Reads the annotations of an index or a manifest.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Self {
+        let mut notes = Self::default();
+        let text = |name: &str| annotations.get(name).map(|text| text.trim());
+        // Anything may be called a version; only ours are compared.
+        notes.version = text(VERSION).and_then(Version::parse_full);
+        if let Some(chart) = text(LOWEST_CHART) {
+            notes.lowest_chart = Version::parse_full(chart);
+            if notes.lowest_chart.is_none() {
+                let wanted = "should be a version of the chart, as 0.3.0";
+                notes
+                    .mistakes
+                    .push(format!("its annotation {LOWEST_CHART} is '{chart}' and {wanted}"));
+            }
+        }
+        let formats = text(STATE_FORMATS).into_iter().flat_map(|text| text.split([' ', ',']));
+        notes.state_formats = formats.filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        notes
+    }
+}
+
+/// The answer to whether a holder of a key that we know has signed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signature {
+    /// No keys are set, so that nobody has asked.
+    NotAsked,
+    /// It is signed.
+    Good,
+    /// It is not, or it could not be found out; the reason, in words that follow "is not verified: ".
+    Bad(String),
+}
+
+/// A version that a registry shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The digest that its tag stands for: of an index, or of the only manifest.
+    pub digest: ImageDigest,
+    /// Its manifests by platform; the digest itself where there is no index.
+    pub manifests: BTreeMap<Platform, ImageDigest>,
+    /// The notes on it.
+    pub notes: Notes,
+    /// Whether it is signed.
+    pub signature: Signature,
+}
+
+impl Candidate {
+    /// Its manifest for machines of a platform.
+    pub fn manifest_for(&self, platform: &Platform) -> Option<&ImageDigest> {
+        let exact = self.manifests.get(platform);
+        let fitting = || self.manifests.iter().find(|(made_for, _)| made_for.fits(platform));
+        exact.or_else(|| fitting().map(|(_, digest)| digest))
+    }
+
+    /// All digests that count as this one on machines of these platforms.
+    pub fn digests<'a>(&'a self, platforms: &'a BTreeSet<Platform>) -> impl Iterator<Item = &'a ImageDigest> {
+        let manifests = platforms.iter().filter_map(|platform| self.manifest_for(platform));
+        std::iter::once(&self.digest).chain(manifests)
+    }
+
+    /// Whether it is what runs: the same index, or the same manifest on each of these platforms.
+    pub fn is(&self, running: &BTreeSet<ImageDigest>, platforms: &BTreeSet<Platform>) -> bool {
+        let runs = |platform| {
+            self.manifest_for(platform)
+                .is_some_and(|digest| running.contains(digest))
+        };
+        running.contains(&self.digest) || !platforms.is_empty() && platforms.iter().all(runs)
+    }
+}
+
+/// All that is known of a repository. Whatever was not asked for is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Its tags, and the digests that they stand for as far as they were asked for.
+    pub tags: BTreeMap<Tag, Option<ImageDigest>>,
+    /// All there is to know of digests.
+    pub candidates: BTreeMap<ImageDigest, Candidate>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(annotations: &[(&str, &str)]) -> Notes {
+        let annotations = annotations
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Notes::read(&annotations.collect())
+    }
+
+    #[test]
+    fn notes_are_read_from_annotations() {
+        assert_eq!(notes(&[]), Notes::default());
+        let read = notes(&[
+            (VERSION, "1.4.2"),
+            (LOWEST_CHART, "0.3.0"),
+            (STATE_FORMATS, "1, 2"),
+            ("other", "x"),
+        ]);
+        assert_eq!(read.version, Version::parse("1.4.2").ok());
+        assert_eq!(read.lowest_chart, Version::parse("0.3.0").ok());
+        assert_eq!(
+            (read.state_formats, read.mistakes),
+            (["1".to_owned(), "2".to_owned()].into(), vec![])
+        );
+        assert_eq!(notes(&[(VERSION, "nightly"), (STATE_FORMATS, "")]), Notes::default());
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_told() {
+        let read = notes(&[(LOWEST_CHART, "new")]);
+        assert_eq!(
+            read.mistakes,
+            ["its annotation addon-operator/lowest-chart is 'new' and should be a version of the chart, as 0.3.0"]
+        );
+    }
+
+    #[test]
+    fn an_index_and_the_manifest_of_a_platform_count_as_one() {
+        let digest = |c: &str| ImageDigest::parse(&format!("sha256:{}", c.repeat(64))).unwrap();
+        let platform = |text: &str| Platform::parse(text).unwrap();
+        let (amd, arm) = (platform("linux/amd64"), platform("linux/arm64"));
+        let candidate = Candidate {
+            digest: digest("a"),
+            manifests: [(amd.clone(), digest("b")), (platform("linux/arm64/v8"), digest("c"))].into(),
+            notes: Notes::default(),
+            signature: Signature::NotAsked,
+        };
+        let is = |running: &[&str], platforms: &[&Platform]| {
+            let running = running.iter().map(|c| digest(c)).collect();
+            candidate.is(
+                &running,
+                &platforms.iter().map(|platform| (*platform).clone()).collect(),
+            )
+        };
+        assert!(is(&["a"], &[]) && is(&["a", "f"], &[&amd, &arm]));
+        assert!(is(&["b"], &[&amd]) && is(&["c"], &[&arm]) && is(&["b", "c"], &[&amd, &arm]));
+        assert!(!is(&["b"], &[]) && !is(&["b"], &[&arm]) && !is(&["b"], &[&amd, &arm]));
+        assert_eq!(candidate.digests(&[arm].into()).count(), 2);
+    }
+}

@@ -1,0 +1,308 @@
+//! The choice: nothing is to be done, a version waits for something that has a name, or its trial begins.
+//!
+//! It is made anew of all that is known, each time. Must never begin anything because something is absent: a tag that is gone, an
+//! answer that did not come, a list that became shorter.
+
+mod memory;
+mod reason;
+mod step;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::candidate::{Candidate, Seen, Signature};
+use super::channel::Channel;
+use super::platform::Platform;
+use super::policy::Mode;
+use super::reference::{ImageDigest, Tag};
+use super::settings::Settings;
+use super::version::Version;
+use crate::time::Now;
+
+pub use memory::{Memory, PATIENCE};
+pub use reason::{Idle, Reason};
+pub use step::Step;
+
+/// The version that runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Running {
+    /// Its digests, which count as one: that of an index, and those of the manifests in it that our pods run.
+    pub digests: BTreeSet<ImageDigest>,
+    /// The tag of the image that the Deployment names.
+    pub tag: Option<Tag>,
+    /// Its version.
+    pub version: Option<Version>,
+    /// The format of the state that it keeps.
+    pub state_format: String,
+}
+
+/// All that a choice depends on, apart from what is remembered.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// The version that runs.
+    pub running: &'a Running,
+    /// The settings that people made.
+    pub settings: &'a Settings,
+    /// All that the registry shows.
+    pub seen: &'a Seen,
+    /// The version of the chart that made our Deployment, if its label tells.
+    pub chart: Option<&'a Version>,
+    /// The platforms of the machines that our pods are on.
+    pub platforms: &'a BTreeSet<Platform>,
+    /// Digests that failed on trial.
+    pub failed: &'a BTreeSet<ImageDigest>,
+    /// A trial that had no result, and when there may be another of that digest.
+    pub unclear: Option<(&'a ImageDigest, Timestamp)>,
+    /// Whether this is a quiet moment.
+    pub activity: Activity,
+}
+
+/// Whether something is under way that a trial would disturb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// No helm runs, and nothing is queued.
+    Quiet,
+    /// It is not so.
+    Busy,
+}
+
+/// A version that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The tag that stands for it; nothing where the channel is a digest.
+    pub tag: Option<Tag>,
+    /// Its digest.
+    pub digest: ImageDigest,
+    /// Its version, if it is told.
+    pub version: Option<Version>,
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Nothing, and why.
+    Nothing(Idle),
+    /// Nothing yet.
+    Waits {
+        /// The version that waits.
+        target: Target,
+        /// All it waits for, at least one.
+        reasons: Vec<Reason>,
+        /// When that may be over, as far as time alone decides it.
+        next: Option<Timestamp>,
+    },
+    /// Its trial.
+    Begin(Target),
+}
+
+/// The version that is wanted before anything is held against it.
+struct Wanted<'a> {
+    tag: Option<&'a Tag>,
+    candidate: &'a Candidate,
+    /// The channel is a digest that runs, and this is the news of the tag beside it.
+    held: bool,
+    /// A higher version that the registry showed before.
+    withdrawn: Option<Version>,
+}
+
+impl Situation<'_> {
+    /// The channel that counts: the one that people set, else the tag of our own image.
+    pub fn channel(&self) -> Option<Channel> {
+        let of_image = || self.running.tag.clone().map(Channel::Tag);
+        self.settings.channel.clone().or_else(of_image)
+    }
+
+    /// Makes the choice, and remembers what the next one has to know of this one.
+    pub fn choose(&self, memory: &mut Memory, now: Now) -> Choice {
+        let Some(channel) = self.channel() else {
+            return Choice::Nothing(Idle::Pinned);
+        };
+        memory.note_channel(&channel);
+        let wanted = match self.wanted(&channel, memory) {
+            Ok(wanted) => wanted,
+            Err(idle) => return Choice::Nothing(idle),
+        };
+        memory.note_meaning(wanted.tag, &channel, &wanted.candidate.digest);
+        if wanted.candidate.is(&self.running.digests, self.platforms) {
+            return Choice::Nothing(Idle::UpToDate);
+        }
+        let first_seen = memory.note_sight(&wanted.candidate.digest, now.wall);
+        let mut reasons = self.obstacles(&wanted, memory);
+        reasons.extend(self.waits(&wanted, first_seen, now.wall));
+        let target = wanted.target();
+        if reasons.is_empty() {
+            match memory.patience(&target.digest, self.activity, now) {
+                Some(until) => reasons.push(Reason::Busy { until }),
+                None => return Choice::Begin(target),
+            }
+        } else {
+            memory.lose_patience();
+        }
+        Choice::Waits {
+            target,
+            next: self.next(&reasons, now.wall),
+            reasons,
+        }
+    }
+
+    fn wanted<'s>(&'s self, channel: &Channel, memory: &mut Memory) -> Result<Wanted<'s>, Idle> {
+        if self.platforms.is_empty() {
+            return Err(Idle::PlatformsUnknown);
+        }
+        match channel {
+            Channel::Tag(tag) => self.of_tag(tag, false, None),
+            Channel::Range(range) => {
+                let (tag, version) = range
+                    .highest(self.seen.tags.keys())
+                    .ok_or_else(|| Idle::NoMatch(range.clone()))?;
+                let withdrawn = memory.note_highest(&version);
+                self.of_tag(tag, false, withdrawn)
+            }
+            Channel::Digest(digest) if self.runs(digest) => {
+                let tag = self.running.tag.as_ref().ok_or(Idle::UpToDate)?;
+                self.of_tag(tag, true, None).map_err(|_| Idle::UpToDate)
+            }
+            Channel::Digest(digest) => {
+                let candidate = self.seen.candidates.get(digest);
+                Ok(Wanted {
+                    tag: None,
+                    candidate: candidate.ok_or_else(|| Idle::NotLookedAt(digest.to_string()))?,
+                    held: false,
+                    withdrawn: None,
+                })
+            }
+        }
+    }
+
+    /// A digest runs if it is told of a pod, or if it is that of an index whose manifests run.
+    fn runs(&self, digest: &ImageDigest) -> bool {
+        let candidate = self.seen.candidates.get(digest);
+        let is_run = |candidate: &Candidate| candidate.is(&self.running.digests, self.platforms);
+        self.running.digests.contains(digest) || candidate.is_some_and(is_run)
+    }
+
+    fn of_tag<'s>(&'s self, tag: &Tag, held: bool, withdrawn: Option<Version>) -> Result<Wanted<'s>, Idle> {
+        let known = self.seen.tags.get_key_value(tag);
+        let (tag, digest) = known.ok_or_else(|| Idle::NoTag(tag.clone()))?;
+        let candidate = digest.as_ref().and_then(|digest| self.seen.candidates.get(digest));
+        Ok(Wanted {
+            tag: Some(tag),
+            candidate: candidate.ok_or_else(|| Idle::NotLookedAt(tag.to_string()))?,
+            held,
+            withdrawn,
+        })
+    }
+
+    fn is_any_of(&self, candidate: &Candidate, digests: &BTreeSet<ImageDigest>) -> bool {
+        candidate.digests(self.platforms).any(|digest| digests.contains(digest))
+    }
+
+    /// All that keeps a version from being taken at any time.
+    fn obstacles(&self, wanted: &Wanted<'_>, memory: &Memory) -> Vec<Reason> {
+        let (candidate, notes) = (wanted.candidate, &wanted.candidate.notes);
+        let is_approved = self.is_any_of(candidate, &self.settings.approved);
+        let mut reasons = Vec::new();
+        if wanted.held {
+            reasons.push(Reason::Held);
+        }
+        reasons.extend(notes.mistakes.iter().cloned().map(Reason::Unreadable));
+        let lacks = |platform: &&Platform| candidate.manifest_for(platform).is_none();
+        let missing: BTreeSet<Platform> = self.platforms.iter().filter(lacks).cloned().collect();
+        if !missing.is_empty() {
+            reasons.push(Reason::OtherPlatform { missing });
+        }
+        if let Signature::Bad(why) = &candidate.signature {
+            reasons.push(Reason::NotVerified { why: why.clone() });
+        }
+        let lowest = notes.lowest_chart.as_ref();
+        if let Some(lowest) = lowest.filter(|lowest| self.chart.is_none_or(|chart| chart < *lowest)) {
+            reasons.push(Reason::OldChart {
+                lowest: lowest.clone(),
+                ours: self.chart.cloned(),
+            });
+        }
+        let ours = &self.running.state_format;
+        if !notes.state_formats.contains(ours) {
+            reasons.push(Reason::StateFormat { ours: ours.clone() });
+        }
+        if let Some(higher) = wanted.withdrawn.clone() {
+            reasons.push(Reason::Withdrawn { higher });
+        }
+        if !(is_approved || wanted.tag.is_none() || memory.is_asked_for(&candidate.digest)) {
+            reasons.extend(match self.step(wanted) {
+                Step::Older => Some(Reason::Older {
+                    running: self.running.version.clone(),
+                }),
+                Step::Unknown => Some(Reason::NoVersion),
+                Step::Same | Step::Patch | Step::Minor | Step::Major => None,
+            });
+        }
+        if self.is_any_of(candidate, self.failed) && !is_approved {
+            reasons.push(Reason::FailedBefore);
+        }
+        reasons
+    }
+
+    fn step(&self, wanted: &Wanted<'_>) -> Step {
+        Step::between(self.running.version.as_ref(), wanted.version().as_ref())
+    }
+
+    /// All that keeps it from being taken now.
+    fn waits(&self, wanted: &Wanted<'_>, first_seen: Timestamp, now: Timestamp) -> Vec<Reason> {
+        let policy = &self.settings.policy;
+        let candidate = wanted.candidate;
+        let mut reasons = Vec::new();
+        if !self.is_any_of(candidate, &self.settings.approved) {
+            let step = self.step(wanted);
+            let goes_alone = match policy.mode {
+                Mode::Auto => true,
+                Mode::Patch => step == Step::Patch,
+                Mode::Manual => false,
+            };
+            if !goes_alone {
+                let mode = policy.mode;
+                reasons.push(Reason::Approval { mode, step });
+            }
+            let until = first_seen.saturating_add(policy.delay).unwrap_or(Timestamp::MAX);
+            if now < until {
+                reasons.push(Reason::Delay { until });
+            }
+        }
+        let unclear = self.unclear.filter(|(digest, _)| **digest == candidate.digest);
+        if let Some((_, again)) = unclear.filter(|(_, again)| now < *again) {
+            reasons.push(Reason::Unclear { again });
+        }
+        if !policy.windows.are_open(now) {
+            let opens = policy.windows.next_opening(now);
+            reasons.push(Reason::Window { opens });
+        }
+        reasons
+    }
+
+    /// When time alone may have removed all reasons: in a window that is open once all others are over.
+    fn next(&self, reasons: &[Reason], now: Timestamp) -> Option<Timestamp> {
+        let ends = reasons.iter().map(Reason::ends);
+        let last = ends.collect::<Option<Vec<Timestamp>>>()?.into_iter().max()?;
+        self.settings.policy.windows.next_opening(last.max(now))
+    }
+}
+
+impl Wanted<'_> {
+    fn target(&self) -> Target {
+        Target {
+            tag: self.tag.cloned(),
+            digest: self.candidate.digest.clone(),
+            version: self.version(),
+        }
+    }
+
+    /// As it is noted on the image; without a note the tag tells it, if it is a full version.
+    fn version(&self) -> Option<Version> {
+        let of_tag = || Version::parse_full(self.tag?.as_str());
+        self.candidate.notes.version.clone().or_else(of_tag)
+    }
+}
+
+#[cfg(test)]
+mod tests;

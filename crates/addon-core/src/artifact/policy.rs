@@ -1,0 +1,248 @@
+//! The policy of people: by whose word a version is taken, when, and how long it may be on trial.
+//!
+//! Must never let pass a field that is unknown or a value that means nothing: the text names it and says what to write.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::window::{Day, Minute, Window, Windows};
+use crate::yaml::{self, YamlError};
+
+const MODE: &str = "mode";
+const WINDOWS: &str = "windows";
+const DELAY: &str = "delay";
+const TRIAL_LIMIT: &str = "trialLimit";
+const FIELDS: [&str; 4] = [MODE, WINDOWS, DELAY, TRIAL_LIMIT];
+const DAYS: &str = "days";
+const FROM: &str = "from";
+const TO: &str = "to";
+const ZONE: &str = "zone";
+const WINDOW_FIELDS: [&str; 4] = [DAYS, FROM, TO, ZONE];
+
+/// How long a version may be on trial if nobody says.
+const DEFAULT_TRIAL_LIMIT: Duration = Duration::from_mins(15);
+/// Less time is not enough to lead for a minute.
+const SHORTEST_TRIAL: Duration = Duration::from_mins(2);
+const LONGEST_TRIAL: Duration = Duration::from_hours(24);
+const LONGEST_DELAY: Duration = Duration::from_hours(24 * 366);
+/// So much of a value is shown.
+const SHOWN: usize = 60;
+
+/// By whose word a version is taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// By that of the channel alone.
+    #[default]
+    Auto,
+    /// Likewise if only the patch level rises; a person approves of all others.
+    Patch,
+    /// A person approves of each.
+    Manual,
+}
+
+impl Mode {
+    const ALL: [Self; 3] = [Self::Auto, Self::Patch, Self::Manual];
+
+    /// As people write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Patch => "patch",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// All that people say about how versions are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// By whose word.
+    pub mode: Mode,
+    /// At which times of the week.
+    pub windows: Windows,
+    /// How long after it was first seen.
+    pub delay: Duration,
+    /// How long a trial may take.
+    pub trial_limit: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            windows: Windows::default(),
+            delay: Duration::ZERO,
+            trial_limit: DEFAULT_TRIAL_LIMIT,
+        }
+    }
+}
+
+/// A text that is no policy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// It is no YAML.
+    #[error("bad yaml: {0}")]
+    Yaml(YamlError),
+    /// A field that nobody knows.
+    #[error("unknown field '{field}': known here are {known}")]
+    Unknown {
+        /// Its path.
+        field: String,
+        /// Those that could be meant.
+        known: String,
+    },
+    /// A field that has to be there.
+    #[error("'{field}' is missing: write {wanted}")]
+    Missing {
+        /// Its path.
+        field: String,
+        /// The remedy.
+        wanted: &'static str,
+    },
+    /// A value that means nothing.
+    #[error("{field} is {value}: write {wanted}")]
+    Value {
+        /// The path of its field, in quotes.
+        field: String,
+        /// As JSON.
+        value: String,
+        /// The remedy.
+        wanted: &'static str,
+    },
+}
+
+impl Policy {
+    /// Reads the YAML of a policy. Fields that are not there say what a policy says by default.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let document = yaml::from_str_v3(text).map_err(PolicyError::Yaml)?;
+        let fields = map(
+            "",
+            &document,
+            "a map with the fields mode, windows, delay and trialLimit",
+        )?;
+        only("", fields, &FIELDS)?;
+        let mut policy = Self::default();
+        if let Some(value) = fields.get(MODE) {
+            let word = value.as_str();
+            let mode = Mode::ALL.into_iter().find(|mode| Some(mode.word()) == word);
+            policy.mode = mode.ok_or_else(|| bad(MODE, value, "auto, patch or manual"))?;
+        }
+        if let Some(value) = fields.get(WINDOWS) {
+            policy.windows = windows(value)?;
+        }
+        if let Some(value) = fields.get(DELAY) {
+            let delay = duration(value).filter(|delay| *delay <= LONGEST_DELAY);
+            policy.delay = delay.ok_or_else(|| bad(DELAY, value, "a time as 90m, 24h or 7d, at most 366d"))?;
+        }
+        if let Some(value) = fields.get(TRIAL_LIMIT) {
+            let limit = duration(value).filter(|limit| (SHORTEST_TRIAL..=LONGEST_TRIAL).contains(limit));
+            policy.trial_limit = limit.ok_or_else(|| bad(TRIAL_LIMIT, value, "a time as 15m or 1h, from 2m to 24h"))?;
+        }
+        Ok(policy)
+    }
+}
+
+fn windows(value: &Value) -> Result<Windows, PolicyError> {
+    let wanted = "a list of windows as {days: [Mon], from: \"02:00\", to: \"05:00\", zone: Europe/Berlin}";
+    let items = value.as_array().ok_or_else(|| bad(WINDOWS, value, wanted))?;
+    let numbered = items.iter().enumerate();
+    let windows = numbered.map(|(at, item)| window(&format!("{WINDOWS}[{at}]"), item));
+    windows.collect::<Result<_, _>>().map(Windows)
+}
+
+fn window(path: &str, value: &Value) -> Result<Window, PolicyError> {
+    let fields = map(path, value, "a map with the fields days, from, to and zone")?;
+    only(path, fields, &WINDOW_FIELDS)?;
+    let place = |field: &str| below(path, field);
+    let minute = |field, wanted| {
+        let value = fields.get(field).ok_or_else(|| PolicyError::Missing {
+            field: place(field),
+            wanted,
+        })?;
+        let minute = value.as_str().and_then(Minute::parse);
+        let read = minute.filter(|minute| field == TO || !minute.is_end_of_day());
+        read.ok_or_else(|| bad(&place(field), value, wanted))
+    };
+    let from = minute(FROM, "a time of day in quotes, as \"02:00\"")?;
+    let to = minute(TO, "a time of day in quotes, as \"05:00\", up to \"24:00\"")?;
+    if from == to {
+        let wanted = "another time than in from; a whole day is from \"00:00\" to \"24:00\"";
+        return Err(bad(&place(TO), &fields[TO], wanted));
+    }
+    let days = match fields.get(DAYS) {
+        None => Day::ALL.into_iter().collect(),
+        Some(value) => {
+            let wanted = "a list of Mon, Tue, Wed, Thu, Fri, Sat, Sun; without it all days are meant";
+            let items = value.as_array().filter(|items| !items.is_empty());
+            let items = items.ok_or_else(|| bad(&place(DAYS), value, wanted))?;
+            let day = |item: &Value| {
+                let day = item.as_str().and_then(Day::parse);
+                day.ok_or_else(|| bad(&place(DAYS), item, wanted))
+            };
+            items.iter().map(day).collect::<Result<_, _>>()?
+        }
+    };
+    let zone = match fields.get(ZONE) {
+        None => TimeZone::UTC,
+        Some(value) => {
+            let zone = value.as_str().and_then(|name| TimeZone::get(name).ok());
+            zone.ok_or_else(|| bad(&place(ZONE), value, "the name of a time zone, as Europe/Berlin or UTC"))?
+        }
+    };
+    Ok(Window { days, from, to, zone })
+}
+
+/// A time in days, hours, minutes and seconds.
+fn duration(value: &Value) -> Option<Duration> {
+    let span: Span = value.as_str()?.parse().ok()?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(duration).ok()
+}
+
+fn map<'v>(path: &str, value: &'v Value, wanted: &'static str) -> Result<&'v Map<String, Value>, PolicyError> {
+    value.as_object().ok_or_else(|| bad(path, value, wanted))
+}
+
+fn only(path: &str, fields: &Map<String, Value>, known: &[&str]) -> Result<(), PolicyError> {
+    let unknown = fields.keys().find(|field| !known.contains(&field.as_str()));
+    match unknown {
+        Some(field) => Err(PolicyError::Unknown {
+            field: below(path, field),
+            known: known.join(", "),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn bad(field: &str, value: &Value, wanted: &'static str) -> PolicyError {
+    let field = match field {
+        "" => "the policy".to_owned(),
+        field => format!("'{field}'"),
+    };
+    let mut shown = value.to_string();
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    PolicyError::Value {
+        field,
+        value: shown,
+        wanted,
+    }
+}
+
+fn below(path: &str, field: &str) -> String {
+    match path {
+        "" => field.to_owned(),
+        path => format!("{path}.{field}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Ranges of versions by the rules of Masterminds' library for Go, which Helm and its charts use.
+//!
+//! Groups of rules with `||` between them; a version is in the range if all rules of one group allow it. A version before a release is
+//! only in a group that names one. Must never prefer one of two tags by chance.
+
+mod grammar;
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use thiserror::Error;
+
+use super::reference::Tag;
+use super::version::Version;
+
+/// A text that is no range.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{text}' is no range of versions: {fault}")]
+pub struct RangeError {
+    /// The text.
+    pub text: String,
+    /// The mistake in it.
+    pub fault: Fault,
+}
+
+/// A mistake in a range.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// More than anybody writes.
+    #[error("it is longer than {} characters", grammar::LONGEST)]
+    Long,
+    /// More than anybody writes.
+    #[error("it has more than {} parts with || between them", grammar::MOST_GROUPS)]
+    Groups,
+    /// Something else stands where a rule should.
+    #[error("'{0}' should begin with a rule, as 1.4.x, >=1.4, ~1.2, ^1 or 1.2 - 1.4")]
+    NoRule(String),
+    /// Nothing stands between a rule and the next.
+    #[error("a blank or a comma should stand before '{0}'")]
+    NotApart(String),
+    /// A sign stands before two versions with a dash between them.
+    #[error("'{0}' should be two versions with ' - ' between them, and a comma before the first if a rule precedes it")]
+    Span(String),
+    /// A part of a version is neither a number nor a wildcard.
+    #[error("'{0}' should be a version, of which parts may be x or left out")]
+    Version(String),
+}
+
+/// A range of versions.
+#[derive(Debug, Clone)]
+pub struct Range {
+    text: String,
+    groups: Vec<Group>,
+}
+
+/// Rules that have to agree.
+#[derive(Debug, Clone)]
+struct Group {
+    rules: Vec<Rule>,
+    /// One of them names a version before a release, so that others may be in the range, too.
+    names_prerelease: bool,
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+struct Rule {
+    sign: Sign,
+    version: Version,
+    open: Open,
+}
+
+/// How a version has to stand to that of the rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Equal,
+    NotEqual,
+    Above,
+    Below,
+    AtLeast,
+    AtMost,
+    Tilde,
+    Caret,
+}
+
+/// From where on the version of a rule is left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    Patch,
+    Minor,
+    Major,
+}
+
+impl Range {
+    /// Reads a range.
+    pub fn parse(text: &str) -> Result<Self, RangeError> {
+        let groups = grammar::groups(text).map_err(|fault| RangeError {
+            text: text.to_owned(),
+            fault,
+        })?;
+        Ok(Self {
+            text: text.trim().to_owned(),
+            groups,
+        })
+    }
+
+    /// Whether a version is in the range.
+    pub fn holds(&self, version: &Version) -> bool {
+        self.groups.iter().any(|group| group.holds(version))
+    }
+
+    /// The tag of the highest version in the range. Tags that are no full version never count: what `1.4` or `20240101`
+    /// means may change at any time. Of two that are one version, `1.4.2` comes before `v1.4.2`, then by the alphabet.
+    pub fn highest<'t>(&self, tags: impl IntoIterator<Item = &'t Tag>) -> Option<(&'t Tag, Version)> {
+        let versions = tags
+            .into_iter()
+            .filter_map(|tag| Some((tag, Version::parse_full(tag.as_str())?)));
+        let held = versions.filter(|(_, version)| self.holds(version));
+        held.max_by_key(|(tag, version)| (version.clone(), Reverse((tag.as_str().starts_with('v'), *tag))))
+    }
+}
+
+impl Group {
+    fn new(rules: Vec<Rule>) -> Self {
+        Self {
+            names_prerelease: rules.iter().any(|rule| rule.version.is_prerelease()),
+            rules,
+        }
+    }
+
+    fn holds(&self, version: &Version) -> bool {
+        (self.names_prerelease || !version.is_prerelease()) && self.rules.iter().all(|rule| rule.allows(version))
+    }
+}
+
+impl Rule {
+    fn allows(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        match self.sign {
+            Sign::Equal if self.open == Open::Nothing => version == bound,
+            Sign::Equal | Sign::Tilde => self.is_near(version),
+            Sign::NotEqual => self.differs(version),
+            Sign::Above => self.is_above(version),
+            Sign::Below => version < bound,
+            Sign::AtLeast => version >= bound,
+            Sign::AtMost if self.open == Open::Nothing => version <= bound,
+            Sign::AtMost => {
+                let is_above = version.minor() > bound.minor() && self.open != Open::Minor;
+                version.major() < bound.major() || version.major() == bound.major() && !is_above
+            }
+            Sign::Caret => self.is_compatible(version),
+        }
+    }
+
+    fn is_above(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let major = version.major().cmp(&bound.major());
+        match self.open {
+            Open::Nothing => version > bound,
+            Open::Minor => major.is_gt(),
+            Open::Patch => major.is_gt() || major.is_eq() && version.minor() > bound.minor(),
+            Open::Major => major.is_gt() || major.is_eq() && version > bound,
+        }
+    }
+
+    /// Not below, and of the same minor version, or of the same major one where the minor one is left open. All versions are
+    /// near to 0.0.0, which a wildcard alone stands for.
+    fn is_near(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let is_zero = (bound.major(), bound.minor(), bound.patch()) == (0, 0, 0);
+        let is_any = is_zero && matches!(self.open, Open::Nothing | Open::Major);
+        let is_of_minor = self.open == Open::Minor || version.minor() == bound.minor();
+        version >= bound && (is_any || version.major() == bound.major() && is_of_minor)
+    }
+
+    /// Not below, and equal down to the first part that is not zero.
+    fn is_compatible(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let is_same = if bound.major() > 0 || self.open == Open::Minor {
+            true
+        } else if bound.minor() > 0 || self.open == Open::Patch {
+            version.minor() == bound.minor()
+        } else {
+            (version.minor(), version.patch()) == (bound.minor(), bound.patch())
+        };
+        version >= bound && version.major() == bound.major() && is_same
+    }
+
+    fn differs(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let has_other_major = version.major() != bound.major();
+        let has_other_minor = version.minor() != bound.minor();
+        match self.open {
+            Open::Nothing | Open::Major => version != bound,
+            Open::Minor => has_other_major,
+            Open::Patch => has_other_major || has_other_minor || !version.has_prerelease_of(bound),
+        }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Equal are ranges that are written alike.
+impl PartialEq for Range {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Range {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The keys of the ConfigMap that say which version is wanted, and how it is taken.
+//!
+//! Must never take a part of a text that is wrong elsewhere.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::channel::Channel;
+use super::policy::Policy;
+use super::reference::{Fault, ImageDigest};
+use crate::yaml::{self, YamlError};
+
+/// All that people say about which version is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The channel; without one the tag of our own image counts.
+    pub channel: Option<Channel>,
+    /// How a version is taken.
+    pub policy: Policy,
+    /// Digests that a person approved of.
+    pub approved: BTreeSet<ImageDigest>,
+}
+
+/// A text that is no list of digests.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApprovalError {
+    /// It is no YAML.
+    #[error("bad yaml: {0}")]
+    Yaml(YamlError),
+    /// It is neither a list nor a text.
+    #[error("should be digests with blanks or commas between them, or a list of them, and is {0}")]
+    Kind(String),
+    /// One of them is none.
+    #[error(transparent)]
+    Digest(Fault),
+}
+
+/// Reads digests: words with blanks or commas between them, or a list of YAML. An empty text approves of nothing.
+pub fn approved(text: &str) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
+    let separates = |c: char| c.is_whitespace() || c == ',';
+    let words = |text: &str| -> Result<BTreeSet<ImageDigest>, ApprovalError> {
+        let words = text.split(separates).filter(|word| !word.is_empty());
+        let digests = words.map(|word| ImageDigest::parse(word).map_err(ApprovalError::Digest));
+        digests.collect()
+    };
+    let document = match yaml::from_str_v3(text) {
+        Ok(document) => document,
+        // Commas after each line make no YAML, and are meant well.
+        Err(error) => return words(text).map_err(|_| ApprovalError::Yaml(error)),
+    };
+    match document {
+        Value::Null => Ok(BTreeSet::new()),
+        Value::String(text) => words(&text),
+        Value::Array(items) => {
+            let digest = |item: Value| match item {
+                Value::String(text) => ImageDigest::parse(&text).map_err(ApprovalError::Digest),
+                other => Err(ApprovalError::Kind(format!("a list with {other}"))),
+            };
+            items.into_iter().map(digest).collect()
+        }
+        other => Err(ApprovalError::Kind(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_words_or_a_list() {
+        let (a, b) = (
+            format!("sha256:{}", "a".repeat(64)),
+            format!("sha256:{}", "b".repeat(64)),
+        );
+        let both: BTreeSet<ImageDigest> = [&a, &b].map(|text| ImageDigest::parse(text).unwrap()).into();
+        for text in [
+            format!("{a} {b}"),
+            format!("{a},{b}"),
+            format!("{a},\n{b},\n"),
+            format!("{a}\n{b}\n"),
+            format!("- {a}\n- {b}\n"),
+            format!("['{b}', \"{a}\"]"),
+            format!("- {a}\n- {b}\n- {b}\n"),
+        ] {
+            assert_eq!(approved(&text), Ok(both.clone()), "{text}");
+        }
+        for text in ["", " \n", "[]", "# none\n"] {
+            assert_eq!(approved(text), Ok(BTreeSet::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_that_is_none_is_told() {
+        let a = format!("sha256:{}", "a".repeat(64));
+        for (text, told) in [
+            ("1.4.2".to_owned(), "should be a digest: sha256: and 64 digits"),
+            (
+                "1.4".to_owned(),
+                "should be digests with blanks or commas between them, or a list of them, and is 1.4",
+            ),
+            (format!("{a} latest"), "'latest' should be a digest"),
+            (format!("- {a}\n- 5\n"), "a list with 5"),
+            (format!("a: {a}"), "should be digests with blanks or commas"),
+            (format!("[{a}"), "bad yaml: line "),
+        ] {
+            let error = approved(&text).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}

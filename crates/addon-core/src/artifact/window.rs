@@ -1,0 +1,212 @@
+//! Windows: times of the week at which a version may be taken.
+//!
+//! A window belongs to the day on which it begins, and ends on the next one if its end is not later than its beginning. Its times are
+//! those on the wall of its time zone: one that a change of the clocks leaves out is the moment of that change, and of one that
+//! comes twice a window begins with the first and ends with the second. Must never ask a clock.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp, ToSpan};
+use serde::{Deserialize, Serialize};
+
+/// How many days ahead an opening is looked for: a day of the week may be left out once, where a country changes sides of
+/// the date line.
+const HORIZON: i64 = 15;
+const MINUTES_OF_A_DAY: u16 = 24 * 60;
+
+/// A day of the week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Day {
+    /// Monday.
+    Mon,
+    /// Tuesday.
+    Tue,
+    /// Wednesday.
+    Wed,
+    /// Thursday.
+    Thu,
+    /// Friday.
+    Fri,
+    /// Saturday.
+    Sat,
+    /// Sunday.
+    Sun,
+}
+
+impl Day {
+    /// All of them, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Mon,
+        Self::Tue,
+        Self::Wed,
+        Self::Thu,
+        Self::Fri,
+        Self::Sat,
+        Self::Sun,
+    ];
+
+    /// Reads the first three letters of its name, or all of them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let names = [
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+            "sunday",
+        ];
+        let text = text.to_ascii_lowercase();
+        let at = names.iter().position(|name| *name == text || name[..3] == *text)?;
+        Some(Self::ALL[at])
+    }
+
+    fn of(date: Date) -> Self {
+        match date.weekday() {
+            Weekday::Monday => Self::Mon,
+            Weekday::Tuesday => Self::Tue,
+            Weekday::Wednesday => Self::Wed,
+            Weekday::Thursday => Self::Thu,
+            Weekday::Friday => Self::Fri,
+            Weekday::Saturday => Self::Sat,
+            Weekday::Sunday => Self::Sun,
+        }
+    }
+}
+
+/// A time of day to the minute; the end of the day is one, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Minute(u16);
+
+impl Minute {
+    /// Reads `HH:MM`, up to `24:00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (hours, minutes) = text.split_once(':')?;
+        let two_digits = |text: &str| {
+            let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| text.parse::<u16>().ok())?
+        };
+        let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
+        let minute = hours * 60 + minutes;
+        (minutes < 60 && minute <= MINUTES_OF_A_DAY).then_some(Self(minute))
+    }
+
+    /// It can only end a window.
+    pub fn is_end_of_day(self) -> bool {
+        self.0 == MINUTES_OF_A_DAY
+    }
+
+    /// This time on a day.
+    fn on(self, date: Date) -> Option<DateTime> {
+        let midnight = date.to_datetime(Time::midnight());
+        midnight.checked_add(i64::from(self.0).minutes()).ok()
+    }
+}
+
+impl fmt::Display for Minute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.0 / 60, self.0 % 60)
+    }
+}
+
+/// A time of the week.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// The days on which it begins.
+    pub days: BTreeSet<Day>,
+    /// When it begins.
+    pub from: Minute,
+    /// When it ends.
+    pub to: Minute,
+    /// The time zone of both.
+    #[serde(with = "jiff::fmt::serde::tz::required")]
+    pub zone: TimeZone,
+}
+
+/// Which end of a window is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Opening,
+    Closing,
+}
+
+impl Window {
+    /// The window that begins on that day, if one does: its first moment and the first one after it.
+    fn on(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
+        if !self.days.contains(&Day::of(date)) {
+            return None;
+        }
+        let last = if self.to > self.from {
+            date
+        } else {
+            date.tomorrow().ok()?
+        };
+        let opening = self.moment(self.from.on(date)?, End::Opening)?;
+        let closing = self.moment(self.to.on(last)?, End::Closing)?;
+        (opening < closing).then_some((opening, closing))
+    }
+
+    /// The moment at which the clock on the wall shows that.
+    fn moment(&self, shown: DateTime, end: End) -> Option<Timestamp> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(shown);
+        let offset = match (ambiguous.offset(), end) {
+            (AmbiguousOffset::Unambiguous { offset }, _) => offset,
+            (AmbiguousOffset::Fold { before, after: _ }, End::Opening) => before,
+            (AmbiguousOffset::Fold { before: _, after }, End::Closing) => after,
+            (AmbiguousOffset::Gap { before: _, after }, _) => {
+                let shortly_before = after.to_timestamp(shown).ok()?;
+                return Some(self.zone.following(shortly_before).next()?.timestamp());
+            }
+        };
+        offset.to_timestamp(shown).ok()
+    }
+
+    /// The windows that begin on days around a moment.
+    fn around(
+        &self,
+        at: Timestamp,
+        days: std::ops::RangeInclusive<i64>,
+    ) -> impl Iterator<Item = (Timestamp, Timestamp)> {
+        let today = self.zone.to_datetime(at).date();
+        days.filter_map(move |day| self.on(today.checked_add(day.days()).ok()?))
+    }
+
+    fn is_open(&self, at: Timestamp) -> bool {
+        self.around(at, -2..=1)
+            .any(|(opening, closing)| (opening..closing).contains(&at))
+    }
+
+    fn next_opening(&self, after: Timestamp) -> Option<Timestamp> {
+        self.around(after, -1..=HORIZON)
+            .map(|(opening, _)| opening)
+            .filter(|opening| *opening > after)
+            .min()
+    }
+}
+
+/// All windows together; none of them means that any time is good.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Windows(pub Vec<Window>);
+
+impl Windows {
+    /// Whether a version may be taken at that moment.
+    pub fn are_open(&self, at: Timestamp) -> bool {
+        self.0.is_empty() || self.0.iter().any(|window| window.is_open(at))
+    }
+
+    /// The first moment from then on at which one is open: that one itself, if one is.
+    pub fn next_opening(&self, at: Timestamp) -> Option<Timestamp> {
+        if self.are_open(at) {
+            return Some(at);
+        }
+        self.0.iter().filter_map(|window| window.next_opening(at)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

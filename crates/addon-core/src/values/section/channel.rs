@@ -1,0 +1,66 @@
+//! The keys of the `ConfigMap` that are settings of the operator: which version of it is wanted.
+//!
+//! They are no sections of modules. Must never make one of them wait for the mistake in another.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Entry;
+use crate::artifact::channel::Channel;
+use crate::artifact::policy::Policy;
+use crate::artifact::reference::ImageDigest;
+use crate::artifact::settings::{self, Settings};
+use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
+
+/// The settings as the keys say them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelKeys {
+    /// The channel.
+    pub channel: Entry<Channel>,
+    /// How a version is taken.
+    pub policy: Entry<Policy>,
+    /// Digests that a person approved of.
+    pub approved: Entry<BTreeSet<ImageDigest>>,
+}
+
+impl ChannelKeys {
+    /// Reads one of these keys, and tells what is wrong with it; nothing if the key is another one.
+    pub(super) fn take(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+        match key {
+            RELEASE_CHANNEL => Some(put(&mut self.channel, Channel::parse(text))),
+            RELEASE_POLICY => Some(put(&mut self.policy, Policy::parse(text))),
+            RELEASE_APPROVED => Some(put(&mut self.approved, settings::approved(text))),
+            _ => None,
+        }
+    }
+
+    /// All that they say together; a key that is not there, or is broken, says nothing.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            channel: self.channel.good().cloned(),
+            policy: self.policy.good().cloned().unwrap_or_default(),
+            approved: self.approved.good().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The keys that say something else than before.
+    pub fn changes(&self, before: &Self) -> Vec<String> {
+        let differ = [
+            (RELEASE_CHANNEL, self.channel != before.channel),
+            (RELEASE_POLICY, self.policy != before.policy),
+            (RELEASE_APPROVED, self.approved != before.approved),
+        ];
+        let keys = differ.into_iter().filter(|(_, differs)| *differs);
+        keys.map(|(key, _)| key.to_owned()).collect()
+    }
+}
+
+fn put<T, E: ToString>(entry: &mut Entry<T>, read: Result<T, E>) -> Result<(), String> {
+    let (value, told) = match read {
+        Ok(value) => (Entry::Good(value), Ok(())),
+        Err(error) => (Entry::Bad, Err(error.to_string())),
+    };
+    *entry = value;
+    told
+}
