@@ -23,6 +23,8 @@ pub mod secret;
 
 pub mod failure;
 
+pub mod footing;
+
 pub mod object;
 
 pub mod values;
