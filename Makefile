@@ -143,9 +143,9 @@ image: $(if $(OPERATOR),,operator) ## the container image, without an engine; AD
 	  --revision "$$(git describe --always --abbrev=40 --dirty --exclude='*')" --epoch "$$(git log -1 --format=%ct)"
 
 .PHONY: image-push
-image-push: ## send the image to a registry: REF=registry.example/team/addon-operator:1.0
+image-push: ## send the image to a registry: REF=registry.example/team/addon-operator:1.0, signed by KEY=private.pem
 	@test -n "$(REF)" || { echo 'say where to: make image-push REF=registry.example/team/addon-operator:1.0' >&2; exit 1; }
-	$(ASSEMBLER) push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json
+	$(ASSEMBLER) push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json $(if $(KEY),--key $(KEY))
 
 .PHONY: image-lock
 image-lock: ## pin the newest Debian packages for the image

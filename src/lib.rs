@@ -16,6 +16,7 @@ pub mod certificates;
 pub mod mailbox;
 pub mod meters;
 pub mod process;
+pub mod signatures;
 
 pub mod cluster;
 pub mod disk;

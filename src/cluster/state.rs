@@ -10,6 +10,7 @@ mod writing;
 
 use std::collections::BTreeMap;
 
+use addon_core::footing::STATE_FORMAT;
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
@@ -31,7 +32,7 @@ pub const INTENTS: &str = "addon-operator-intents";
 /// Where that is put which cannot be read.
 pub const UNREADABLE: &str = "addon-operator-state-unreadable";
 /// What this version writes. A reader takes of a higher one what it knows.
-const VERSION: &str = "1";
+const VERSION: &str = STATE_FORMAT;
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
 const MADE_KEY: &str = "made";

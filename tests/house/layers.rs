@@ -30,7 +30,7 @@ const LAYERS_TO_0: &str = "core report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core report secrets settings telemetry traces process certificates mailbox meters";
 const LAYERS_TO_2: &str =
     "core report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry";
-const LAYERS_TO_4: &str = "core report secrets settings telemetry traces process certificates mailbox meters notices disk helm cluster registry jobs serve driver";
+const LAYERS_TO_4: &str = "core report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -39,6 +39,7 @@ pub(crate) const CORE: Table = Table {
         row("name", ""),
         row("time", ""),
         row("failure", ""),
+        row("footing", ""),
         row("leadership", "time"),
         row("number", ""),
         row("digest", "number"),
@@ -69,6 +70,7 @@ pub(crate) const SHELL: Table = Table {
         row("traces", "settings"),
         row("process", LAYERS_TO_0),
         row("certificates", LAYERS_TO_0),
+        row("signatures", ""),
         row("mailbox", LAYERS_TO_0),
         row("meters", LAYERS_TO_0),
         row("notices", "core secrets meters"),
@@ -98,11 +100,15 @@ pub(crate) const IMAGE: Table = Table {
         row("manifest", "place tree layer"),
         row("papers", "debian layer"),
         row("crates", "papers"),
-        row("assembly", "place tree definition debian layer layout manifest papers"),
-        row("push", "layout"),
+        row(
+            "assembly",
+            "place tree definition debian layer layout manifest papers core",
+        ),
+        row("signing", "layer"),
+        row("push", "layer layout signing"),
         row(
             "main",
-            "place definition debian layer layout papers crates assembly push",
+            "place definition debian layer layout papers crates assembly signing push",
         ),
     ],
 };

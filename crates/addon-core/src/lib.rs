@@ -25,6 +25,8 @@ pub mod secret;
 
 pub mod failure;
 
+pub mod footing;
+
 pub mod object;
 
 pub mod values;

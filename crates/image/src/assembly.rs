@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use addon_core::footing;
 use fs_err as fs;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -303,6 +304,7 @@ fn config(definition: &Definition, inputs: &Inputs<'_>, layers: &[(String, Writt
     })
 }
 
+/// What is told of the image, also to an operator that thinks of running it.
 fn labels(definition: &Definition, origin: &Origin) -> BTreeMap<String, String> {
     let Origin {
         version,
@@ -317,7 +319,9 @@ fn labels(definition: &Definition, origin: &Origin) -> BTreeMap<String, String> 
     let known = known
         .into_iter()
         .filter_map(|(name, value)| Some((format!("org.opencontainers.image.{name}"), value?.clone())));
-    definition.labels.clone().into_iter().chain(known).collect()
+    let footing = footing::annotations().map(|(key, value)| (key.to_owned(), value));
+    let labels = definition.labels.clone().into_iter();
+    labels.chain(known).chain(footing).collect()
 }
 
 #[cfg(test)]

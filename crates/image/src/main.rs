@@ -19,6 +19,7 @@ use image::layout::Layout;
 use image::papers::{Built, Origin, Parts};
 use image::place::Place;
 use image::push::{self, Target};
+use image::signing::Signer;
 use jiff::Timestamp;
 use testbed::find::{Finder, Found};
 use testbed::part::Part;
@@ -71,6 +72,9 @@ enum Command {
         /// Logins, as container engines keep them (config.json); none if it is not there
         #[arg(long)]
         credentials: Option<PathBuf>,
+        /// Sign it with this private key (PKCS#8 in PEM form, ECDSA on P-256 or Ed25519), so that cosign verify --key accepts it
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
     },
 }
 
@@ -110,7 +114,8 @@ fn main() -> ExitCode {
             layout,
             reference,
             credentials,
-        } => run_push(&layout, &reference, credentials.as_deref()),
+            key,
+        } => run_push(&layout, &reference, credentials.as_deref(), key.as_deref()),
     };
     done.map_or_else(
         |error| {
@@ -326,13 +331,17 @@ fn locked(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(architectures)
 }
 
-fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>) -> anyhow::Result<()> {
+fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>, key: Option<&Path>) -> anyhow::Result<()> {
+    let signer = key.map(Signer::read).transpose()?;
     // Twice in one process is not possible, and once is what we do.
     drop(rustls::crypto::ring::default_provider().install_default());
     let target = Target::new(reference, credentials.filter(|file| file.exists()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let pushed = runtime.block_on(push::push(&Layout::open(layout), &target))?;
+    let pushed = runtime.block_on(push::push(&Layout::open(layout), &target, signer.as_ref()))?;
     say(&format!("sent {} bytes", pushed.sent));
+    if let Some(signer) = signer {
+        say(&format!("signed by the key {}", signer.id()));
+    }
     let reference = target.reference();
     let name = format!(
         "{}/{}@{}\n",

@@ -1,7 +1,9 @@
 //! An image goes to a registry.
 //!
 //! What the registry has already is not sent again, and the tag is set last: whoever pulls meanwhile gets the old image
-//! or the new one, whole. It must never send credentials unasked, nor talk without TLS to anybody but this machine.
+//! or the new one, whole, with all that belongs to it. It must never send credentials unasked, nor talk without TLS to anybody but this machine.
+
+mod signatures;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::layout::{Descriptor, INDEX, Layout, LayoutError};
+use crate::signing::{Signer, SigningError};
 
 #[derive(Debug, Error)]
 pub enum PushError {
@@ -51,6 +54,13 @@ pub enum PushError {
     Index(#[source] serde_json::Error),
     #[error("cannot name the media type {0}")]
     MediaType(String),
+    #[error("cannot sign {digest}")]
+    Sign { digest: String, source: SigningError },
+    #[error("cannot read the signatures of {digest} that are there already")]
+    Signatures {
+        digest: String,
+        source: OciDistributionError,
+    },
 }
 
 /// What was pushed.
@@ -58,7 +68,7 @@ pub enum PushError {
 pub struct Pushed {
     /// By which everybody gets exactly this image.
     pub digest: String,
-    /// Bytes that had to be sent; the registry had the others.
+    /// Bytes of image and papers that had to be sent; the registry had the others.
     pub sent: u64,
 }
 
@@ -140,8 +150,8 @@ fn login(file: &Path, registry: &str) -> Result<RegistryAuth, PushError> {
     }))
 }
 
-/// Sends the image of a layout.
-pub async fn push(layout: &Layout, target: &Target) -> Result<Pushed, PushError> {
+/// Sends the image of a layout, signed if there is a key.
+pub async fn push(layout: &Layout, target: &Target, signer: Option<&Signer>) -> Result<Pushed, PushError> {
     let client = target.client();
     let reference = &target.reference;
     client
@@ -154,10 +164,14 @@ pub async fn push(layout: &Layout, target: &Target) -> Result<Pushed, PushError>
     let image = layout.image()?;
     let mut sent = blobs(&client, layout, &image, reference).await?;
     // Its papers first: where the image is, they are.
-    let papers = layout.papers()?;
+    let mut papers = layout.papers()?;
     for paper in &papers {
         sent += blobs(&client, layout, paper, reference).await?;
         manifest(&client, layout, paper, &by_digest(reference, &paper.digest)).await?;
+    }
+    // Its signatures, too: who has seen the tag finds them.
+    if let Some(signer) = signer {
+        papers.extend(signatures::send(&client, signer, &image, target).await?);
     }
     refer(&client, &image, &papers, reference).await?;
     manifest(&client, layout, &image, reference).await?;

@@ -85,7 +85,7 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
     // A repository of our own, since others of this run push too.
     let name = format!("{address}/image-{}/small", std::process::id());
     let target = Target::new(&format!("{name}:1"), None).unwrap();
-    let first = push(&layout, &target).await.unwrap();
+    let first = push(&layout, &target, None).await.unwrap();
     assert_eq!(first.digest, digest);
     let manifest = layout.manifest().unwrap();
     let papers = layout.papers().unwrap();
@@ -106,7 +106,7 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
     // The other assembly is the same image: there is nothing left to send, whatever its tag.
     let other = Target::new(&format!("{name}:2"), None).unwrap();
     assert_eq!(
-        push(&again, &other).await.unwrap(),
+        push(&again, &other, None).await.unwrap(),
         Pushed {
             digest: digest.clone(),
             sent: 0
@@ -161,6 +161,6 @@ async fn a_registry_that_is_away_is_named() {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let target = Target::new(&format!("{gone}/a:1"), None).unwrap();
-    let error = push(&Layout::open(folder.path()), &target).await.unwrap_err();
+    let error = push(&Layout::open(folder.path()), &target, None).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{gone} does not let us push"));
 }

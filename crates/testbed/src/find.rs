@@ -77,7 +77,7 @@ impl FindError {
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Missing(parts) => missing_hints(parts),
-            Self::NoCache => vec!["set TESTBED_CACHE to a folder that may grow to 600 MB".to_owned()],
+            Self::NoCache => vec!["set TESTBED_CACHE to a folder that may grow to 700 MB".to_owned()],
             Self::Build { source, .. } => source.hints(),
             Self::Go(_) => vec!["`go env GOVERSION` should print a version; check the Go on PATH".to_owned()],
         }
@@ -233,7 +233,8 @@ fn will_do(part: Part, file: &Path, source: Source) -> bool {
         | Part::KubeControllerManager
         | Part::KubeScheduler
         | Part::Kwok
-        | Part::Registry => true,
+        | Part::Registry
+        | Part::Cosign => true,
     }
 }
 

@@ -18,6 +18,7 @@ pub enum Part {
     Helm4,
     Kwok,
     Registry,
+    Cosign,
 }
 
 /// What every control plane needs.
@@ -45,6 +46,7 @@ impl Part {
             Self::Helm4 => "helm4",
             Self::Kwok => "kwok",
             Self::Registry => "registry",
+            Self::Cosign => "cosign",
         }
     }
 
@@ -59,6 +61,7 @@ impl Part {
             Self::KubeScheduler => &["kube-scheduler"],
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
+            Self::Cosign => &["cosign"],
             // Debian has it under the other name.
             Self::Registry => &["registry", "docker-registry"],
         }
@@ -76,6 +79,7 @@ impl Part {
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Registry => "github.com/distribution/distribution/v3/cmd/registry",
+            Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
         }
     }
 
@@ -88,6 +92,7 @@ impl Part {
             Self::Helm4 => &HELM4,
             Self::Kwok => &KWOK,
             Self::Registry => &REGISTRY,
+            Self::Cosign => &COSIGN,
         }
     }
 
@@ -155,6 +160,13 @@ static REGISTRY: Module = Module {
     root: "github.com/distribution/distribution/v3",
 };
 
+static COSIGN: Module = Module {
+    name: "cosign",
+    go_mod: include_str!("../parts/cosign/go.mod"),
+    go_sum: include_str!("../parts/cosign/go.sum"),
+    root: "github.com/sigstore/cosign/v3",
+};
+
 impl Module {
     pub(crate) fn version(&self) -> &'static str {
         self.required(self.root)
@@ -217,6 +229,7 @@ impl Module {
                 set("helm.sh/helm/v4/internal/version.gitTreeState", "clean");
             }
             "registry" => set("github.com/distribution/distribution/v3/version.version", version),
+            "cosign" => set("sigs.k8s.io/release-utils/version.gitVersion", version),
             _ => {}
         }
         flags
@@ -233,7 +246,7 @@ pub(crate) fn major_minor(version: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    const ALL: [Part; 9] = [
+    const ALL: [Part; 10] = [
         Part::Etcd,
         Part::KubeApiserver,
         Part::KubeControllerManager,
@@ -243,6 +256,7 @@ mod tests {
         Part::Helm4,
         Part::Kwok,
         Part::Registry,
+        Part::Cosign,
     ];
 
     #[test]

@@ -173,6 +173,8 @@ fn the_documents_say_how_it_is_run_and_where_it_comes_from() {
     assert_eq!(manifest.annotations["org.opencontainers.image.title"], "small");
     assert_eq!(manifest.annotations["org.opencontainers.image.version"], "1.2.3");
     assert_eq!(manifest.annotations["org.opencontainers.image.revision"], "abc");
+    assert_eq!(manifest.annotations["addon-operator/lowest-chart"], "0.1.0");
+    assert_eq!(manifest.annotations["addon-operator/state-formats"], "1");
     assert!(!manifest.annotations.contains_key("org.opencontainers.image.created"));
     let config: Value = serde_json::from_slice(&fs::read(layout.file(&manifest.config)).unwrap()).unwrap();
     assert_eq!(config["config"]["User"], "7:8");

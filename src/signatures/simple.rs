@@ -1,0 +1,85 @@
+//! Simple signing: a manifest under a tag that is made of the image's digest, a layer a signature.
+//!
+//! The payload names the image, and its bytes are signed. Must never read the payload before its signature was checked.
+
+use serde::Deserialize;
+
+use super::keys::{KeyId, Keys};
+use super::refusal::{Document, Refusal};
+use super::{Blob, MOST_BYTES, MOST_SIGNATURES, Manifest, decoded, digits, parsed, within};
+
+/// Of the layers that hold payloads.
+pub const MEDIA_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+/// On such a layer: its signature, in base64.
+pub const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+/// What a payload says of itself.
+const KIND: &str = "cosign container image signature";
+/// The longest signature: of RSA with 8192 bits, in base64.
+pub(super) const MOST_OF_SIGNATURE: usize = 1368;
+
+/// The tag of the manifest with the signatures of an image.
+pub fn tag(digest: &str) -> Result<String, Refusal> {
+    Ok(format!("sha256-{}.sig", digits(digest)?))
+}
+
+/// A payload that can be fetched, and its signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The payload.
+    pub payload: Blob,
+    /// In base64.
+    pub signature: String,
+}
+
+/// The payloads that a manifest leads to. Layers that are something else are left out.
+pub fn listed(manifest: &[u8]) -> Result<Vec<Listed>, Refusal> {
+    let layers = Manifest::read(manifest)?.layers;
+    let payloads = layers.into_iter().filter(|layer| layer.media_type == MEDIA_TYPE);
+    let listed: Vec<Listed> = payloads
+        .map(|mut layer| Listed {
+            payload: layer.blob(),
+            signature: layer.annotations.remove(SIGNATURE).unwrap_or_default(),
+        })
+        .collect();
+    if listed.len() > MOST_SIGNATURES {
+        return Err(Refusal::TooMany {
+            found: listed.len(),
+            most: MOST_SIGNATURES,
+        });
+    }
+    Ok(listed)
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    #[serde(rename = "type")]
+    kind: String,
+    image: Image,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+impl Keys {
+    /// Which of the keys has signed this payload for the image with this digest. The signature is in base64.
+    pub fn check_simple(&self, payload: &[u8], signature: &str, digest: &str) -> Result<KeyId, Refusal> {
+        digits(digest)?;
+        within(Document::Payload, payload.len(), MOST_BYTES)?;
+        let signature = decoded(Document::Signature, signature, MOST_OF_SIGNATURE)?;
+        let key = self.signer(payload, &signature)?;
+        let Critical { kind, image } = parsed::<Payload>(Document::Payload, payload, MOST_BYTES)?.critical;
+        Refusal::unless("critical.type", &kind, KIND)?;
+        if image.digest != digest {
+            return Err(Refusal::other_image([image.digest.as_str()]));
+        }
+        Ok(key)
+    }
+}
