@@ -2,6 +2,7 @@
 //! becomes of the leader, no release ever has two helms.
 
 mod leadership {
+    mod entitled;
     mod frozen;
     mod pods;
     mod silence;

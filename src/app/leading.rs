@@ -1,4 +1,5 @@
 //! Our part in the election of a leader: what the core decides about the lease is done here, and whoever has to know is told.
+//! A leader that is to yield to another version is stopped as by a signal, and releases the lease when nothing of it runs.
 //!
 //! While we do not lead, nothing else is held up by that: listeners answer, hooks are asked for their configuration, the
 //! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
@@ -10,11 +11,12 @@ mod signpost;
 mod watchdog;
 mod witness;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::leadership::lease::{Sighting, Timing, Written};
+use addon_core::leadership::lease::{Sighting, Timing, Version, Written};
 use addon_core::leadership::{Election, Move, Reign, Standing, Succession};
 use addon_core::operator::event::Event;
 use addon_core::release::tenure;
@@ -90,7 +92,8 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     info!(lease, identity = me, "Taking part in the election of a leader");
     let candidate = Candidate {
         lease: cluster.lease(lease),
-        election: Election::new(me.clone(), *timing),
+        // Nobody tells us which image we run from, so no version on the lease is ours.
+        election: Election::new(me.clone(), BTreeSet::new(), *timing),
         me,
         timing: *timing,
         witness: Witness::new(cluster.clone()),
@@ -98,6 +101,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
         concerned,
         shutdown: parts.shutdown().clone(),
         deposed: parts.deposed().clone(),
+        yielded: parts.yielded().clone(),
         stopping: parts.stopping().clone(),
         at_rest: parts.at_rest().clone(),
         trouble: None,
@@ -118,6 +122,7 @@ struct Candidate {
     concerned: Concerned,
     shutdown: CancellationToken,
     deposed: CancellationToken,
+    yielded: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
     /// What keeps us from the lease.
@@ -214,6 +219,7 @@ impl Candidate {
                     let _ = self.concerned.doors.post(Event::Elected);
                     info!("Leadership is acquired");
                 }
+                Standing::Yields => self.hand_over(),
                 Standing::Deposed => self.step_down(),
             }
         }
@@ -226,10 +232,10 @@ impl Candidate {
     }
 
     fn tell(&self) {
-        let leads = if self.told == Standing::Leads { 1.0 } else { 0.0 };
+        let leads = if self.is_told_to_lead() { 1.0 } else { 0.0 };
         self.concerned.meters.set(&table::cluster::LEADER, [], leads);
         self.concerned.tell(match self.told {
-            Standing::Leads => standing::Standing::Leads,
+            Standing::Leads | Standing::Yields => standing::Standing::Leads,
             Standing::Standby | Standing::Deposed => match self.election.leader() {
                 Some(name) => standing::Standing::Standby(Leader {
                     name: name.to_owned(),
@@ -240,6 +246,13 @@ impl Candidate {
                 },
             },
         });
+    }
+
+    fn is_told_to_lead(&self) -> bool {
+        match self.told {
+            Standing::Leads | Standing::Yields => true,
+            Standing::Standby | Standing::Deposed => false,
+        }
     }
 
     /// Everything that begins or ends with our time as leader goes by this.
@@ -258,6 +271,21 @@ impl Candidate {
         });
         let end = reign.expiry.since(Tick::ZERO);
         warrant.extend(reign.deadline.since(Tick::ZERO), end.saturating_sub(watchdog::MARGIN));
+    }
+
+    /// Our work comes to its end, the lease is kept as long, and released then.
+    fn hand_over(&self) {
+        if self.stopping.is_cancelled() {
+            return;
+        }
+        // First the deed, then the word.
+        self.yielded.cancel();
+        self.shutdown.cancel();
+        let entitled = self.election.entitled().map(Version::as_str);
+        info!(
+            entitled,
+            "Another version is to lead, ending our work to hand the lease over to it"
+        );
     }
 
     fn step_down(&self) {
@@ -291,7 +319,7 @@ impl Candidate {
         let Failure { report, hints, .. } = Failure::from(error);
         let is_news = self.trouble.as_ref() != Some(&report);
         // That nobody answers is told by who reads the ConfigMap, unless there is something to lose.
-        if is_news && (!is_unreachable || self.told == Standing::Leads) {
+        if is_news && (!is_unreachable || self.is_told_to_lead()) {
             let hint = (!hints.is_empty()).then(|| hints.join("; "));
             warn!(error = report, hint, "The lease cannot be had, trying again");
         }
@@ -305,21 +333,32 @@ impl Candidate {
             return;
         }
         self.concerned.warrant.lay_down();
-        let Some(writing) = self.election.release(now()) else {
-            return;
-        };
-        match self.lease.write(&writing, MARGIN).await {
-            Ok(Written::Through(_)) => info!("Leadership is released"),
-            // Another one may have been faster, or a write of our own of which nobody knew whether it was through.
-            Ok(Written::Conflict | Written::Unknown) => {
-                info!("The lease has changed since it was last read, and is left to whoever holds it");
+        let mut is_overtaken = false;
+        while let Some(writing) = self.election.release(now()) {
+            match self.lease.write(&writing, MARGIN).await {
+                Ok(Written::Through(_)) => {
+                    info!("Leadership is released");
+                    return;
+                }
+                // It may be ours all the same: whoever says which version is entitled writes it, too.
+                Ok(Written::Conflict | Written::Unknown) => is_overtaken = true,
+                Err(error) => return cannot_release(error),
             }
-            Err(error) => {
-                let error = Failure::from(error).report;
-                warn!(error, "Leadership cannot be released, it will run out");
+            match self.lease.read(MARGIN).await {
+                Ok(found) => self.election.looked(now().tick, found),
+                Err(error) => return cannot_release(error),
             }
         }
+        if is_overtaken {
+            // Another one was faster, or a write of our own of which nobody knew whether it was through.
+            info!("The lease has changed since it was last read, and is left to whoever holds it");
+        }
     }
+}
+
+fn cannot_release(error: RequestError) {
+    let error = Failure::from(error).report;
+    warn!(error, "Leadership cannot be released, it will run out");
 }
 
 /// Both times. The first one goes on while the machine sleeps, as a lease does.

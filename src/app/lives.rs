@@ -1,4 +1,5 @@
-//! The lives of the operator in one process: a leader that is deposed ends as if it had been killed, and begins anew.
+//! The lives of the operator in one process: a leader that is deposed ends as if it had been killed, one that yields to
+//! another version ends as if it had been asked to, and both begin anew.
 //!
 //! Must never let anything of one life reach into the next, nor into the time when another one may lead.
 
@@ -23,8 +24,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 enum End {
     /// With the whole process.
     Code(u8),
-    /// Because another one leads. Nothing of it is left, and the next begins as if it were the first.
-    Deposed,
+    /// Because another one leads, or is to. Nothing of it is left, and the next begins as if it were the first.
+    Followed,
 }
 
 /// Why something still ran when a life had to be over.
@@ -90,7 +91,7 @@ async fn one_life(
 ) -> Ended {
     let shutdown = CancellationToken::new();
     let parts = Parts::new(shutdown.clone());
-    let deposed = parts.deposed().clone();
+    let (deposed, yielded) = (parts.deposed().clone(), parts.yielded().clone());
     let too_late = async {
         shutdown.cancelled().await;
         sleep(STOP_WITHIN).await;
@@ -112,8 +113,9 @@ async fn one_life(
             FAILED
         }
     };
-    let how = if deposed.is_cancelled() && !signals.ask_for_stop() {
-        End::Deposed
+    let is_followed = deposed.is_cancelled() || yielded.is_cancelled();
+    let how = if is_followed && !signals.ask_for_stop() {
+        End::Followed
     } else {
         End::Code(code)
     };

@@ -27,6 +27,7 @@ pub(super) struct Parts {
     tasks: JoinSet<Ended>,
     shutdown: CancellationToken,
     deposed: CancellationToken,
+    yielded: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
 }
@@ -37,6 +38,7 @@ impl Parts {
             tasks: JoinSet::new(),
             shutdown,
             deposed: CancellationToken::new(),
+            yielded: CancellationToken::new(),
             stopping: CancellationToken::new(),
             at_rest: CancellationToken::new(),
         }
@@ -55,6 +57,11 @@ impl Parts {
     /// Cancelled when we do not lead any more: what should come to its end is ended soon.
     pub(super) fn deposed(&self) -> &CancellationToken {
         &self.deposed
+    }
+
+    /// Cancelled when another version is to lead: a stop like any other, after which this process begins anew.
+    pub(super) fn yielded(&self) -> &CancellationToken {
+        &self.yielded
     }
 
     /// Cancelled when the loop has ended as it should: nothing that it has started runs any more.

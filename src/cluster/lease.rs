@@ -6,7 +6,7 @@
 use std::future::ready;
 use std::time::Duration;
 
-use addon_core::leadership::lease::{Holder, Record, Sighting, Writing, Written};
+use addon_core::leadership::lease::{Holder, Record, Sighting, Version, Writing, Written};
 use futures::stream::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -16,12 +16,14 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::Cluster;
 use super::error::RequestError;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
+/// The annotation that says which version may take the lease as soon as nobody holds it.
+const ENTITLED: &str = "addon-operator/entitled";
 
 /// One lease in our namespace.
 #[derive(Debug)]
@@ -94,20 +96,27 @@ impl SharedLease {
             acquired,
             renewed,
             transitions,
+            entitled,
         } = &writing.record;
         let seen = self
             .seen
             .as_ref()
             .filter(|seen| writing.over.as_ref() == Some(&version(seen)));
-        let metadata = ObjectMeta {
+        let mut metadata = ObjectMeta {
             name: Some(self.name.clone()),
             namespace: Some(self.cluster.namespace.clone()),
             resource_version: writing.over.clone(),
             ..seen.map(|seen| seen.metadata.clone()).unwrap_or_default()
         };
+        let annotations = metadata.annotations.get_or_insert_default();
+        match entitled {
+            Some(version) => annotations.insert(ENTITLED.to_owned(), version.to_string()),
+            None => annotations.remove(ENTITLED),
+        };
         let spec = LeaseSpec {
             holder_identity: Some(holder.clone()),
-            lease_duration_seconds: Some(i32::try_from(lasts.as_secs()).unwrap_or(i32::MAX)),
+            // The API server takes no zero, which stands for what was not said.
+            lease_duration_seconds: Some(i32::try_from(lasts.as_secs()).unwrap_or(i32::MAX)).filter(|lasts| *lasts > 0),
             acquire_time: Some(MicroTime(*acquired)),
             renew_time: Some(MicroTime(*renewed)),
             lease_transitions: Some(i32::try_from(*transitions).unwrap_or(i32::MAX)),
@@ -140,6 +149,15 @@ fn version(lease: &Lease) -> String {
     lease.metadata.resource_version.clone().unwrap_or_default()
 }
 
+/// An annotation that names no version entitles nobody, and goes with the next write.
+fn entitled(lease: &Lease) -> Option<Version> {
+    let text = lease.metadata.annotations.as_ref()?.get(ENTITLED)?;
+    let version = Version::parse(text);
+    version
+        .inspect_err(|error| warn!(annotation = ENTITLED, %error, "An annotation of the lease has no effect"))
+        .ok()
+}
+
 /// Fields that are missing say nothing: nobody holds a lease without a holder.
 fn sighting(lease: &Lease) -> Sighting {
     let spec = lease.spec.clone().unwrap_or_default();
@@ -153,7 +171,34 @@ fn sighting(lease: &Lease) -> Sighting {
             acquired: time(spec.acquire_time),
             renewed: time(spec.renew_time),
             transitions: u32::try_from(spec.lease_transitions.unwrap_or_default()).unwrap_or_default(),
+            entitled: entitled(lease),
         },
         holder: Holder::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn an_annotation_that_names_no_version_entitles_nobody() {
+        let digest = format!("sha256:{:064x}", 7);
+        for (text, wanted) in [
+            (digest.as_str(), Version::parse(&digest).ok()),
+            ("v1.4", None),
+            ("", None),
+        ] {
+            let annotations = BTreeMap::from([(ENTITLED.to_owned(), text.to_owned())]);
+            let metadata = ObjectMeta {
+                annotations: Some(annotations),
+                ..ObjectMeta::default()
+            };
+            let lease = Lease { metadata, spec: None };
+            assert_eq!(sighting(&lease).record.entitled, wanted, "{text}");
+        }
+        assert_eq!(sighting(&Lease::default()).record.entitled, None);
     }
 }

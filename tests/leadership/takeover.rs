@@ -12,8 +12,8 @@ use testbed::wait::wait_until;
 
 use super::stage::{LABEL, PATIENCE, Replica, Stage};
 
-const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
-const HANDED_OVER: &str = "Restarting because the leadership was handed over";
+pub(super) const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
+pub(super) const HANDED_OVER: &str = "Restarting because the leadership was handed over";
 pub(super) const LEADS: &str = "Leadership is acquired";
 /// The ends of metrics that tell of what hooks of modules see.
 const EYES: &str = r#"objects{binding="seen",hook="hooks/watch.sh",kind="ServiceAccount",module="eyes","#;

@@ -5,16 +5,22 @@
 //! counted from when it *received* it, and only over that very version. So no two lead at once as long as no clock runs
 //! faster than another by more than the lease is longer than the deadline. A lease whose holder is found to have ended, by
 //! who asks after that version was seen, need not be waited for.
+//! Where the lease says that a version of the program is entitled to it, all that spares others the wait counts for replicas
+//! of that version alone.
 //! Must never compare the clocks of two replicas: the times that stand in the lease are for people.
 
+mod entitlement;
 pub mod lease;
+mod standby;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::time::{Now, Tick};
-use lease::{Holder, Record, Sighting, Timing, Writing, Written, micros, over};
+use entitlement::{Claim, Order};
+use lease::{Aim, Holder, Record, Sighting, Timing, Version, Writing, Written, micros, over};
 
 /// Between an attempt that failed and the next one.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -46,6 +52,8 @@ pub enum Standing {
     Standby,
     /// It leads.
     Leads,
+    /// It leads still, and is to end what it has started and to release the lease: another version is entitled to it.
+    Yields,
     /// It has led, and must not do so again in this life.
     Deposed,
 }
@@ -76,9 +84,15 @@ pub struct Reign {
 #[derive(Debug, Clone)]
 pub struct Election {
     me: String,
+    /// Every name of the version that it is, none if that is not known.
+    versions: BTreeSet<Version>,
     timing: Timing,
     role: Role,
     known: Known,
+    /// The version that is entitled, as it was found last. It outlives a lease that was deleted.
+    entitled: Option<Version>,
+    /// Another one is to be entitled, and nobody has written that yet.
+    order: Option<Order>,
     /// Not before this is anything tried.
     next: Tick,
     /// The holder may have ended, and nobody has asked.
@@ -101,6 +115,7 @@ struct Term {
     transitions: u32,
     /// When the last write that went through was sent.
     renewed: Tick,
+    claim: Claim,
 }
 
 /// What is known of the lease.
@@ -113,13 +128,18 @@ enum Known {
 }
 
 impl Election {
-    /// A replica of this name that knows nothing yet. A lease that is held under its name is its own.
-    pub fn new(me: String, timing: Timing) -> Self {
+    /// A replica of this name that knows nothing yet. A lease that is held under its name is its own. The versions are all
+    /// the names of its one version: that of an index of images and that of the image in it. Without one it is entitled where
+    /// everybody is.
+    pub fn new(me: String, versions: BTreeSet<Version>, timing: Timing) -> Self {
         Self {
             me,
+            versions,
             timing,
             role: Role::Standby,
             known: Known::Nothing,
+            entitled: None,
+            order: None,
             next: Tick::ZERO,
             doubt: false,
             succession: Succession::Clear,
@@ -143,7 +163,10 @@ impl Election {
     pub fn standing(&self, now: Tick) -> Standing {
         match &self.role {
             Role::Standby => Standing::Standby,
-            Role::Leads(term) if now < self.end_of(term) => Standing::Leads,
+            Role::Leads(term) if now < self.end_of(term) => match term.claim {
+                Claim::Sound | Claim::Despite(_) => Standing::Leads,
+                Claim::Yielded => Standing::Yields,
+            },
             Role::Leads(_) | Role::Deposed => Standing::Deposed,
         }
     }
@@ -175,43 +198,11 @@ impl Election {
                 let record = self.record(term.acquired, now.wall, term.transitions);
                 match &self.known {
                     Known::Nothing => Move::Look(limit),
-                    Known::Absent => Move::Write(Writing { record, over: None }, limit),
-                    Known::There(sighting, _) => Move::Write(over(sighting, record), limit),
+                    Known::Absent => Move::Write(made(record), limit),
+                    Known::There(sighting, _) => Move::Write(over(sighting, record, Aim::Hold), limit),
                 }
             }
             Role::Standby => self.poll_standby(now),
-        }
-    }
-
-    fn poll_standby(&mut self, now: Now) -> Move {
-        let wall = micros(now.wall);
-        let succession = match &self.known {
-            // Of our own writes we may not have heard.
-            Known::There(sighting, _) if sighting.record.holder == self.me => self.succession,
-            Known::There(sighting, _) if self.is_free(sighting) => Succession::Clear,
-            Known::There(..) | Known::Absent | Known::Nothing => Succession::Contested,
-        };
-        match &self.known {
-            _ if now.tick < self.next => Move::Wait(self.next),
-            Known::Nothing => Move::Look(PATIENCE),
-            Known::There(sighting, since) if !self.is_free(sighting) && now.tick < self.expiry(sighting, *since) => {
-                if self.doubt {
-                    Move::Ask(sighting.clone(), PATIENCE)
-                } else {
-                    Move::Look(PATIENCE)
-                }
-            }
-            Known::Absent => {
-                self.succession = succession;
-                let record = self.record(wall, wall, 0);
-                Move::Write(Writing { record, over: None }, PATIENCE)
-            }
-            Known::There(sighting, _) => {
-                self.succession = succession;
-                let is_new = sighting.record.holder != self.me;
-                let transitions = sighting.record.transitions.saturating_add(u32::from(is_new));
-                Move::Write(over(sighting, self.record(wall, wall, transitions)), PATIENCE)
-            }
         }
     }
 
@@ -225,95 +216,22 @@ impl Election {
             Role::Leads(term) => {
                 let record = &found.record;
                 if record.holder == self.me && record.acquired == term.acquired {
-                    // A write of ours of which we had not heard.
+                    // A write of ours of which we had not heard, or one that says who is entitled.
                     self.next = now;
                 } else {
                     self.role = Role::Deposed;
                 }
-                self.known = Known::There(found, now);
+                self.forget_order_if_done(&found.record);
+                self.know(found, now);
             }
             Role::Standby => {
+                self.forget_order_if_done(&found.record);
                 self.found(now, found);
                 self.doubt_if_overdue(now);
+                self.go_on_with_order(now);
             }
             Role::Deposed => {}
         }
-    }
-
-    /// There is no lease. One that was deleted keeps others away for as long as it would have: its holder leads until it hears of
-    /// that, and then makes it again.
-    fn missed(&mut self, now: Tick) {
-        self.next = now;
-        if let (Role::Standby, Known::There(sighting, since)) = (&self.role, &self.known) {
-            let expiry = self.expiry(sighting, *since);
-            if !self.is_free(sighting) && now < expiry {
-                self.next = expiry.min(now + self.timing.retry);
-                return;
-            }
-        }
-        self.known = Known::Absent;
-    }
-
-    /// A holder that does not renew as often as it should may have ended.
-    fn doubt_if_overdue(&mut self, now: Tick) {
-        if let Known::There(sighting, since) = &self.known
-            && !self.is_free(sighting)
-            && now.since(*since) > self.timing.retry * 3 / 2
-        {
-            self.doubt = true;
-            self.next = now;
-        }
-    }
-
-    /// There is a sign that the holder has ended. It may be old, so the pod is looked at again before it counts.
-    pub fn suspect(&mut self, now: Tick) {
-        if matches!(self.role, Role::Standby) {
-            self.doubt = true;
-            self.next = self.next.min(now);
-        }
-    }
-
-    /// It was asked, after that version had been seen, whether its holder has ended.
-    pub fn asked(&mut self, now: Tick, about: &Sighting, holder: Holder) {
-        self.doubt = false;
-        let (retry, lasts) = (self.timing.retry, self.timing.lease);
-        if let (Role::Standby, Known::There(known, since)) = (&self.role, &mut self.known)
-            && known.version == about.version
-        {
-            known.holder = holder;
-            let lasts = Some(known.record.lasts)
-                .filter(|lasts| !lasts.is_zero())
-                .unwrap_or(lasts);
-            self.next = match holder {
-                Holder::Gone => now,
-                Holder::Unknown => (*since + lasts).min(now + retry),
-            };
-        }
-    }
-
-    /// It was heard how the lease stands, maybe late. A leader knows better.
-    pub fn heard(&mut self, now: Tick, found: Sighting) {
-        if matches!(self.role, Role::Standby) {
-            self.found(now, found);
-        }
-    }
-
-    fn found(&mut self, now: Tick, mut found: Sighting) {
-        let since = match &self.known {
-            Known::There(known, since) if known.version == found.version => {
-                if known.holder == Holder::Gone {
-                    found.holder = Holder::Gone;
-                }
-                *since
-            }
-            Known::There(..) | Known::Nothing | Known::Absent => now,
-        };
-        self.next = if self.is_free(&found) {
-            now
-        } else {
-            self.expiry(&found, since).min(now + self.timing.retry)
-        };
-        self.known = Known::There(found, since);
     }
 
     /// The lease could not be read.
@@ -328,20 +246,14 @@ impl Election {
         }
         match written {
             Written::Through(version) => {
-                let record = writing.record;
-                self.role = Role::Leads(Term {
-                    acquired: record.acquired,
-                    transitions: record.transitions,
-                    renewed: sent,
-                });
-                let holder = Holder::Unknown;
-                let sighting = Sighting {
-                    version,
-                    record,
-                    holder,
-                };
-                self.known = Known::There(sighting, now);
-                self.next = sent + self.timing.retry;
+                self.forget_order_if_done(&writing.record);
+                match writing.aim {
+                    Aim::Hold => self.leads(sent, now, version, writing.record),
+                    Aim::Leave => self.left(now, version, writing),
+                }
+            }
+            Written::Conflict if writing.aim == Aim::Leave && matches!(self.role, Role::Standby) => {
+                self.look_again_for_order(now);
             }
             Written::Conflict => {
                 self.known = Known::Nothing;
@@ -350,6 +262,33 @@ impl Election {
             // If it was written after all, the next attempt is a conflict.
             Written::Unknown => self.next = now + PAUSE,
         }
+    }
+
+    /// The write went through that makes a leader, or keeps one.
+    fn leads(&mut self, sent: Tick, now: Tick, version: String, record: Record) {
+        let claim = match &self.role {
+            Role::Leads(term) => term.claim.clone(),
+            Role::Standby | Role::Deposed => self.claim_over(&record),
+        };
+        self.role = Role::Leads(Term {
+            acquired: record.acquired,
+            transitions: record.transitions,
+            renewed: sent,
+            claim,
+        });
+        let holder = Holder::Unknown;
+        let sighting = Sighting {
+            version,
+            record,
+            holder,
+        };
+        self.know(sighting, now);
+        // An order may have come while this was under way.
+        self.next = if self.order.is_some() {
+            now
+        } else {
+            sent + self.timing.retry
+        };
     }
 
     /// What a leader writes when nothing that it has started is left, so that another one need not wait.
@@ -364,22 +303,20 @@ impl Election {
             acquired: wall,
             renewed: wall,
             transitions: term.transitions,
+            entitled: self.entitlement().cloned(),
         };
-        (now.tick < self.end_of(term)).then(|| over(sighting, record))
+        (now.tick < self.end_of(term)).then(|| over(sighting, record, Aim::Leave))
     }
 
     fn end_of(&self, term: &Term) -> Tick {
         term.renewed + self.timing.deadline
     }
 
-    fn is_free(&self, sighting: &Sighting) -> bool {
-        let holder = &sighting.record.holder;
-        holder.is_empty() || *holder == self.me || sighting.holder == Holder::Gone
-    }
-
-    fn expiry(&self, sighting: &Sighting, since: Tick) -> Tick {
-        let lasts = sighting.record.lasts;
-        since + if lasts.is_zero() { self.timing.lease } else { lasts }
+    /// This is how the lease stands, and not otherwise since that tick.
+    fn know(&mut self, sighting: Sighting, since: Tick) {
+        self.entitled.clone_from(&sighting.record.entitled);
+        self.known = Known::There(sighting, since);
+        self.heed_entitlement();
     }
 
     fn record(&self, acquired: Timestamp, renewed: Timestamp, transitions: u32) -> Record {
@@ -389,7 +326,17 @@ impl Election {
             acquired,
             renewed: micros(renewed),
             transitions,
+            entitled: self.entitlement().cloned(),
         }
+    }
+}
+
+/// Only if there is no lease.
+fn made(record: Record) -> Writing {
+    Writing {
+        record,
+        over: None,
+        aim: Aim::Hold,
     }
 }
 

@@ -1,5 +1,6 @@
 //! One replica by hand; then several of them, with clocks, delays and losses at their worst.
 
+mod entitlement;
 mod world;
 
 use proptest::prelude::*;
@@ -21,7 +22,7 @@ fn tick(seconds: u64) -> Tick {
 }
 
 fn replica() -> Election {
-    Election::new("me".to_owned(), TIMING)
+    Election::new("me".to_owned(), BTreeSet::new(), TIMING)
 }
 
 fn held(version: &str, holder: &str) -> Sighting {
@@ -33,6 +34,7 @@ fn held(version: &str, holder: &str) -> Sighting {
             acquired: Timestamp::UNIX_EPOCH,
             renewed: Timestamp::UNIX_EPOCH,
             transitions: 3,
+            entitled: None,
         },
         holder: Holder::Unknown,
     }
@@ -177,6 +179,7 @@ fn a_leader_that_cannot_renew_ends_at_its_deadline() {
     let late = Writing {
         record: late,
         over: None,
+        aim: Aim::Hold,
     };
     election.wrote(tick(29), tick(31), late, Written::Through("2".to_owned()));
     assert_eq!(election.poll(at(31)), Move::StepDown);

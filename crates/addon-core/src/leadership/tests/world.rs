@@ -1,13 +1,18 @@
 //! Several replicas and one lease: requests take their time, get lost or lose their answers, clocks run at different
-//! rates, and replicas stand still, die, leave and come again.
+//! rates, and replicas stand still, die, leave and come again. They may be of several versions, see `entitled`.
+
+mod entitled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::leadership::lease::{Holder, Record, Sighting, Timing, Writing, Written};
+use crate::leadership::lease::{Aim, Holder, Record, Sighting, Timing, Version, Writing, Written};
 use crate::leadership::{Election, Move, Standing};
 use crate::time::{Jitter, Now, Tick};
+use entitled::Orders;
 use jiff::Timestamp;
+
+pub(super) use entitled::digest;
 
 const SECOND: u64 = 1_000_000;
 
@@ -41,15 +46,21 @@ impl Skew {
     }
 }
 
+/// A replica by its number, in one of its lives.
+type Life = (usize, u64);
+
 #[derive(Debug)]
 struct Replica {
     election: Election,
+    versions: BTreeSet<Version>,
     skew: Skew,
     /// Everything that belongs to an earlier life is void.
     life: u64,
     waits_for_answer: bool,
     /// In true time, when it and what it has started have ended for certain.
     leads_until: u64,
+    /// It was told to yield, and ends its work.
+    is_yielding: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +74,8 @@ enum Request {
 #[derive(Debug, Clone)]
 enum Happening {
     Poll,
+    /// Nothing runs any more that a leader has started which yields.
+    WorkEnded,
     Arrives(Request, Tick),
     Found(Option<Sighting>),
     Heard(Sighting),
@@ -81,13 +94,22 @@ pub(super) struct World {
     replicas: Vec<Replica>,
     lease: Option<Record>,
     version: u64,
+    /// When that version was written.
+    written: u64,
+    /// How often it was released.
+    releases: u64,
     agenda: BTreeMap<(u64, u64), (usize, u64, Happening)>,
     entered: u64,
     overlap: Option<String>,
-    /// The replicas whose end all others can see.
-    ended: BTreeSet<String>,
+    /// The life that holds each version of the lease.
+    holders: BTreeMap<u64, Life>,
+    /// The lives whose end all others can see.
+    ended: BTreeSet<Life>,
     /// Replicas end so by themselves, too.
     with_deaths: bool,
+    /// A replica that begins anew has the same name.
+    in_pods: bool,
+    orders: Orders,
 }
 
 impl World {
@@ -100,19 +122,26 @@ impl World {
             replicas: Vec::new(),
             lease: None,
             version: 0,
+            written: 0,
+            releases: 0,
             agenda: BTreeMap::new(),
             entered: 0,
             overlap: None,
+            holders: BTreeMap::new(),
             ended: BTreeSet::new(),
             with_deaths: false,
+            in_pods: false,
+            orders: Orders::default(),
         };
         for (number, skew) in skews.iter().enumerate() {
             world.replicas.push(Replica {
-                election: Election::new(format!("r{number}"), Timing::ORIGINAL),
+                election: Election::new(format!("r{number}"), BTreeSet::new(), Timing::ORIGINAL),
+                versions: BTreeSet::new(),
                 skew: *skew,
                 life: 0,
                 waits_for_answer: false,
                 leads_until: 0,
+                is_yielding: false,
             });
             let start = world.roll(20 * SECOND);
             world.enter(start, number, Happening::Poll);
@@ -135,8 +164,15 @@ impl World {
     }
 
     pub(super) fn leader(&self) -> Option<usize> {
-        let leads = |replica: &Replica| replica.election.standing(replica.skew.tick(self.now)) == Standing::Leads;
-        self.replicas.iter().position(leads)
+        (0..self.replicas.len()).find(|number| self.leads(*number))
+    }
+
+    fn leads(&self, number: usize) -> bool {
+        let replica = &self.replicas[number];
+        match replica.election.standing(replica.skew.tick(self.now)) {
+            Standing::Leads | Standing::Yields => true,
+            Standing::Standby | Standing::Deposed => false,
+        }
     }
 
     /// It ends without a word, and does not come again.
@@ -151,7 +187,7 @@ impl World {
     /// It ends with all that it has started, which everybody can see who asks, and does not come again.
     pub(super) fn end(&mut self, number: usize) {
         let replica = &mut self.replicas[number];
-        self.ended.insert(replica.election.me.clone());
+        self.ended.insert((number, replica.life));
         replica.leads_until = self.now;
         self.kill(number);
     }
@@ -166,7 +202,7 @@ impl World {
             self.now = time;
             match happening {
                 // The API server does not know who still lives.
-                Happening::Arrives(request, sent) => self.arrives(number, life, request, sent),
+                Happening::Arrives(request, sent) => self.arrives((number, life), request, sent),
                 happening if self.replicas[number].life == life => self.happens(number, happening),
                 _ => {}
             }
@@ -204,6 +240,11 @@ impl World {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
         match happening {
+            // A write that is under way is waited for.
+            Happening::WorkEnded if replica.waits_for_answer => {
+                return self.enter(self.now + SECOND / 10, number, Happening::WorkEnded);
+            }
+            Happening::WorkEnded => return self.leave(number),
             Happening::Poll if replica.waits_for_answer => return,
             Happening::Poll | Happening::Arrives(..) => {}
             Happening::Heard(sighting) => replica.election.heard(now, sighting),
@@ -237,10 +278,10 @@ impl World {
     }
 
     fn look_who_leads(&mut self, number: usize, sent: Tick) {
-        let replica = &self.replicas[number];
-        if replica.election.standing(replica.skew.tick(self.now)) != Standing::Leads {
+        if !self.leads(number) {
             return;
         }
+        let replica = &self.replicas[number];
         let until = replica.skew.time(sent + Timing::ORIGINAL.deadline + self.farewell);
         for (other, replica) in self.replicas.iter().enumerate() {
             if other != number && replica.leads_until > self.now {
@@ -259,8 +300,7 @@ impl World {
             return;
         }
         let now = self.clock(number);
-        let leads = self.replicas[number].election.standing(now.tick) == Standing::Leads;
-        if leads && self.misfortune(200) {
+        if self.leads(number) && self.misfortune(200) {
             return self.leave(number);
         }
         if self.misfortune(400) {
@@ -270,7 +310,10 @@ impl World {
             self.end(number);
             return self.begin_anew(number);
         }
-        match self.replicas[number].election.poll(now) {
+        self.order_at_random(number);
+        let next = self.replicas[number].election.poll(now);
+        self.yield_if_told(number);
+        match next {
             Move::Look(limit) => self.send(number, Request::Look, limit),
             Move::Ask(about, limit) => self.send(number, Request::Ask(about), limit),
             Move::Write(writing, limit) => self.send(number, Request::Write(writing), limit),
@@ -301,9 +344,13 @@ impl World {
     fn begin_anew(&mut self, number: usize) {
         let replica = &mut self.replicas[number];
         replica.life += 1;
-        let name = format!("r{number}.{}", replica.life);
-        replica.election = Election::new(name, Timing::ORIGINAL);
-        replica.waits_for_answer = false;
+        let name = if self.in_pods {
+            format!("r{number}")
+        } else {
+            format!("r{number}.{}", replica.life)
+        };
+        replica.election = Election::new(name, replica.versions.clone(), Timing::ORIGINAL);
+        (replica.waits_for_answer, replica.is_yielding) = (false, false);
         let pause = self.roll(10 * SECOND);
         self.enter(self.now + pause, number, Happening::Poll);
     }
@@ -324,20 +371,25 @@ impl World {
         }
     }
 
-    fn arrives(&mut self, number: usize, life: u64, request: Request, sent: Tick) {
+    fn arrives(&mut self, (number, life): Life, request: Request, sent: Tick) {
         let answer = match request {
             Request::Look => Happening::Found(self.sighting()),
             Request::Ask(about) => {
-                let has_ended = self.ended.contains(&about.record.holder);
+                let holder = about
+                    .version
+                    .parse()
+                    .ok()
+                    .and_then(|version: u64| self.holders.get(&version));
+                let has_ended = holder.is_some_and(|life| self.ended.contains(life));
                 let holder = if has_ended { Holder::Gone } else { Holder::Unknown };
                 Happening::Judged(about, holder)
             }
             Request::Release(writing) => {
-                self.write(&writing);
+                self.write((number, life), &writing);
                 return;
             }
             Request::Write(writing) => {
-                let written = self.write(&writing);
+                let written = self.write((number, life), &writing);
                 Happening::Written(sent, writing, written)
             }
         };
@@ -362,13 +414,28 @@ impl World {
         }
     }
 
-    fn write(&mut self, writing: &Writing) -> Written {
+    fn write(&mut self, writer: Life, writing: &Writing) -> Written {
         let there = self.lease.as_ref().map(|_| self.version.to_string());
         if there != writing.over {
             return Written::Conflict;
         }
-        self.version += 1;
-        self.lease = Some(writing.record.clone());
+        self.judge(writer, &writing.record);
+        let is_left = writing.aim == Aim::Leave && !writing.record.holder.is_empty();
+        let holder = if is_left {
+            self.holders.get(&self.version).copied()
+        } else {
+            Some(writer)
+        };
+        self.put(writing.record.clone(), holder);
+        Written::Through(self.version.to_string())
+    }
+
+    /// It stands there, and all hear of it sooner or later.
+    fn put(&mut self, record: Record, holder: Option<Life>) {
+        (self.version, self.written) = (self.version + 1, self.now);
+        self.holders.extend(holder.map(|life| (self.version, life)));
+        self.releases += u64::from(record.holder.is_empty());
+        self.lease = Some(record);
         for number in 0..self.replicas.len() {
             let Some(sighting) = self.sighting() else { continue };
             let way = if self.misfortune(4) {
@@ -378,7 +445,6 @@ impl World {
             };
             self.enter(self.now + way, number, Happening::Heard(sighting));
         }
-        Written::Through(self.version.to_string())
     }
 
     fn sighting(&self) -> Option<Sighting> {

@@ -1,0 +1,152 @@
+//! Which version may take the lease as soon as nobody holds it, who says so, and what a leader of another one does.
+//!
+//! Only waits depend on it: who is entitled takes a lease that is released, and never one that another holds. Must never keep
+//! the lease from all: when it has run out, any replica may take it, and keeps it until another version is named.
+
+use super::lease::{Holder, Record, Sighting, Version, Writing};
+use super::{Election, Known, Role};
+use crate::time::Tick;
+
+/// How a leader stands to the version that is entitled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// It is of that version, or none is named.
+    Sound,
+    /// It came to lead because this version did not: the lease had run out.
+    Despite(Version),
+    /// Another version is to lead. That stays so for the rest of this time as leader, which is being ended.
+    Yielded,
+}
+
+/// A change of the version that is entitled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Order {
+    whom: Option<Version>,
+    /// The lease was looked at for it: what is written over is what its holder knows, too.
+    has_looked: bool,
+}
+
+impl Order {
+    pub(super) fn may_be_written(&self) -> bool {
+        self.has_looked
+    }
+}
+
+impl Election {
+    /// Has the lease say from the next write on that this version is entitled to it, or nobody more than others. A leader of
+    /// another version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
+    /// it stands there, or until a leader is told to yield to another version.
+    pub fn entitle(&mut self, now: Tick, version: Option<Version>) {
+        if self.order.as_ref().is_some_and(|order| order.whom == version) {
+            return;
+        }
+        self.order = Some(Order {
+            whom: version,
+            has_looked: false,
+        });
+        self.next = self.next.min(now);
+    }
+
+    /// The version that is entitled, as far as is known.
+    pub fn entitled(&self) -> Option<&Version> {
+        self.entitled.as_ref()
+    }
+
+    /// The version that the next write names.
+    pub(super) fn entitlement(&self) -> Option<&Version> {
+        match &self.order {
+            Some(order) => order.whom.as_ref(),
+            None => self.entitled.as_ref(),
+        }
+    }
+
+    /// Another version is entitled.
+    pub(super) fn is_barred(&self, entitled: Option<&Version>) -> bool {
+        entitled.is_some_and(|version| !self.versions.contains(version))
+    }
+
+    /// How we stand who take the lease by writing this.
+    pub(super) fn claim_over(&self, record: &Record) -> Claim {
+        match &record.entitled {
+            // It was not named by us, so its lease had run out.
+            Some(version) if self.entitled.as_ref() == Some(version) && self.is_barred(Some(version)) => {
+                Claim::Despite(version.clone())
+            }
+            Some(_) | None => Claim::Sound,
+        }
+    }
+
+    /// A leader, too, heeds the version that the lease names, unless it came to lead in spite of that.
+    pub(super) fn heed_entitlement(&mut self) {
+        let is_barred = self.is_barred(self.entitled.as_ref());
+        let Role::Leads(term) = &mut self.role else {
+            return;
+        };
+        match &term.claim {
+            Claim::Yielded => {}
+            Claim::Despite(version) if self.entitled.as_ref() == Some(version) => {}
+            Claim::Sound | Claim::Despite(_) if is_barred => {
+                term.claim = Claim::Yielded;
+                // The words that stand there are later than those that nobody has written.
+                self.order = None;
+            }
+            Claim::Sound | Claim::Despite(_) => term.claim = Claim::Sound,
+        }
+    }
+
+    /// The write went through that leaves the lease as it was, or to nobody. If it was over what is known, the holder has not
+    /// renewed it since that was known; only who bars itself by it begins its wait anew.
+    pub(super) fn left(&mut self, now: Tick, version: String, writing: Writing) {
+        if matches!(self.role, Role::Leads(_)) {
+            self.role = Role::Deposed;
+        }
+        let (since, holder) = match &self.known {
+            Known::There(known, since) if writing.over.as_ref() == Some(&known.version) => {
+                let is_barred = self.is_barred(writing.record.entitled.as_ref());
+                (if is_barred { now } else { *since }, known.holder)
+            }
+            Known::There(..) | Known::Nothing | Known::Absent => (now, Holder::Unknown),
+        };
+        let sighting = Sighting {
+            version,
+            record: writing.record,
+            holder,
+        };
+        self.know(sighting, since);
+        self.next = now;
+    }
+
+    /// It stands there, by whomever it was written. Who was told so leads in spite of nothing any more.
+    pub(super) fn forget_order_if_done(&mut self, record: &Record) {
+        if self.order.as_ref().is_none_or(|order| order.whom != record.entitled) {
+            return;
+        }
+        self.order = None;
+        if let Role::Leads(term) = &mut self.role
+            && let Claim::Despite(_) = term.claim
+        {
+            term.claim = Claim::Sound;
+        }
+    }
+
+    /// The lease was looked at: an order may be written over what was found.
+    pub(super) fn go_on_with_order(&mut self, now: Tick) {
+        if let Some(order) = &mut self.order {
+            order.has_looked = true;
+            self.next = now;
+        }
+    }
+
+    /// Another version of the lease was heard of.
+    pub(super) fn look_before_order(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.has_looked = false;
+        }
+    }
+
+    /// An order was overtaken. What is known of the holder stays: it keeps us away even if the lease was deleted.
+    pub(super) fn look_again_for_order(&mut self, now: Tick) {
+        self.look_before_order();
+        self.next = now;
+    }
+}

@@ -1,0 +1,150 @@
+//! Versions in the world: who is entitled is said, moved and taken back by leaders, standbys and people, and each write is held
+//! against what was said.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Happening, Life, SECOND, Skew, World};
+use crate::leadership::lease::{Record, Timing, Version};
+use crate::leadership::{Election, Standing};
+
+/// The orders about who is entitled, and the first write against them.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    /// Those which a replica was given in that life.
+    given: BTreeSet<(Life, Option<Version>)>,
+    /// The versions that replicas and people name by lot.
+    names: Vec<Option<Version>>,
+    breach: Option<String>,
+}
+
+/// The first or the second name of the version of that number.
+pub(crate) fn digest(version: u8, name: u8) -> Version {
+    Version::parse(&format!("sha256:{version:032x}{name:032x}")).unwrap()
+}
+
+impl World {
+    /// Replicas of versions: each knows both names of its own.
+    pub(crate) fn of_versions(seed: u64, replicas: &[(Skew, u8)]) -> Self {
+        let skews: Vec<Skew> = replicas.iter().map(|(skew, _)| *skew).collect();
+        let mut world = Self::new(seed, &skews);
+        for (replica, (_, version)) in world.replicas.iter_mut().zip(replicas) {
+            replica.versions = BTreeSet::from([digest(*version, 1), digest(*version, 2)]);
+            let name = replica.election.me.clone();
+            replica.election = Election::new(name, replica.versions.clone(), Timing::ORIGINAL);
+        }
+        world
+    }
+
+    /// Lives of a replica have one name.
+    pub(crate) fn in_pods(&mut self) {
+        self.in_pods = true;
+    }
+
+    /// Until the faults end versions are entitled by lot: those of replicas, another one, or none.
+    pub(crate) fn with_orders(&mut self) {
+        let known = self
+            .replicas
+            .iter()
+            .flat_map(|replica| replica.versions.iter().cloned());
+        let known: BTreeSet<Version> = known.collect();
+        self.orders.names = known.into_iter().map(Some).collect();
+        self.orders.names.extend([Some(digest(99, 1)), None]);
+    }
+
+    /// A write that nobody asked for, or that came too early.
+    pub(crate) fn breach(&self) -> Option<&str> {
+        self.orders.breach.as_deref()
+    }
+
+    pub(crate) fn entitled(&self) -> Option<&Version> {
+        self.lease.as_ref()?.entitled.as_ref()
+    }
+
+    pub(crate) fn is_of(&self, number: usize, version: &Version) -> bool {
+        self.replicas[number].versions.contains(version)
+    }
+
+    /// The replica is told that this version is to be entitled.
+    pub(crate) fn order(&mut self, number: usize, whom: Option<Version>) {
+        let now = self.clock(number).tick;
+        let replica = &mut self.replicas[number];
+        self.orders.given.insert(((number, replica.life), whom.clone()));
+        replica.election.entitle(now, whom);
+    }
+
+    /// The same, and the replica is awake for it.
+    pub(crate) fn order_now(&mut self, number: usize, whom: Option<Version>) {
+        self.order(number, whom);
+        self.enter(self.now, number, Happening::Poll);
+    }
+
+    /// Runs until the lease has been released once more.
+    pub(crate) fn run_until_released(&mut self) {
+        let (end, before) = (self.now + 60 * SECOND, self.releases);
+        while self.releases == before {
+            assert!(self.now < end, "nobody releases the lease");
+            self.run_for(Duration::from_millis(50));
+        }
+    }
+
+    pub(super) fn order_at_random(&mut self, number: usize) {
+        if self.orders.names.is_empty() {
+            return;
+        }
+        if self.misfortune(30) {
+            let whom = self.any_name();
+            self.order(number, whom);
+        }
+        if self.misfortune(300)
+            && let Some(record) = self.lease.clone()
+        {
+            // A person, or another program: over whatever is there.
+            let entitled = self.any_name();
+            let holder = self.holders.get(&self.version).copied();
+            self.put(Record { entitled, ..record }, holder);
+        }
+    }
+
+    fn any_name(&mut self) -> Option<Version> {
+        let place = self.roll(u64::try_from(self.orders.names.len()).unwrap());
+        self.orders.names[usize::try_from(place).unwrap()].clone()
+    }
+
+    /// A leader that yields ends its work as fast as that goes.
+    pub(super) fn yield_if_told(&mut self, number: usize) {
+        let now = self.clock(number).tick;
+        let replica = &mut self.replicas[number];
+        if replica.election.standing(now) == Standing::Yields && !replica.is_yielding {
+            replica.is_yielding = true;
+            let takes = self.roll(10 * SECOND);
+            self.enter(self.now + takes, number, Happening::WorkEnded);
+        }
+    }
+
+    /// Holds a write against what stands there.
+    pub(super) fn judge(&mut self, writer: Life, record: &Record) {
+        let Some(there) = &self.lease else { return };
+        let replica = &self.replicas[writer.0];
+        let was_asked = self.orders.given.contains(&(writer, record.entitled.clone()));
+        if record.entitled != there.entitled && !was_asked {
+            let text = format!("at {} r{} turns {there:?} into {record:?}", self.now, writer.0);
+            self.orders.breach.get_or_insert(text);
+        }
+        let is_barred = there
+            .entitled
+            .as_ref()
+            .is_some_and(|version| !replica.versions.contains(version));
+        let takes = !record.holder.is_empty() && (&record.holder, record.acquired) != (&there.holder, there.acquired);
+        // Clocks cut off what is less than a microsecond.
+        let known_for = replica.skew.scale(self.now - self.written) + 2;
+        let lasts = u64::try_from(Timing::ORIGINAL.lease.as_micros()).unwrap();
+        if takes && is_barred && known_for < lasts {
+            let text = format!(
+                "r{} takes {there:?} at {}, and it was written at {}",
+                writer.0, self.now, self.written
+            );
+            self.orders.breach.get_or_insert(text);
+        }
+    }
+}
