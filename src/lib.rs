@@ -20,6 +20,7 @@ pub mod process;
 pub mod cluster;
 pub mod disk;
 pub mod helm;
+pub mod registry;
 
 pub mod jobs;
 pub mod notices;
