@@ -21,6 +21,7 @@ pub mod signatures;
 pub mod cluster;
 pub mod disk;
 pub mod helm;
+pub mod registry;
 
 pub mod jobs;
 pub mod notices;

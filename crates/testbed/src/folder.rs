@@ -1,4 +1,4 @@
-//! The folder of one control plane: who owns it, and what becomes of it when the owner is gone.
+//! The folder of one control plane, or of a registry alone: who owns it, and what becomes of it when the owner is gone.
 //!
 //! An owner holds a lock on a file in its folder. The kernel lets go of it however the owner ends, so a folder whose
 //! lock is free belongs to nobody, and the next start removes it. No other sign is trusted, process ids least of all.
@@ -22,16 +22,26 @@ pub(crate) struct Folder {
 impl Folder {
     /// A fresh one among those of this user's control planes. Removes what dead owners left there.
     pub(crate) fn create() -> io::Result<Self> {
+        Self::create_as(PLANE)
+    }
+
+    /// The same for a registry that belongs to no control plane.
+    pub(crate) fn create_for_registry() -> io::Result<Self> {
+        Self::create_as(REGISTRY)
+    }
+
+    fn create_as(prefix: &str) -> io::Result<Self> {
         let home = home();
         fs::create_dir_all(&home)?;
         // Between its creation and its lock a folder looks abandoned; nobody may sweep in that moment.
         let door = open(&home.join("lock"))?;
         door.file().lock()?;
-        for abandoned in folders(&home).filter(|folder| !is_owned(folder)) {
+        let all = folders(&home, PLANE).chain(folders(&home, REGISTRY));
+        for abandoned in all.filter(|folder| !is_owned(folder)) {
             // Another user's, or still held by a dying process: the next start tries again.
             let _ = fs::remove_dir_all(abandoned);
         }
-        let path = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&home)?.keep();
+        let path = tempfile::Builder::new().prefix(prefix).tempdir_in(&home)?.keep();
         Self::own(path)
     }
 
@@ -67,7 +77,8 @@ impl Drop for Folder {
     }
 }
 
-const PREFIX: &str = "plane-";
+const PLANE: &str = "plane-";
+const REGISTRY: &str = "registry-";
 
 fn home() -> PathBuf {
     // One per user: nobody could remove another's.
@@ -83,10 +94,10 @@ fn open(lock: &Path) -> io::Result<fs::File> {
         .open(lock)
 }
 
-fn folders(home: &Path) -> impl Iterator<Item = PathBuf> {
+fn folders(home: &Path, prefix: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(home).into_iter().flatten().filter_map(Result::ok);
     entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+        .filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
         .map(|entry| entry.path())
 }
 
@@ -101,5 +112,5 @@ pub(crate) fn is_owned(folder: &Path) -> bool {
 
 /// The folders of all control planes of this user that run now.
 pub(crate) fn owned() -> Vec<PathBuf> {
-    folders(&home()).filter(|folder| is_owned(folder)).collect()
+    folders(&home(), PLANE).filter(|folder| is_owned(folder)).collect()
 }

@@ -32,6 +32,8 @@ pub mod wait;
 
 pub mod proxy;
 
+pub mod registry;
+
 pub mod campaign;
 
 pub mod draw;
@@ -57,6 +59,8 @@ mod space;
 mod forward;
 
 mod folder;
+
+mod certificate;
 
 mod environment;
 

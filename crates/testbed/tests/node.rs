@@ -5,9 +5,6 @@
 #[path = "images/machine.rs"]
 mod machine;
 
-#[path = "images/push.rs"]
-mod push;
-
 #[path = "node/death.rs"]
 mod death;
 
@@ -25,3 +22,5 @@ mod talk;
 
 #[path = "node/wire.rs"]
 mod wire;
+
+use testbed::registry::push;

@@ -1,11 +1,8 @@
 //! The registry of a control plane: there when asked for, real, and gone with its owner.
-#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
-
-#[path = "images/push.rs"]
-mod push;
 
 use serde_json::json;
 use testbed::plane::{ControlPlane, Options, User};
+use testbed::registry::push;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_pushed_is_there_until_the_owner_ends() {

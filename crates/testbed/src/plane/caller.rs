@@ -6,11 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 use serde_json::json;
+
+use crate::certificate::{Authority, named};
 
 const FOLDER: &str = "caller";
 
@@ -58,21 +57,11 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
 
 /// An authority, a certificate of it, and that one's key.
 fn made() -> Result<(String, String, String), rcgen::Error> {
-    let named = |name: &str| {
-        let mut names = DistinguishedName::new();
-        names.push(DnType::CommonName, name);
-        names
-    };
-    let (ca_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
-    let mut ca = CertificateParams::default();
-    ca.distinguished_name = named("testbed callers");
-    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let ca_pem = ca.self_signed(&ca_key)?.pem();
+    let (authority, key) = (Authority::new("testbed callers")?, KeyPair::generate()?);
     let mut params = CertificateParams::default();
     params.distinguished_name = named("kube-apiserver");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let cert = params.signed_by(&key, &Issuer::new(ca, &ca_key))?;
-    Ok((ca_pem, cert.pem(), key.serialize_pem()))
+    let cert = authority.sign(&params, &key)?;
+    Ok((authority.pem().to_owned(), cert.pem(), key.serialize_pem()))
 }

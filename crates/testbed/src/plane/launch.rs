@@ -1,10 +1,9 @@
 //! How a control plane comes up: what is started with which flags, in which order, and what is waited for.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 use fs_err as fs;
 use thiserror::Error;
@@ -13,12 +12,13 @@ use super::caller;
 use super::component::{Component, ComponentError, wait_for};
 use super::outage::STORE;
 use super::pods::Home;
-use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, REGISTRY, TOKENS};
+use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
 use crate::kubectl::KubectlError;
 use crate::part::Part;
+use crate::registry;
 use crate::space::SpaceError;
 
 #[derive(Debug, Error)]
@@ -122,25 +122,10 @@ impl ControlPlane {
     }
 
     fn add_registry(&mut self, port: u16) -> Result<(), StartError> {
-        let config = self.path.join(REGISTRY);
-        fs::write(&config, setup::registry(&self.path, port).to_string())?;
-        self.add(Part::Registry, &["serve".to_owned(), config.display().to_string()])?;
-        wait_for(self.components(), "the registry to answer", || registry_answers(port))?;
+        let order = registry::prepare(&self.path, port)?;
+        self.add(Part::Registry, &order)?;
+        wait_for(self.components(), "the registry to answer", || registry::answers(port))?;
         Ok(())
-    }
-}
-
-/// Whether the registry speaks its protocol: that somebody listens is not enough.
-fn registry_answers(port: u16) -> io::Result<()> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"GET /v2/ HTTP/1.0\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.split(' ').nth(1) == Some("200") {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("the registry answered {answer:?}")))
     }
 }
 

@@ -17,7 +17,6 @@ use crate::find::Tools;
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const POLICY: &str = "audit-policy.json";
 pub(super) const KWOK: &str = "kwok.yaml";
-pub(super) const REGISTRY: &str = "registry.json";
 pub(super) const CERTIFICATES: &str = "certificates";
 
 /// Users of the API server that are parts of the control plane, beside the ones in [`User`].
@@ -121,21 +120,6 @@ fn policy() -> serde_json::Value {
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [{ "level": "Metadata" }],
-    })
-}
-
-/// How the registry is set up: whoever reaches it may push and delete, and what was pushed goes with the folder.
-pub(super) fn registry(folder: &Path, port: u16) -> serde_json::Value {
-    json!({
-        "version": "0.1",
-        "log": { "level": "info", "accesslog": { "disabled": true } },
-        "storage": {
-            "filesystem": { "rootdirectory": folder.join("registry") },
-            "delete": { "enabled": true },
-            "maintenance": { "uploadpurging": { "enabled": false } },
-        },
-        "http": { "addr": format!("127.0.0.1:{port}"), "secret": "of no worth elsewhere" },
-        "health": { "storagedriver": { "enabled": false } },
     })
 }
 

@@ -1,4 +1,7 @@
 //! Small images, made up by a test and pushed to the real registry.
+//!
+//! It panics where a push fails, because a test cannot go on then. It must never push to anybody but a registry of a test.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fmt::Write as _;
 
@@ -15,12 +18,14 @@ use sha2::{Digest as _, Sha256};
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// A repository of a registry.
-pub(crate) struct Repository {
-    pub(crate) address: String,
+#[derive(Debug)]
+pub struct Repository {
+    pub address: String,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-pub(crate) fn digest(content: &[u8]) -> String {
+/// By which a registry knows content.
+pub fn digest(content: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(content) {
         write!(text, "{byte:02x}").unwrap();
@@ -29,7 +34,8 @@ pub(crate) fn digest(content: &[u8]) -> String {
 }
 
 impl Repository {
-    pub(crate) fn at(registry: &str, name: &str) -> Self {
+    /// One of the registry at an address.
+    pub fn at(registry: &str, name: &str) -> Self {
         Self {
             address: format!("http://{registry}/v2/{name}"),
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -37,7 +43,7 @@ impl Repository {
     }
 
     /// Pushes an image of one layer, which may be packed, under a tag and returns its digest.
-    pub(crate) async fn push(&self, tag: &str, config: &Value, layers: &[Vec<u8>]) -> String {
+    pub async fn push(&self, tag: &str, config: &Value, layers: &[Vec<u8>]) -> String {
         let whole = json!({
             "architecture": "amd64", "os": "linux", "config": config,
             "rootfs": { "type": "layers", "diff_ids": layers.iter().map(|layer| digest(layer)).collect::<Vec<_>>() },
@@ -55,14 +61,20 @@ impl Repository {
             "digest": self.upload(&whole).await, "size": whole.len(),
         });
         let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": listed });
+        self.put(tag, MANIFEST, &manifest).await
+    }
+
+    /// Pushes a manifest, or whatever takes its place, under a tag or its digest, and returns the digest.
+    pub async fn put(&self, reference: &str, kind: &str, manifest: &Value) -> String {
         let manifest = manifest.to_string().into_bytes();
-        let request = Request::put(format!("{}/manifests/{tag}", self.address)).header(CONTENT_TYPE, MANIFEST);
+        let request = Request::put(format!("{}/manifests/{reference}", self.address)).header(CONTENT_TYPE, kind);
         let (status, _, said) = self.send(request, manifest.clone()).await;
         assert_eq!(status, StatusCode::CREATED, "{said}");
         digest(&manifest)
     }
 
-    async fn upload(&self, content: &[u8]) -> String {
+    /// Pushes a blob and returns its digest.
+    pub async fn upload(&self, content: &[u8]) -> String {
         let (status, place, said) = self
             .send(Request::post(format!("{}/blobs/uploads/", self.address)), Vec::new())
             .await;
@@ -75,7 +87,7 @@ impl Repository {
     }
 
     /// The digest that a tag leads to, if it leads to any.
-    pub(crate) async fn resolve(&self, tag: &str) -> Option<String> {
+    pub async fn resolve(&self, tag: &str) -> Option<String> {
         let request = Request::builder()
             .method(Method::GET)
             .uri(format!("{}/manifests/{tag}", self.address));

@@ -1,0 +1,114 @@
+//! A real OCI registry, alone or in a control plane, and a guard that stands before it.
+//!
+//! Everybody on this machine may push and delete, and all that was pushed goes with its folder. It speaks plain HTTP and
+//! must never listen on anything but loopback.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use fs_err as fs;
+use serde_json::json;
+use thiserror::Error;
+
+use crate::find::{FindError, Finder};
+use crate::folder::Folder;
+use crate::part::Part;
+use crate::plane::component::{Component, ComponentError, wait_for};
+
+pub mod guard;
+
+pub mod push;
+
+pub mod tunnel;
+
+/// A registry that belongs to no control plane.
+#[derive(Debug)]
+pub struct Registry {
+    address: String,
+    /// Dropped before the folder with its files.
+    _component: Component,
+    _folder: Folder,
+}
+
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error("cannot start a registry")]
+    Find(#[from] FindError),
+    #[error("cannot prepare the folder of a registry")]
+    Folder(#[from] io::Error),
+    #[error("cannot start a registry")]
+    Component(#[from] ComponentError),
+}
+
+/// How often its port may be snatched from us before that is an error of its own.
+const ATTEMPTS: usize = 5;
+
+impl Registry {
+    /// Finds or builds the program, starts it, and returns when it answers. It ends with this value.
+    pub fn start() -> Result<Self, StartError> {
+        let tools = Finder::from_environment().find(&[Part::Registry])?;
+        let program = tools.get(&Part::Registry).map(|found| found.file.as_path());
+        let program = program.ok_or_else(|| FindError::Missing(vec![Part::Registry]))?;
+        let mut attempt = 1;
+        loop {
+            match Self::start_program(program) {
+                Err(StartError::Component(error)) if error.is_taken_port() && attempt < ATTEMPTS => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn start_program(program: &Path) -> Result<Self, StartError> {
+        let folder = Folder::create_for_registry()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let order = prepare(folder.path(), port)?;
+        let mut component = Component::start(Part::Registry.name(), program, &order, folder.path(), None)?;
+        wait_for(std::slice::from_mut(&mut component), "the registry to answer", || {
+            answers(port)
+        })?;
+        Ok(Self {
+            address: format!("127.0.0.1:{port}"),
+            _component: component,
+            _folder: folder,
+        })
+    }
+
+    /// Its address, as it stands before the first `/` of a reference to an image.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// Writes how it is set up, and returns what its program is to be called with.
+pub(crate) fn prepare(folder: &Path, port: u16) -> io::Result<[String; 2]> {
+    let file = folder.join("registry.json");
+    let setup = json!({
+        "version": "0.1",
+        "log": { "level": "info", "accesslog": { "disabled": true } },
+        "storage": {
+            "filesystem": { "rootdirectory": folder.join("registry") },
+            "delete": { "enabled": true },
+            "maintenance": { "uploadpurging": { "enabled": false } },
+        },
+        "http": { "addr": format!("127.0.0.1:{port}"), "secret": "of no worth elsewhere" },
+        "health": { "storagedriver": { "enabled": false } },
+    });
+    fs::write(&file, setup.to_string())?;
+    Ok(["serve".to_owned(), file.display().to_string()])
+}
+
+/// Whether it speaks its protocol: a listener alone is not enough.
+pub(crate) fn answers(port: u16) -> io::Result<()> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"GET /v2/ HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.split(' ').nth(1) == Some("200") {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("the registry answered {answer:?}")))
+    }
+}

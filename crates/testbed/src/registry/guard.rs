@@ -1,0 +1,284 @@
+//! Stands before a registry: TLS, tokens that expire, and troubles of all kinds.
+//!
+//! The registry behind it is real and is asked each time. It must never change what it lets through, but where it is told to.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the guard's own runtime owns every task and ends with it"
+)]
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1 as client;
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue, TRANSFER_ENCODING};
+use hyper::server::conn::http1 as server;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio_rustls::TlsAcceptor;
+
+use crate::certificate::{Authority, named};
+
+mod lock;
+mod trouble;
+
+pub use lock::Lock;
+pub use trouble::{Aim, Trouble};
+
+use lock::Keeper;
+
+/// A name that its certificate is for, besides `localhost` and `127.0.0.1`. It leads there by a tunnel only.
+pub const NAME: &str = "registry.test";
+
+#[derive(Debug, Error)]
+pub enum GuardError {
+    #[error("cannot listen on loopback")]
+    Listen(#[from] io::Error),
+    #[error("the address of the registry is {0}, which is none of a registry here")]
+    Address(String),
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    #[error("cannot show a certificate")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A request that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// By which name we were asked.
+    pub host: String,
+    pub method: String,
+    /// With the query.
+    pub path: String,
+    pub authorization: Option<String>,
+}
+
+/// A guard that ends with this value.
+#[derive(Debug)]
+pub struct Guard {
+    address: SocketAddr,
+    authority: String,
+    shared: Arc<Shared>,
+    /// Taken at the end, because the end of a runtime must not wait for connections that say nothing.
+    runtime: Option<Runtime>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: SocketAddr,
+    has_tls: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keeper: Keeper,
+    aims: Vec<Aim>,
+    seen: Vec<Seen>,
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
+
+/// The connection is to end here.
+#[derive(Debug, Error)]
+#[error("the connection is cut")]
+struct Broken;
+
+impl Guard {
+    /// Stands before the registry at an address, lets everybody in and does no harm yet.
+    pub fn start(registry: &str) -> Result<Self, GuardError> {
+        let (authority, config) = made()?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Self::begin(registry, authority, Some(acceptor))
+    }
+
+    /// The same without TLS.
+    pub fn start_plain(registry: &str) -> Result<Self, GuardError> {
+        Self::begin(registry, String::new(), None)
+    }
+
+    fn begin(registry: &str, authority: String, acceptor: Option<TlsAcceptor>) -> Result<Self, GuardError> {
+        let upstream = registry.parse().map_err(|_| GuardError::Address(registry.to_owned()))?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (address, listener) = listen(&runtime)?;
+        let shared = Arc::new(Shared {
+            upstream,
+            has_tls: acceptor.is_some(),
+            state: Mutex::default(),
+        });
+        runtime.spawn(accept(listener, acceptor, Arc::clone(&shared)));
+        Ok(Self {
+            address,
+            authority,
+            shared,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificate of who vouches for it, as PEM; empty without TLS.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// From now on only who can open the lock is let in; tokens that were issued are void.
+    pub fn lock(&self, lock: Lock) {
+        self.shared.state().keeper = Keeper::new(lock);
+    }
+
+    /// From now on no token that was issued so far is good.
+    pub fn expire(&self) {
+        self.shared.state().keeper.expire();
+    }
+
+    /// From now on these troubles happen, the first that is aimed at a request, and no others.
+    pub fn impose(&self, aims: Vec<Aim>) {
+        self.shared.state().aims = aims;
+    }
+
+    /// The requests that came since the last call.
+    pub fn seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.shared.state().seen)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A listener on a free port of loopback, for a runtime in which the caller need not be.
+pub(super) fn listen(runtime: &Runtime) -> io::Result<(SocketAddr, TcpListener)> {
+    let socket = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_nonblocking(true)?;
+    let address = socket.local_addr()?;
+    let _runtime = runtime.enter();
+    Ok((address, TcpListener::from_std(socket)?))
+}
+
+/// An authority as PEM, and the TLS of a listener that it vouches for.
+fn made() -> Result<(String, ServerConfig), GuardError> {
+    let (authority, key) = (Authority::new("testbed registries")?, KeyPair::generate()?);
+    let mut params = CertificateParams::new(["localhost", "127.0.0.1", NAME].map(str::to_owned))?;
+    params.distinguished_name = named("registry");
+    let cert = authority.sign(&params, &key)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)?;
+    Ok((authority.pem().to_owned(), config))
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Arc<Shared>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+        tokio::spawn(async move {
+            match acceptor {
+                None => serve(stream, shared).await,
+                // A client that does not trust us goes away.
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        serve(stream, shared).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<Shared>) {
+    let service = service_fn(|request| answer(request, Arc::clone(&shared)));
+    // A connection that breaks is what this is for.
+    let _ = server::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Broken> {
+    let (head, body) = request.into_parts();
+    let text = |name| {
+        head.headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let seen = Seen {
+        host: text(HOST).unwrap_or_default().to_owned(),
+        method: head.method.to_string(),
+        path: head.uri.to_string(),
+        authorization: text(AUTHORIZATION).map(str::to_owned),
+    };
+    let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
+    let (trouble, refusal) = {
+        let mut state = shared.state();
+        state.seen.push(seen.clone());
+        let trouble = state
+            .aims
+            .iter()
+            .find(|aim| aim.hits(&seen))
+            .map(|aim| aim.trouble.clone());
+        let State { keeper, .. } = &mut *state;
+        (
+            trouble,
+            keeper.meet(&seen, &String::from_utf8_lossy(&body), shared.has_tls),
+        )
+    };
+    if let Some(trouble) = &trouble
+        && let Some(answer) = trouble.instead(&seen.path).await
+    {
+        return answer;
+    }
+    if let Some(refusal) = refusal {
+        return Ok(refusal.map(whole));
+    }
+    let mut onward = Request::from_parts(head, Full::from(body));
+    onward.headers_mut().remove(AUTHORIZATION);
+    if let Some(trouble) = &trouble {
+        trouble.before(&mut onward);
+    }
+    let answer = forward(onward, shared.upstream).await.map_err(|_| Broken)?;
+    let (mut head, body) = answer.into_parts();
+    head.headers.remove(TRANSFER_ENCODING);
+    Ok(match trouble {
+        None => Response::from_parts(head, whole(body)),
+        Some(trouble) => trouble.on(head, body),
+    })
+}
+
+fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Broken> {
+    Full::from(bytes).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Asks the registry, on a connection of its own, for an answer that is small enough to be held.
+async fn forward(request: Request<Full<Bytes>>, upstream: SocketAddr) -> anyhow::Result<Response<Bytes>> {
+    let stream = TcpStream::connect(upstream).await?;
+    let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
+}

@@ -1,0 +1,240 @@
+//! A question to a registry that brought nothing: what was asked, why there is no answer, who has to act.
+//!
+//! Must never show credentials, and no more of what a registry says than a line.
+
+use std::fmt;
+use std::time::Duration;
+
+use addon_core::failure::{Class, Failure};
+use jiff::Timestamp;
+use thiserror::Error;
+
+use super::place::{Digest, Host, Place, Reference};
+use super::way::WayError;
+use crate::report::Chain;
+
+/// A question to a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Where.
+    pub place: Place,
+    /// The thing there.
+    pub what: What,
+}
+
+/// The thing in a repository that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A version of the image.
+    Version(Reference),
+    /// A part of one.
+    Blob(Digest),
+    /// All tags.
+    Tags,
+    /// All that refers to a version.
+    Referrers(Digest),
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Version(reference) => write!(f, "{reference}")?,
+            What::Blob(digest) => write!(f, "blob {digest}")?,
+            What::Tags => f.write_str("the tags")?,
+            What::Referrers(digest) => write!(f, "what refers to {digest}")?,
+        }
+        write!(f, " of {}", self.place)
+    }
+}
+
+/// A registry did not give what it was asked for.
+#[derive(Debug, Error)]
+pub struct RegistryError {
+    /// The question.
+    pub asked: Asked,
+    /// The host that was asked last: the registry itself, or the server or a mirror of it.
+    pub server: Host,
+    /// Why there is no answer.
+    #[source]
+    pub problem: Problem,
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot get {}", self.asked)?;
+        if self.server != self.asked.place.host {
+            write!(f, " from {}", self.server)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a registry gave no answer, or none that counts.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// The registry knows nothing of it.
+    #[error("it is not there")]
+    Absent,
+    /// The registry wants no more questions for a while.
+    #[error("the registry asks to be left alone until {until}")]
+    Slow { until: Timestamp },
+    /// The registry, or who issues tokens for it, does not let us.
+    #[error("access is denied ({status}): {said}")]
+    Denied { status: u16, said: String },
+    /// Any other answer than the one that was hoped for.
+    #[error("the answer is {status}: {said}")]
+    Status { status: u16, said: String },
+    /// Nobody has allowed this host.
+    #[error("it is none of the registries that may be asked")]
+    Foreign,
+    /// Something took too long.
+    #[error("{step} took longer than {waited:?}")]
+    Late { step: &'static str, waited: Duration },
+    /// There is no connection.
+    #[error(transparent)]
+    Way(#[from] WayError),
+    /// The connection ended too early.
+    #[error("the answer breaks off")]
+    Cut(#[source] hyper::Error),
+    /// An answer is larger than any good one.
+    #[error("the answer is larger than {limit} bytes")]
+    Large { limit: usize },
+    /// A list is longer than any good one.
+    #[error("there are more than {limit} {what}")]
+    Many { what: &'static str, limit: usize },
+    /// The content is not the one that was asked for.
+    #[error("the content has the digest {found} instead of {wanted}")]
+    Content { wanted: Digest, found: Digest },
+    /// The registry answers with something that is no description of an image.
+    #[error("the answer is of the kind '{0}', which is none of an image")]
+    Kind(String),
+    /// The answer is no proper JSON.
+    #[error("cannot understand the answer")]
+    Syntax(#[source] serde_json::Error),
+    /// The registry sends us to a place that we do not go to.
+    #[error("the registry refers us to '{to}': {why}")]
+    Astray { to: String, why: &'static str },
+    /// The issuer of tokens gives us one that no header can hold.
+    #[error("the token that {issuer} issues cannot be used")]
+    Token { issuer: String },
+    /// Nobody could tell us our own credentials.
+    #[error("cannot read the credentials")]
+    Credentials(#[source] Failure),
+}
+
+impl RegistryError {
+    /// The registry answered and has no such thing.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.problem, Problem::Absent)
+    }
+
+    /// When the registry wants to be asked again, if it said so.
+    pub fn slow_until(&self) -> Option<Timestamp> {
+        match self.problem {
+            Problem::Slow { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    /// The one who has to act before another attempt can help.
+    pub fn class(&self) -> Class {
+        match &self.problem {
+            Problem::Absent | Problem::Denied { .. } => Class::Refused,
+            Problem::Status { status, .. } if *status < 500 => Class::Refused,
+            Problem::Slow { .. } | Problem::Status { .. } | Problem::Cut(_) => Class::Unavailable,
+            Problem::Late { .. } => Class::TimedOut,
+            Problem::Way(error) => error.class(),
+            Problem::Credentials(failure) => failure.class,
+            Problem::Foreign
+            | Problem::Large { .. }
+            | Problem::Many { .. }
+            | Problem::Content { .. }
+            | Problem::Kind(_)
+            | Problem::Syntax(_)
+            | Problem::Astray { .. }
+            | Problem::Token { .. } => Class::Invalid,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let host = &self.asked.place.host;
+        match &self.problem {
+            Problem::Foreign => Some(format!(
+                "add {host} to the registries of the channel, if it is to be asked"
+            )),
+            Problem::Denied { .. } => Some(format!(
+                "give the operator a pull secret for {} that may read it",
+                self.asked.place
+            )),
+            Problem::Way(error) => error.hint(&self.server),
+            _ => None,
+        }
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        let failure = Self::new(error.class(), Chain(&error).to_string());
+        error.hint().into_iter().fold(failure, Self::hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(problem: Problem) -> RegistryError {
+        let place: Place = "registry.example/team/app".parse().unwrap();
+        RegistryError {
+            server: place.host.clone(),
+            asked: Asked {
+                place,
+                what: What::Version(Reference::Tag("1.4".parse().unwrap())),
+            },
+            problem,
+        }
+    }
+
+    #[test]
+    fn the_report_names_host_repository_and_reference_once() {
+        let mut denied = error(Problem::Denied {
+            status: 403,
+            said: "no".to_owned(),
+        });
+        denied.server = "mirror.example".parse().unwrap();
+        let failure = Failure::from(denied);
+        assert_eq!(
+            failure.report,
+            "cannot get tag '1.4' of registry.example/team/app from mirror.example: access is denied (403): no"
+        );
+        assert_eq!(failure.class, Class::Refused);
+        assert_eq!(
+            failure.hints,
+            ["give the operator a pull secret for registry.example/team/app that may read it"]
+        );
+    }
+
+    #[test]
+    fn the_class_tells_who_has_to_act() {
+        let status = |status| Problem::Status {
+            status,
+            said: String::new(),
+        };
+        for (problem, class) in [
+            (Problem::Absent, Class::Refused),
+            (Problem::Foreign, Class::Invalid),
+            (status(418), Class::Refused),
+            (status(502), Class::Unavailable),
+            (Problem::Large { limit: 1 }, Class::Invalid),
+            (
+                Problem::Late {
+                    step: "x",
+                    waited: Duration::ZERO,
+                },
+                Class::TimedOut,
+            ),
+        ] {
+            assert_eq!(error(problem).class(), class);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Where images are and how their versions are called: hosts, repositories, tags and digests, each checked once.
+//!
+//! A name that passes here can stand in an address without being escaped. It must never guess: a name is good, or it is refused.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+/// A name that nothing at a registry can have.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{text}' is no {kind}: it should be {should}")]
+pub struct BadName {
+    text: String,
+    kind: &'static str,
+    should: &'static str,
+}
+
+/// The name under which Docker Hub stands in references to images.
+const DOCKER: &str = "docker.io";
+/// Where it is asked, and another name of it.
+const DOCKER_SERVER: &str = "registry-1.docker.io";
+const DOCKER_INDEX: &str = "index.docker.io";
+
+/// A host with its port, in lower case, as it stands before the first `/` of a reference to an image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Host {
+    name: String,
+    port: Option<u16>,
+}
+
+impl FromStr for Host {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let bad = || BadName {
+            text: text.to_owned(),
+            kind: "host",
+            should: "a DNS name or an address, as in registry.example:5000",
+        };
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+            _ => (text, None),
+        };
+        let digits = |port: &str| port.bytes().all(|letter| letter.is_ascii_digit());
+        let port = match port {
+            None => None,
+            Some(port) => Some(
+                port.parse()
+                    .ok()
+                    .filter(|&number| number > 0 && digits(port))
+                    .ok_or_else(bad)?,
+            ),
+        };
+        let name = name.to_ascii_lowercase();
+        if !is_address(&name) && !is_domain(&name) {
+            return Err(bad());
+        }
+        if port.is_none() && [DOCKER_SERVER, DOCKER_INDEX].contains(&name.as_str()) {
+            let name = DOCKER.to_owned();
+            return Ok(Self { name, port });
+        }
+        Ok(Self { name, port })
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+fn is_domain(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let within = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+        !label.is_empty() && label.len() <= 63 && !label.starts_with('-') && label.bytes().all(within)
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+impl Host {
+    /// The name or address alone, an IPv6 address in brackets.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The port, where one is given.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The host that serves the images of this one.
+    #[must_use]
+    pub fn server(&self) -> Self {
+        if self.name == DOCKER && self.port.is_none() {
+            let name = DOCKER_SERVER.to_owned();
+            return Self { name, port: None };
+        }
+        self.clone()
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// The name of a repository at its registry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Repository(String);
+
+impl FromStr for Repository {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let within = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"._-".contains(&letter);
+        let ends = |part: &str| part.starts_with(is_plain) && part.ends_with(is_plain);
+        let is_good = text.len() <= 255 && text.split('/').all(|part| ends(part) && part.bytes().all(within));
+        is_good.then(|| Self(text.to_owned())).ok_or_else(|| BadName {
+            text: text.to_owned(),
+            kind: "repository",
+            should: "names of small letters, digits, '.', '_' and '-' with '/' between them",
+        })
+    }
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_lowercase() || letter.is_ascii_digit()
+}
+
+impl Repository {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same repository within another one, as some mirrors keep it.
+    #[must_use]
+    pub fn within(&self, outer: &Self) -> Self {
+        Self(format!("{outer}/{self}"))
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A repository of a registry: where all versions of an image are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The registry.
+    pub host: Host,
+    /// The repository there.
+    pub repository: Repository,
+}
+
+impl FromStr for Place {
+    type Err = BadName;
+
+    /// Nothing is left out: Docker Hub is `docker.io`, and its own images are in `library`.
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let (host, repository) = text.split_once('/').ok_or_else(|| BadName {
+            text: text.to_owned(),
+            kind: "place of an image",
+            should: "a host, '/' and a repository, as in registry.example/team/app",
+        })?;
+        Ok(Self {
+            host: host.parse()?,
+            repository: repository.parse()?,
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.repository)
+    }
+}
+
+/// A name of a version that may lead to another one tomorrow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(String);
+
+impl FromStr for Tag {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let within = |letter: u8| letter.is_ascii_alphanumeric() || b"_.-".contains(&letter);
+        let is_good = (1..=128).contains(&text.len()) && !text.starts_with(['.', '-']) && text.bytes().all(within);
+        is_good.then(|| Self(text.to_owned())).ok_or_else(|| BadName {
+            text: text.to_owned(),
+            kind: "tag",
+            should: "up to 128 letters, digits, '_', '.' and '-', with neither of the last two at its beginning",
+        })
+    }
+}
+
+impl Tag {
+    /// The tag.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The SHA-256 of some content, by which everybody gets exactly that.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(String);
+
+const ALGORITHM: &str = "sha256:";
+
+impl FromStr for Digest {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let is_hex = |hex: &str| hex.len() == 64 && hex.bytes().all(|letter| b"0123456789abcdef".contains(&letter));
+        let is_good = text.strip_prefix(ALGORITHM).is_some_and(is_hex);
+        is_good.then(|| Self(text.to_owned())).ok_or_else(|| BadName {
+            text: text.to_owned(),
+            kind: "digest",
+            should: "sha256: and 64 hexadecimal digits in lower case",
+        })
+    }
+}
+
+impl Digest {
+    /// That of some content.
+    pub fn of(content: &[u8]) -> Self {
+        let mut text = ALGORITHM.to_owned();
+        for byte in Sha256::digest(content) {
+            text.extend([byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap_or_default()));
+        }
+        Self(text)
+    }
+
+    /// With its algorithm before it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The tag by which registries that know no better tell what refers to this content.
+    pub fn tag(&self) -> Tag {
+        Tag(self.0.replace(':', "-"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The version of an image that is meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reference {
+    /// That to which a tag leads now.
+    Tag(Tag),
+    /// Exactly this one.
+    Digest(Digest),
+}
+
+impl Reference {
+    /// As it stands in an address.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Tag(tag) => tag.as_str(),
+            Self::Digest(digest) => digest.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => write!(f, "tag '{tag}'"),
+            Self::Digest(digest) => write!(f, "{digest}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_or_addresses_with_or_without_a_port() {
+        for (text, shown) in [
+            ("Registry.Example", "registry.example"),
+            ("registry.example:5000", "registry.example:5000"),
+            ("127.0.0.1:5000", "127.0.0.1:5000"),
+            ("[::1]:5000", "[::1]:5000"),
+            ("[::1]", "[::1]"),
+            ("index.docker.io", "docker.io"),
+            ("registry-1.docker.io", "docker.io"),
+        ] {
+            assert_eq!(text.parse::<Host>().unwrap().to_string(), shown, "{text}");
+        }
+        let bad = [
+            "", ":5000", "a:", "a:0", "a:+5", "a:65536", "a/b", "a@b", "a b", "a..b", "-a", "::1", "[a]", "a?b", "a#",
+        ];
+        for text in bad {
+            assert!(text.parse::<Host>().is_err(), "{text}");
+        }
+        let docker: Host = "docker.io".parse().unwrap();
+        assert_eq!(docker.server().to_string(), "registry-1.docker.io");
+    }
+
+    #[test]
+    fn what_could_lead_elsewhere_in_an_address_is_no_name() {
+        for text in ["a", "team/app", "a--b/c_d/e.f"] {
+            assert_eq!(text.parse::<Repository>().unwrap().as_str(), text);
+        }
+        for text in ["", "/a", "a/", "a//b", "a/../b", "A", "a?n=1", "a b", "a%2f", "-a"] {
+            assert!(text.parse::<Repository>().is_err(), "{text}");
+        }
+        let place: Place = "registry.example:5000/team/app".parse().unwrap();
+        assert_eq!((place.host.port(), place.repository.as_str()), (Some(5000), "team/app"));
+        for text in ["app", "registry.example", "registry.example/", "/app", "a b/c"] {
+            assert!(text.parse::<Place>().is_err(), "{text}");
+        }
+        for text in ["1.4", "_x", "V1-b"] {
+            assert_eq!(text.parse::<Tag>().unwrap().as_str(), text);
+        }
+        for text in ["", ".a", "-a", "a/b", "a:b", "a?", &"a".repeat(129)] {
+            assert!(text.parse::<Tag>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn digests_are_those_of_sha256() {
+        let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(Digest::of(b"").as_str(), empty);
+        let digest: Digest = empty.parse().unwrap();
+        assert_eq!(digest.tag().as_str(), empty.replace(':', "-"));
+        for text in ["sha256:", "sha512:00", &empty.to_uppercase(), &empty[..70]] {
+            assert!(text.parse::<Digest>().is_err(), "{text}");
+        }
+    }
+}

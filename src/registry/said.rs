@@ -1,0 +1,108 @@
+//! The words of a registry beside its answers, made fit for a line of ours: why it refuses, and when to come again.
+//!
+//! Must never take more than a line, nor believe in a wait without an end.
+
+use hyper::HeaderMap;
+use hyper::header::RETRY_AFTER;
+use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+/// Enough for a sentence.
+const LONGEST: usize = 200;
+
+/// When a registry that has had enough does not say for how long.
+const PAUSE: SignedDuration = SignedDuration::from_mins(1);
+/// Nobody may silence us for longer: the longest limits that registries are known for count by six hours.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
+
+/// A text as one line, without what a terminal would obey.
+pub(super) fn line(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let mut line = words.join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    errors: Vec<Reason>,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// Why it refuses, from the body of its answer.
+pub(super) fn reason(body: &[u8]) -> String {
+    let complaint: Option<Complaint> = serde_json::from_slice(body).ok();
+    let first = complaint.and_then(|complaint| complaint.errors.into_iter().next());
+    let text = match first {
+        Some(Reason { code, message }) if message.is_empty() => code,
+        Some(Reason { code, message }) => format!("{code}: {message}"),
+        None => String::from_utf8_lossy(body).into_owned(),
+    };
+    let line = line(&text);
+    if line.is_empty() {
+        "it does not say why".to_owned()
+    } else {
+        line
+    }
+}
+
+/// Until when it wants to be left alone, if it says so.
+pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match text.parse::<u32>() {
+        Ok(seconds) => SignedDuration::from_secs(seconds.into()),
+        Err(_) => rfc2822::parse(text).ok()?.timestamp().duration_since(now),
+    };
+    Some(now + pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE))
+}
+
+/// Until when to leave a registry alone that has had enough.
+pub(super) fn pause(headers: &HeaderMap, now: Timestamp) -> Timestamp {
+    retry_after(headers, now).unwrap_or(now + PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_short_line() {
+        let json = br#"{"errors":[{"code":"DENIED","message":"not\nfor you"}]}"#;
+        assert_eq!(reason(json), "DENIED: not for you");
+        assert_eq!(reason(br#"{"errors":[{"code":"DENIED"}]}"#), "DENIED");
+        assert_eq!(reason(b"<html>\x1b[31m no </html>"), "<html> [31m no </html>");
+        assert_eq!(reason(b""), "it does not say why");
+        assert_eq!(line(&"ä".repeat(500)).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_pause_is_a_number_or_a_date_and_has_an_end() {
+        let now: Timestamp = "2026-11-06T08:49:37Z".parse().unwrap();
+        let after = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+            pause(&headers, now).to_string()
+        };
+        for (value, until) in [
+            ("30", "2026-11-06T08:50:07Z"),
+            ("Fri, 06 Nov 2026 08:50:07 GMT", "2026-11-06T08:50:07Z"),
+            ("Fri, 06 Nov 2020 08:50:07 GMT", "2026-11-06T08:49:37Z"),
+            ("4000000000", "2026-11-06T14:49:37Z"),
+            ("soon", "2026-11-06T08:50:37Z"),
+        ] {
+            assert_eq!(after(value), until, "{value}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! Our client asks a real registry, mostly through a guard that makes it as hard as registries elsewhere do.
+
+mod registry {
+    mod admission;
+    mod asking;
+    mod harm;
+    mod stage;
+    mod ways;
+}
