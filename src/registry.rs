@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use addon_core::artifact::reference::{ImageDigest, Tag};
 use futures::future::BoxFuture;
 use hyper::Method;
 use hyper::body::Bytes;
@@ -34,7 +35,7 @@ use admission::{Admission, Server};
 use credentials::ReadCredentials;
 use documents::{Descriptor, Document, Index, KINDS, Kind};
 use error::{Asked, Problem, RegistryError, What};
-use place::{Digest, Host, Place, Reference, Repository, Tag};
+use place::{Host, Place, Reference, Repository, digest_of, tag_of};
 use proxies::Proxies;
 use url::Url;
 use way::{SetupError, Ways};
@@ -77,7 +78,7 @@ pub struct Mirror {
 /// The version to which a reference leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    pub digest: Digest,
+    pub digest: ImageDigest,
     /// The kind of document that describes it, if the registry says so.
     pub kind: Option<Kind>,
 }
@@ -139,7 +140,7 @@ impl Registry {
     }
 
     /// A blob of at most so many bytes. It has the digest by which it was asked for.
-    pub async fn blob(&self, place: &Place, digest: &Digest, limit: usize) -> Result<Bytes, RegistryError> {
+    pub async fn blob(&self, place: &Place, digest: &ImageDigest, limit: usize) -> Result<Bytes, RegistryError> {
         let what = What::Blob(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_at(server, digest, limit)) };
         self.first(place, what, ask).await
@@ -152,7 +153,7 @@ impl Registry {
     }
 
     /// All that refers to a version: signatures and papers, as the registry finds them or as a tag tells.
-    pub async fn referrers(&self, place: &Place, digest: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+    pub async fn referrers(&self, place: &Place, digest: &ImageDigest) -> Result<Vec<Descriptor>, RegistryError> {
         let what = What::Referrers(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.referrers_at(server, digest)) };
         match self.first(place, what, ask).await {
@@ -243,7 +244,7 @@ impl Registry {
     async fn manifest_at(&self, server: Arc<Server>, reference: &Reference) -> Result<Document, Problem> {
         let question = question(&server, "manifests", reference.as_str(), MANIFEST);
         let answer = self.admission.ask(&server, question).await?;
-        let digest = Digest::of(&answer.body);
+        let digest = digest_of(&answer.body);
         expect(reference, &digest)?;
         let (kind, media_type) = kind(&answer)?;
         Ok(Document {
@@ -254,11 +255,11 @@ impl Registry {
         })
     }
 
-    async fn blob_at(&self, server: Arc<Server>, digest: &Digest, limit: usize) -> Result<Bytes, Problem> {
+    async fn blob_at(&self, server: Arc<Server>, digest: &ImageDigest, limit: usize) -> Result<Bytes, Problem> {
         let mut question = question(&server, "blobs", digest.as_str(), limit);
         question.accept = "*/*";
         let answer = self.admission.ask(&server, question).await?;
-        expect(&Reference::Digest(digest.clone()), &Digest::of(&answer.body))?;
+        expect(&Reference::Digest(digest.clone()), &digest_of(&answer.body))?;
         Ok(answer.body)
     }
 
@@ -271,7 +272,12 @@ impl Registry {
             let answer = self.admission.ask(&server, question.clone()).await?;
             let page: TagPage = serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?;
             // Of what is no tag nothing could be asked.
-            tags.extend(page.tags.unwrap_or_default().iter().filter_map(|tag| tag.parse().ok()));
+            tags.extend(
+                page.tags
+                    .unwrap_or_default()
+                    .iter()
+                    .filter_map(|tag| Tag::parse(tag).ok()),
+            );
             if tags.len() > TAGS {
                 let (what, limit) = ("tags", TAGS);
                 return Err(Problem::Many { what, limit });
@@ -286,11 +292,11 @@ impl Registry {
     }
 
     /// None is as good as an answer that it is absent, so that after a mirror its registry is asked, too.
-    async fn referrers_at(&self, server: Arc<Server>, digest: &Digest) -> Result<Vec<Descriptor>, Problem> {
+    async fn referrers_at(&self, server: Arc<Server>, digest: &ImageDigest) -> Result<Vec<Descriptor>, Problem> {
         let listed = if let Some(listed) = self.listed_referrers(&server, digest).await? {
             listed
         } else {
-            let tag = Reference::Tag(digest.tag());
+            let tag = Reference::Tag(tag_of(digest));
             let document = self.manifest_at(server, &tag).await?;
             let index: Index = serde_json::from_slice(&document.bytes).map_err(Problem::Syntax)?;
             index.manifests
@@ -306,7 +312,11 @@ impl Registry {
     }
 
     /// As the registry itself finds them; `None` where it does not.
-    async fn listed_referrers(&self, server: &Server, digest: &Digest) -> Result<Option<Vec<Descriptor>>, Problem> {
+    async fn listed_referrers(
+        &self,
+        server: &Server,
+        digest: &ImageDigest,
+    ) -> Result<Option<Vec<Descriptor>>, Problem> {
         let mut question = question(server, "referrers", digest.as_str(), MANIFEST);
         let mut listed = Vec::new();
         for _ in 0..PAGES {
@@ -357,12 +367,12 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
 
 /// The version that the head of an answer tells, if it does.
 fn found(answer: &Answer) -> Option<Found> {
-    let digest = answer.header("docker-content-digest")?.trim().parse().ok()?;
+    let digest = ImageDigest::parse(answer.header("docker-content-digest")?.trim()).ok()?;
     let kind = answer.header("content-type").and_then(Kind::of);
     Some(Found { digest, kind })
 }
 
-fn expect(reference: &Reference, found: &Digest) -> Result<(), Problem> {
+fn expect(reference: &Reference, found: &ImageDigest) -> Result<(), Problem> {
     match reference {
         Reference::Digest(wanted) if wanted != found => Err(Problem::Content {
             wanted: wanted.clone(),

@@ -15,8 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
-use addon_core::leadership::lease::{Sighting, Timing, Version, Written};
+use addon_core::leadership::lease::{Sighting, Timing, Written};
 use addon_core::leadership::{Election, Move, Reign, Standing, Succession};
 use addon_core::operator::event::Event;
 use addon_core::release::tenure;
@@ -281,7 +282,7 @@ impl Candidate {
         // First the deed, then the word.
         self.yielded.cancel();
         self.shutdown.cancel();
-        let entitled = self.election.entitled().map(Version::as_str);
+        let entitled = self.election.entitled().map(ImageDigest::as_str);
         info!(
             entitled,
             "Another version is to lead, ending our work to hand the lease over to it"

@@ -6,7 +6,8 @@
 use std::future::ready;
 use std::time::Duration;
 
-use addon_core::leadership::lease::{Holder, Record, Sighting, Version, Writing, Written};
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::leadership::lease::{Holder, Record, Sighting, Writing, Written};
 use futures::stream::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -150,9 +151,9 @@ fn version(lease: &Lease) -> String {
 }
 
 /// An annotation that names no version entitles nobody, and goes with the next write.
-fn entitled(lease: &Lease) -> Option<Version> {
+fn entitled(lease: &Lease) -> Option<ImageDigest> {
     let text = lease.metadata.annotations.as_ref()?.get(ENTITLED)?;
-    let version = Version::parse(text);
+    let version = ImageDigest::parse(text);
     version
         .inspect_err(|error| warn!(annotation = ENTITLED, %error, "An annotation of the lease has no effect"))
         .ok()
@@ -187,7 +188,7 @@ mod tests {
     fn an_annotation_that_names_no_version_entitles_nobody() {
         let digest = format!("sha256:{:064x}", 7);
         for (text, wanted) in [
-            (digest.as_str(), Version::parse(&digest).ok()),
+            (digest.as_str(), ImageDigest::parse(&digest).ok()),
             ("v1.4", None),
             ("", None),
         ] {

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use addon_core::artifact::reference::ImageDigest;
 use hyper::body::Bytes;
 use serde::{Deserialize, Deserializer};
-
-use super::place::Digest;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -46,7 +45,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// Of the bytes.
-    pub digest: Digest,
+    pub digest: ImageDigest,
     pub kind: Kind,
     pub media_type: String,
     pub bytes: Bytes,
@@ -117,18 +116,13 @@ pub struct Manifest {
 pub struct Descriptor {
     #[serde(default)]
     pub media_type: String,
-    #[serde(deserialize_with = "digest")]
-    pub digest: Digest,
+    pub digest: ImageDigest,
     #[serde(default)]
     pub size: u64,
     pub artifact_type: Option<String>,
     pub platform: Option<Platform>,
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
-}
-
-fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
-    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
 /// Some who write such documents write `null` for nothing.
@@ -208,6 +202,7 @@ impl Platform {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::digest_of;
     use serde_json::json;
 
     use super::*;
@@ -215,7 +210,7 @@ mod tests {
     fn document(kind: Kind, content: &serde_json::Value) -> Document {
         let bytes = Bytes::from(content.to_string());
         Document {
-            digest: Digest::of(&bytes),
+            digest: digest_of(&bytes),
             kind,
             media_type: String::new(),
             bytes,
@@ -226,7 +221,7 @@ mod tests {
     fn an_index_has_a_manifest_for_each_platform() {
         let listed = |number: u8, os: &str, architecture: &str, variant: Option<&str>| {
             json!({
-                "mediaType": MANIFEST, "digest": Digest::of(&[number]).as_str(), "size": 7,
+                "mediaType": MANIFEST, "digest": digest_of(&[number]).as_str(), "size": 7,
                 "platform": { "os": os, "architecture": architecture, "variant": variant, "os.version": "x" },
             })
         };
@@ -258,7 +253,7 @@ mod tests {
         ] {
             let found = index.for_platform(&platform.parse().unwrap());
             let digest = found.map(|found| found.digest.clone());
-            assert_eq!(digest, number.map(|number| Digest::of(&[number])), "{platform}");
+            assert_eq!(digest, number.map(|number| digest_of(&[number])), "{platform}");
         }
         assert_eq!(index.annotations["org.opencontainers.image.version"], "1.4.2");
     }
@@ -266,15 +261,15 @@ mod tests {
     #[test]
     fn a_manifest_may_have_null_where_there_is_nothing() {
         let content = json!({
-            "config": { "mediaType": "x", "digest": Digest::of(b"c").as_str(), "size": 1 },
+            "config": { "mediaType": "x", "digest": digest_of(b"c").as_str(), "size": 1 },
             "layers": null, "annotations": null, "artifactType": "y",
-            "subject": { "mediaType": MANIFEST, "digest": Digest::of(b"s").as_str(), "size": 3 },
+            "subject": { "mediaType": MANIFEST, "digest": digest_of(b"s").as_str(), "size": 3 },
         });
         let Content::Manifest(manifest) = document(Kind::Manifest, &content).read().unwrap() else {
             unreachable!()
         };
         assert_eq!(manifest.artifact_type.as_deref(), Some("y"));
-        assert_eq!(manifest.subject.unwrap().digest, Digest::of(b"s"));
+        assert_eq!(manifest.subject.unwrap().digest, digest_of(b"s"));
         assert!(manifest.layers.is_empty() && manifest.annotations.is_empty());
     }
 

@@ -5,11 +5,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::{Class, Failure};
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::place::{Digest, Host, Place, Reference};
+use super::place::{Host, Place, Reference};
 use super::way::WayError;
 use crate::report::Chain;
 
@@ -28,11 +29,11 @@ pub enum What {
     /// A version of the image.
     Version(Reference),
     /// A part of one.
-    Blob(Digest),
+    Blob(ImageDigest),
     /// All tags.
     Tags,
     /// All that refers to a version.
-    Referrers(Digest),
+    Referrers(ImageDigest),
 }
 
 impl fmt::Display for Asked {
@@ -104,7 +105,7 @@ pub enum Problem {
     Many { what: &'static str, limit: usize },
     /// The content is not the one that was asked for.
     #[error("the content has the digest {found} instead of {wanted}")]
-    Content { wanted: Digest, found: Digest },
+    Content { wanted: ImageDigest, found: ImageDigest },
     /// The registry answers with something that is no description of an image.
     #[error("the answer is of the kind '{0}', which is none of an image")]
     Kind(String),
@@ -181,6 +182,8 @@ impl From<RegistryError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use addon_core::artifact::reference::Tag;
+
     use super::*;
 
     fn error(problem: Problem) -> RegistryError {
@@ -189,7 +192,7 @@ mod tests {
             server: place.host.clone(),
             asked: Asked {
                 place,
-                what: What::Version(Reference::Tag("1.4".parse().unwrap())),
+                what: What::Version(Reference::Tag(Tag::parse("1.4").unwrap())),
             },
             problem,
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::leadership::lease::{Holder, Sighting, Timing, Version, Written};
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::leadership::lease::{Holder, Sighting, Timing, Written};
 use addon_core::leadership::{Election, Move, Standing};
 use addon_core::time::{Now, Tick};
 use addon_operator::cluster::Cluster;
@@ -35,8 +36,8 @@ const YIELDS: &str = "Another version is to lead, ending our work to hand the le
 const RELEASED: &str = "Leadership is released";
 
 /// No operator here knows of which version it is.
-fn another_version() -> Version {
-    Version::parse(&format!("sha256:{:064x}", 7)).unwrap()
+fn another_version() -> ImageDigest {
+    ImageDigest::parse(&format!("sha256:{:064x}", 7)).unwrap()
 }
 
 /// The version that the lease names.

@@ -1,7 +1,8 @@
 //! Tags, manifests, blobs and referrers, as a registry tells of them.
 
+use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::registry::documents::{Content, Kind};
-use addon_operator::registry::place::{Digest, Reference, Tag};
+use addon_operator::registry::place::{Reference, digest_of, tag_of};
 use serde_json::json;
 use testbed::registry::guard::{Aim, Trouble};
 
@@ -45,7 +46,7 @@ async fn what_is_not_there_is_absent_and_nothing_else() {
     let host = host(guard.address());
     let (registry, here) = (client(access(&guard)), place(&host, "asking/absent"));
     push("asking/absent", "1", "one").await;
-    let nothing = Digest::of(b"nothing");
+    let nothing = digest_of(b"nothing");
     let error = registry.head(&here, &tag("2")).await.unwrap_err();
     assert!(error.is_absent(), "{error:?}");
     assert_eq!(error.to_string(), format!("cannot get tag '2' of {host}/asking/absent"));
@@ -66,7 +67,7 @@ async fn an_index_tells_the_manifest_of_a_platform() {
         push("asking/index", "amd", "amd").await,
         push("asking/index", "arm", "arm").await,
     );
-    let listed = |digest: &Digest, architecture: &str| {
+    let listed = |digest: &ImageDigest, architecture: &str| {
         json!({
             "mediaType": MANIFEST, "digest": digest.as_str(), "size": 9,
             "platform": { "os": "linux", "architecture": architecture },
@@ -132,7 +133,7 @@ async fn what_refers_to_an_image_is_told_by_a_tag_or_by_the_registry() {
             "annotations": { "a": "b" },
         }],
     });
-    let tag = image.tag();
+    let tag = tag_of(&image);
     repository("asking/referrers").put(tag.as_str(), INDEX, &index).await;
     guard.seen();
     let listed = registry.referrers(&place, &image).await.unwrap();

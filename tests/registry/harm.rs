@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addon_core::failure::Class;
 use addon_operator::registry::error::Problem;
-use addon_operator::registry::place::{Digest, Reference};
+use addon_operator::registry::place::{Reference, digest_of};
 use addon_operator::registry::way::WayError;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -92,7 +92,7 @@ async fn nobody_is_waited_for_without_an_end() {
 async fn nobody_is_listened_to_without_an_end() {
     let (guard, place, _) = repository_of_one("harm/endless").await;
     let registry = client(access(&guard));
-    let layer = Digest::of(b"no real layer");
+    let layer = digest_of(b"no real layer");
     guard.impose(vec![Aim::at("/v2/", Trouble::Endless)]);
     let large = |problem: &Problem, limit: usize| matches!(problem, Problem::Large { limit: found } if *found == limit);
     let error = registry.manifest(&place, &tag("1")).await.unwrap_err();
@@ -137,7 +137,7 @@ async fn content_that_has_not_its_digest_is_refused() {
         matches!(&error.problem, Problem::Content { wanted, .. } if *wanted == digest),
         "{error:?}"
     );
-    let layer = Digest::of(b"no real layer");
+    let layer = digest_of(b"no real layer");
     let error = registry.blob(&place, &layer, 100).await.unwrap_err();
     assert!(
         matches!(&error.problem, Problem::Content { wanted, .. } if *wanted == layer),
@@ -145,7 +145,7 @@ async fn content_that_has_not_its_digest_is_refused() {
     );
     // By a tag the digest is what the bytes have, whatever the registry says.
     let document = registry.manifest(&place, &tag("1")).await.unwrap();
-    assert_eq!(document.digest, Digest::of(&document.bytes));
+    assert_eq!(document.digest, digest_of(&document.bytes));
     assert_ne!(document.digest, digest);
 }
 

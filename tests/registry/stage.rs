@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::certificates::material::Pem;
 use addon_operator::registry::credentials::{Credentials, ReadCredentials};
-use addon_operator::registry::place::{Digest, Host, Place, Reference};
+use addon_operator::registry::place::{Host, Place, Reference};
 use addon_operator::registry::wire::Limits;
 use addon_operator::registry::{Access, Registry};
 use futures::future::ready;
@@ -29,10 +30,10 @@ pub(crate) fn repository(name: &str) -> Repository {
 }
 
 /// Pushes a small image, which is another one for another mark.
-pub(crate) async fn push(name: &str, tag: &str, mark: &str) -> Digest {
+pub(crate) async fn push(name: &str, tag: &str, mark: &str) -> ImageDigest {
     let config = json!({ "Labels": { "mark": mark } });
     let digest = repository(name).push(tag, &config, &[b"no real layer".to_vec()]).await;
-    digest.parse().unwrap()
+    ImageDigest::parse(&digest).unwrap()
 }
 
 pub(crate) fn guard() -> Guard {
@@ -51,7 +52,7 @@ pub(crate) fn place(host: &Host, name: &str) -> Place {
 }
 
 /// A guard, and behind it a repository with one image under the tag 1.
-pub(crate) async fn repository_of_one(name: &str) -> (Guard, Place, Digest) {
+pub(crate) async fn repository_of_one(name: &str) -> (Guard, Place, ImageDigest) {
     let guard = guard();
     let place = place(&host(guard.address()), name);
     let digest = push(name, "1", "one").await;
@@ -59,7 +60,7 @@ pub(crate) async fn repository_of_one(name: &str) -> (Guard, Place, Digest) {
 }
 
 pub(crate) fn tag(text: &str) -> Reference {
-    Reference::Tag(text.parse().unwrap())
+    Reference::Tag(Tag::parse(text).unwrap())
 }
 
 /// Nobody.

@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::artifact::reference::ImageDigest;
 use crate::time::{Now, Tick};
 use entitlement::{Claim, Order};
-use lease::{Aim, Holder, Record, Sighting, Timing, Version, Writing, Written, micros, over};
+use lease::{Aim, Holder, Record, Sighting, Timing, Writing, Written, micros, over};
 
 /// Between an attempt that failed and the next one.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -85,12 +86,12 @@ pub struct Reign {
 pub struct Election {
     me: String,
     /// Every name of the version that it is, none if that is not known.
-    versions: BTreeSet<Version>,
+    versions: BTreeSet<ImageDigest>,
     timing: Timing,
     role: Role,
     known: Known,
     /// The version that is entitled, as it was found last. It outlives a lease that was deleted.
-    entitled: Option<Version>,
+    entitled: Option<ImageDigest>,
     /// Another one is to be entitled, and nobody has written that yet.
     order: Option<Order>,
     /// Not before this is anything tried.
@@ -131,7 +132,7 @@ impl Election {
     /// A replica of this name that knows nothing yet. A lease that is held under its name is its own. The versions are all
     /// the names of its one version: that of an index of images and that of the image in it. Without one it is entitled where
     /// everybody is.
-    pub fn new(me: String, versions: BTreeSet<Version>, timing: Timing) -> Self {
+    pub fn new(me: String, versions: BTreeSet<ImageDigest>, timing: Timing) -> Self {
         Self {
             me,
             versions,

@@ -3,8 +3,9 @@
 //! Only waits depend on it: who is entitled takes a lease that is released, and never one that another holds. Must never keep
 //! the lease from all: when it has run out, any replica may take it, and keeps it until another version is named.
 
-use super::lease::{Holder, Record, Sighting, Version, Writing};
+use super::lease::{Holder, Record, Sighting, Writing};
 use super::{Election, Known, Role};
+use crate::artifact::reference::ImageDigest;
 use crate::time::Tick;
 
 /// How a leader stands to the version that is entitled.
@@ -13,7 +14,7 @@ pub(super) enum Claim {
     /// It is of that version, or none is named.
     Sound,
     /// It came to lead because this version did not: the lease had run out.
-    Despite(Version),
+    Despite(ImageDigest),
     /// Another version is to lead. That stays so for the rest of this time as leader, which is being ended.
     Yielded,
 }
@@ -21,7 +22,7 @@ pub(super) enum Claim {
 /// A change of the version that is entitled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
-    whom: Option<Version>,
+    whom: Option<ImageDigest>,
     /// The lease was looked at for it: what is written over is what its holder knows, too.
     has_looked: bool,
 }
@@ -36,7 +37,7 @@ impl Election {
     /// Has the lease say from the next write on that this version is entitled to it, or nobody more than others. A leader of
     /// another version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
     /// it stands there, or until a leader is told to yield to another version.
-    pub fn entitle(&mut self, now: Tick, version: Option<Version>) {
+    pub fn entitle(&mut self, now: Tick, version: Option<ImageDigest>) {
         if self.order.as_ref().is_some_and(|order| order.whom == version) {
             return;
         }
@@ -48,12 +49,12 @@ impl Election {
     }
 
     /// The version that is entitled, as far as is known.
-    pub fn entitled(&self) -> Option<&Version> {
+    pub fn entitled(&self) -> Option<&ImageDigest> {
         self.entitled.as_ref()
     }
 
     /// The version that the next write names.
-    pub(super) fn entitlement(&self) -> Option<&Version> {
+    pub(super) fn entitlement(&self) -> Option<&ImageDigest> {
         match &self.order {
             Some(order) => order.whom.as_ref(),
             None => self.entitled.as_ref(),
@@ -61,7 +62,7 @@ impl Election {
     }
 
     /// Another version is entitled.
-    pub(super) fn is_barred(&self, entitled: Option<&Version>) -> bool {
+    pub(super) fn is_barred(&self, entitled: Option<&ImageDigest>) -> bool {
         entitled.is_some_and(|version| !self.versions.contains(version))
     }
 

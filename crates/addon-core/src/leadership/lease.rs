@@ -1,11 +1,11 @@
 //! The lease as it is read and written, and how long everything about it takes.
 //! Decides nothing.
 
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use thiserror::Error;
+
+use crate::artifact::reference::ImageDigest;
 
 /// How long everything takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,37 +40,6 @@ impl Timing {
     }
 }
 
-/// A version of the program, as the digest of its image names it: `sha256:` and 64 digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(String);
-
-/// A text that names no version.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' is no digest of an image: write 'sha256:' and 64 digits of 0-9 and a-f")]
-pub struct NoVersion(String);
-
-impl Version {
-    /// Reads it. Digits are small letters, as everywhere in registries: one digest has one text.
-    pub fn parse(text: &str) -> Result<Self, NoVersion> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        match text.strip_prefix("sha256:") {
-            Some(hex) if hex.len() == 64 && hex.bytes().all(is_digit) => Ok(Self(text.to_owned())),
-            Some(_) | None => Err(NoVersion(text.to_owned())),
-        }
-    }
-
-    /// As it is written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The contents of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -85,7 +54,7 @@ pub struct Record {
     /// How often its holder has changed.
     pub transitions: u32,
     /// The version that may take it as soon as nobody holds it; others wait until it has run out. Nothing: whoever comes.
-    pub entitled: Option<Version>,
+    pub entitled: Option<ImageDigest>,
 }
 
 /// The lease as it was found.
@@ -150,29 +119,4 @@ pub(super) fn over(sighting: &Sighting, record: Record, aim: Aim) -> Writing {
 /// As exact as the lease can hold it: what is read back has to be equal.
 pub(super) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_a_digest_and_nothing_else() {
-        let hex = "0123456789abcdef".repeat(4);
-        let text = format!("sha256:{hex}");
-        assert_eq!(Version::parse(&text).map(|version| version.to_string()), Ok(text));
-        for other in [
-            String::new(),
-            hex.clone(),
-            format!("sha512:{hex}"),
-            format!("sha256:{}", &hex[1..]),
-            format!("sha256:{hex}0"),
-            format!("sha256:{}", hex.to_uppercase()),
-            format!("sha256:{}g", &hex[1..]),
-            format!(" sha256:{hex}"),
-            "sha256:v1.2.3".to_owned(),
-        ] {
-            assert_eq!(Version::parse(&other), Err(NoVersion(other)));
-        }
-    }
 }

@@ -8,11 +8,11 @@ use super::*;
 const OURS: u8 = 1;
 const OTHER: u8 = 2;
 
-fn ours() -> Version {
+fn ours() -> ImageDigest {
     digest(OURS, 1)
 }
 
-fn other() -> Version {
+fn other() -> ImageDigest {
     digest(OTHER, 1)
 }
 
@@ -22,7 +22,7 @@ fn of_ours() -> Election {
     Election::new("me".to_owned(), versions, TIMING)
 }
 
-fn entitling(whom: Option<Version>, found: Sighting) -> Sighting {
+fn entitling(whom: Option<ImageDigest>, found: Sighting) -> Sighting {
     let record = Record {
         entitled: whom,
         ..found.record
@@ -31,7 +31,7 @@ fn entitling(whom: Option<Version>, found: Sighting) -> Sighting {
 }
 
 /// A lease as its holder leaves it behind.
-fn released(version: &str, whom: Option<Version>) -> Sighting {
+fn released(version: &str, whom: Option<ImageDigest>) -> Sighting {
     let found = entitling(whom, held(version, ""));
     let record = Record {
         lasts: Duration::from_secs(1),
@@ -49,7 +49,7 @@ fn leader_of_ours() -> Election {
 }
 
 /// The lease as a leader finds it after a conflict: its own record, and another version is entitled.
-fn own_entitling(record: &Record, version: &str, whom: Option<Version>) -> Sighting {
+fn own_entitling(record: &Record, version: &str, whom: Option<ImageDigest>) -> Sighting {
     let found = Sighting {
         version: version.to_owned(),
         record: record.clone(),
@@ -59,7 +59,7 @@ fn own_entitling(record: &Record, version: &str, whom: Option<Version>) -> Sight
 }
 
 /// The renewal at that second is overtaken by one who wrote that about who is entitled.
-fn overtaken(election: &mut Election, seconds: u64, version: &str, whom: Option<Version>) {
+fn overtaken(election: &mut Election, seconds: u64, version: &str, whom: Option<ImageDigest>) {
     let lost = writing(election, seconds);
     let record = lost.record.clone();
     election.wrote(tick(seconds), tick(seconds), lost, Written::Conflict);

@@ -6,7 +6,8 @@ mod entitled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::leadership::lease::{Aim, Holder, Record, Sighting, Timing, Version, Writing, Written};
+use crate::artifact::reference::ImageDigest;
+use crate::leadership::lease::{Aim, Holder, Record, Sighting, Timing, Writing, Written};
 use crate::leadership::{Election, Move, Standing};
 use crate::time::{Jitter, Now, Tick};
 use entitled::Orders;
@@ -52,7 +53,7 @@ type Life = (usize, u64);
 #[derive(Debug)]
 struct Replica {
     election: Election,
-    versions: BTreeSet<Version>,
+    versions: BTreeSet<ImageDigest>,
     skew: Skew,
     /// Everything that belongs to an earlier life is void.
     life: u64,

@@ -5,22 +5,23 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Happening, Life, SECOND, Skew, World};
-use crate::leadership::lease::{Record, Timing, Version};
+use crate::artifact::reference::ImageDigest;
+use crate::leadership::lease::{Record, Timing};
 use crate::leadership::{Election, Standing};
 
 /// The orders about who is entitled, and the first write against them.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     /// Those which a replica was given in that life.
-    given: BTreeSet<(Life, Option<Version>)>,
+    given: BTreeSet<(Life, Option<ImageDigest>)>,
     /// The versions that replicas and people name by lot.
-    names: Vec<Option<Version>>,
+    names: Vec<Option<ImageDigest>>,
     breach: Option<String>,
 }
 
 /// The first or the second name of the version of that number.
-pub(crate) fn digest(version: u8, name: u8) -> Version {
-    Version::parse(&format!("sha256:{version:032x}{name:032x}")).unwrap()
+pub(crate) fn digest(version: u8, name: u8) -> ImageDigest {
+    ImageDigest::parse(&format!("sha256:{version:032x}{name:032x}")).unwrap()
 }
 
 impl World {
@@ -47,7 +48,7 @@ impl World {
             .replicas
             .iter()
             .flat_map(|replica| replica.versions.iter().cloned());
-        let known: BTreeSet<Version> = known.collect();
+        let known: BTreeSet<ImageDigest> = known.collect();
         self.orders.names = known.into_iter().map(Some).collect();
         self.orders.names.extend([Some(digest(99, 1)), None]);
     }
@@ -57,16 +58,16 @@ impl World {
         self.orders.breach.as_deref()
     }
 
-    pub(crate) fn entitled(&self) -> Option<&Version> {
+    pub(crate) fn entitled(&self) -> Option<&ImageDigest> {
         self.lease.as_ref()?.entitled.as_ref()
     }
 
-    pub(crate) fn is_of(&self, number: usize, version: &Version) -> bool {
+    pub(crate) fn is_of(&self, number: usize, version: &ImageDigest) -> bool {
         self.replicas[number].versions.contains(version)
     }
 
     /// The replica is told that this version is to be entitled.
-    pub(crate) fn order(&mut self, number: usize, whom: Option<Version>) {
+    pub(crate) fn order(&mut self, number: usize, whom: Option<ImageDigest>) {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
         self.orders.given.insert(((number, replica.life), whom.clone()));
@@ -74,7 +75,7 @@ impl World {
     }
 
     /// The same, and the replica is awake for it.
-    pub(crate) fn order_now(&mut self, number: usize, whom: Option<Version>) {
+    pub(crate) fn order_now(&mut self, number: usize, whom: Option<ImageDigest>) {
         self.order(number, whom);
         self.enter(self.now, number, Happening::Poll);
     }
@@ -106,7 +107,7 @@ impl World {
         }
     }
 
-    fn any_name(&mut self) -> Option<Version> {
+    fn any_name(&mut self) -> Option<ImageDigest> {
         let place = self.roll(u64::try_from(self.orders.names.len()).unwrap());
         self.orders.names[usize::try_from(place).unwrap()].clone()
     }
