@@ -6,6 +6,7 @@
 pub mod candidate;
 pub mod channel;
 pub mod choice;
+pub mod following;
 pub mod platform;
 pub mod policy;
 pub mod range;
