@@ -95,17 +95,18 @@ impl Config {
         }
     }
 
-    /// The texts in force differ from those in the state Secret. That nothing is in force is worth a Secret only to a life that
-    /// would take its absence for a loss.
+    /// The state Secret may hold other texts than those in force. That there are none is worth a Secret only to a life that would
+    /// take its absence for a loss. Of a save without an answer nobody knows whether it was carried out.
     pub(super) fn unsaved(&self) -> bool {
+        // The next life must find what we found.
         if !self.losses.are_over() {
-            // The next life must find what we found.
             return false;
         }
-        match &self.kept {
+        let is_different = match &self.kept {
             Some(kept) => kept.good != self.good || kept.made != self.made,
             None => !self.good.is_empty() || self.made.is_some() || self.losses.are_settled(),
-        }
+        };
+        is_different || self.keeping.is_some()
     }
 
     pub(super) fn begin_save(&mut self) -> (BTreeMap<String, String>, Option<Made>) {
@@ -115,6 +116,11 @@ impl Config {
 
     pub(super) fn saved(&mut self) {
         self.kept = self.keeping.take();
+    }
+
+    /// The API server said no to the save.
+    pub(super) fn not_saved(&mut self) {
+        self.keeping = None;
     }
 
     /// Its version when it was last read or written.

@@ -55,7 +55,8 @@ impl Sources {
 
     /// Something of what is to be kept does not stand in the state Secret.
     pub(super) fn unsaved(&self) -> bool {
-        self.wanted.is_some() && self.wanted != self.kept
+        // Of a save without an answer nobody knows whether it was carried out.
+        self.wanted.is_some() && (self.wanted != self.kept || self.keeping.is_some())
     }
 
     pub(super) fn begin_save(&mut self) -> ValuesFiles {
@@ -65,6 +66,11 @@ impl Sources {
 
     pub(super) fn saved(&mut self) {
         self.kept = self.keeping.take();
+    }
+
+    /// The API server said no to the save.
+    pub(super) fn not_saved(&mut self) {
+        self.keeping = None;
     }
 
     /// The reason of the wait, in words.

@@ -225,11 +225,8 @@ impl Operator {
     fn keep_state(&mut self) {
         if self.config.unsaved() {
             self.run_chore(Chore::SaveState);
-        } else if matches!(
-            self.startup.chores.get(&Chore::SaveState),
-            Some(Progress::Backoff { .. })
-        ) {
-            self.startup.chores.remove(&Chore::SaveState);
+        } else {
+            self.startup.give_up(Chore::SaveState);
         }
     }
 
@@ -316,6 +313,11 @@ impl Operator {
     }
 
     fn chore_failed(&mut self, chore: Chore, failure: Failure) {
+        match chore {
+            Chore::SaveState if failure.class == Class::Refused => self.config.not_saved(),
+            Chore::SaveValuesFiles if failure.class == Class::Refused => self.sources.not_saved(),
+            _ => {}
+        }
         let (failures, last) = match self.startup.chores.remove(&chore) {
             Some(Progress::Running { failures, error }) => (failures, error),
             Some(Progress::Backoff { .. } | Progress::Done) | None => (0, None),

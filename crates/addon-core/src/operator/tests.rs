@@ -286,7 +286,11 @@ impl World {
         if let Some(left) = self.failing.get_mut(&known_as).filter(|left| **left > 0) {
             *left -= 1;
             self.log.push(format!("{known_as} fails"));
-            return Err(Failure::new(Class::HookFailed, "no"));
+            let is_request = known_as.is_empty();
+            return Err(Failure::new(
+                if is_request { Class::Refused } else { Class::HookFailed },
+                "no",
+            ));
         }
         if !words.is_empty() {
             self.log.push(format!("{words}{}", told(job)));

@@ -354,7 +354,7 @@ fn who_waits_for_a_section_goes_on_when_its_save_has_failed() {
 }
 
 #[test]
-fn a_save_of_the_state_that_failed_is_given_up_when_there_is_nothing_to_save_any_more() {
+fn a_save_of_the_state_that_was_refused_is_given_up_when_there_is_nothing_to_save_any_more() {
     let mut world = World::new(vec![module(10, "one")]).start();
     world.failing.insert(String::new(), 1);
     world.edit(&[("one", Some("mine: 1"))]);
@@ -365,4 +365,24 @@ fn a_save_of_the_state_that_failed_is_given_up_when_there_is_nothing_to_save_any
     );
     world.edit(&[("one", None)]);
     assert_eq!(world.operator.poll_timeout(), None);
+}
+
+#[test]
+fn a_save_of_the_state_without_an_answer_is_made_again_although_nothing_is_to_be_saved_any_more() {
+    let mut world = World::new(vec![module(10, "one")]).start();
+    let is_save = |job: &Job| matches!(job, Job::SaveState { .. });
+    world.open.insert(String::new());
+    world.edit(&[("one", Some("mine: 1"))]);
+    let save = world.pending.iter().position(|(_, job)| is_save(job)).unwrap();
+    let (id, _) = world.pending.remove(save);
+    world.handle(Event::JobFinished(id, Err(Failure::new(Class::TimedOut, "no answer"))));
+    world.open.clear();
+    world.edit(&[("one", None)]);
+    world.last_good = Some([("one".to_owned(), "mine: 1".to_owned())].into());
+    world.sleep();
+    assert_eq!(
+        world.last_good,
+        Some(BTreeMap::new()),
+        "it was carried out, and is taken back"
+    );
 }
