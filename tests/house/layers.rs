@@ -43,7 +43,7 @@ pub(crate) const CORE: Table = Table {
         row("number", ""),
         row("digest", "number"),
         row("yaml", "number"),
-        row("artifact", "name time yaml"),
+        row("artifact", "name time footing yaml"),
         row("leadership", "time artifact"),
         row("pattern", ""),
         row("secret", "yaml"),

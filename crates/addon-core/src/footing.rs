@@ -22,34 +22,3 @@ pub fn annotations() -> [(&'static str, String); 2] {
         (STATE_FORMATS_KEY, STATE_FORMATS.join(",")),
     ]
 }
-
-/// Whether one of these formats, as an annotation names them, is the one in which we write.
-pub fn reads_ours(formats: &str) -> bool {
-    formats.split(',').any(|format| format.trim() == STATE_FORMAT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_version_reads_what_it_writes() {
-        let [_, (key, formats)] = annotations();
-        assert_eq!(key, STATE_FORMATS_KEY);
-        assert!(reads_ours(&formats));
-    }
-
-    #[test]
-    fn formats_are_compared_whole() {
-        for (formats, ours) in [
-            ("1", true),
-            ("2, 1,3", true),
-            ("", false),
-            ("11", false),
-            ("2", false),
-            ("0,2", false),
-        ] {
-            assert_eq!(reads_ours(formats), ours, "{formats}");
-        }
-    }
-}

@@ -7,14 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::platform::Platform;
 use super::reference::{ImageDigest, Tag};
 use super::version::Version;
+use crate::footing::{LOWEST_CHART_KEY, STATE_FORMATS_KEY};
 
 /// The annotation that names the version.
 pub const VERSION: &str = "org.opencontainers.image.version";
-/// The annotation that names the lowest version of the chart that it can be installed by.
-pub const LOWEST_CHART: &str = "addon-operator/lowest-chart";
-/// The annotation that lists the formats of our state that it knows, with blanks or commas between them.
-pub const STATE_FORMATS: &str = "addon-operator/state-formats";
-
 /// The notes on an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
@@ -35,16 +31,18 @@ impl Notes {
         let text = |name: &str| annotations.get(name).map(|text| text.trim());
         // Anything may be called a version; only ours are compared.
         notes.version = text(VERSION).and_then(Version::parse_full);
-        if let Some(chart) = text(LOWEST_CHART) {
+        if let Some(chart) = text(LOWEST_CHART_KEY) {
             notes.lowest_chart = Version::parse_full(chart);
             if notes.lowest_chart.is_none() {
                 let wanted = "should be a version of the chart, as 0.3.0";
                 notes
                     .mistakes
-                    .push(format!("its annotation {LOWEST_CHART} is '{chart}' and {wanted}"));
+                    .push(format!("its annotation {LOWEST_CHART_KEY} is '{chart}' and {wanted}"));
             }
         }
-        let formats = text(STATE_FORMATS).into_iter().flat_map(|text| text.split([' ', ',']));
+        let formats = text(STATE_FORMATS_KEY)
+            .into_iter()
+            .flat_map(|text| text.split([' ', ',']));
         notes.state_formats = formats.filter(|word| !word.is_empty()).map(str::to_owned).collect();
         notes
     }
@@ -123,8 +121,8 @@ mod tests {
         assert_eq!(notes(&[]), Notes::default());
         let read = notes(&[
             (VERSION, "1.4.2"),
-            (LOWEST_CHART, "0.3.0"),
-            (STATE_FORMATS, "1, 2"),
+            (LOWEST_CHART_KEY, "0.3.0"),
+            (STATE_FORMATS_KEY, "1, 2"),
             ("other", "x"),
         ]);
         assert_eq!(read.version, Version::parse("1.4.2").ok());
@@ -133,12 +131,15 @@ mod tests {
             (read.state_formats, read.mistakes),
             (["1".to_owned(), "2".to_owned()].into(), vec![])
         );
-        assert_eq!(notes(&[(VERSION, "nightly"), (STATE_FORMATS, "")]), Notes::default());
+        assert_eq!(
+            notes(&[(VERSION, "nightly"), (STATE_FORMATS_KEY, "")]),
+            Notes::default()
+        );
     }
 
     #[test]
     fn a_note_that_cannot_be_read_is_told() {
-        let read = notes(&[(LOWEST_CHART, "new")]);
+        let read = notes(&[(LOWEST_CHART_KEY, "new")]);
         assert_eq!(
             read.mistakes,
             ["its annotation addon-operator/lowest-chart is 'new' and should be a version of the chart, as 0.3.0"]
