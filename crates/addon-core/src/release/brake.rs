@@ -134,7 +134,7 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
     let (taken, of) = (heavy.len() + light.len(), base.parts.len());
     let is_most = taken > TAKEN_UNASKED && taken * 2 > of;
     // Values may switch off all that a small chart renders; a directory that is copied by half looks the same.
-    let is_all = taken > 0 && taken == of && !base.altered.is_empty();
+    let is_all = taken > 0 && rendered.is_empty() && !base.altered.is_empty();
     if heavy.is_empty() && !is_most && !is_all {
         return None;
     }

@@ -471,18 +471,19 @@ fn an_upgrade_that_takes_away_what_holds_others_or_most_of_a_release_is_held() {
 }
 
 #[test]
-fn a_small_release_that_would_lose_all_is_held_if_its_files_are_not_what_they_were() {
+fn a_small_release_of_which_nothing_would_be_left_is_held_if_its_files_are_not_what_they_were() {
     let altered = |deployed: &[&str], now: &[&str]| {
         let mut facts = changed(deployed, now);
         facts.base.as_mut().expect("it was put there").altered = vec!["templates/a.yaml".to_owned()];
         facts
     };
     assert_eq!(held(&altered(&["ConfigMap/a"], &[])).taken, 1);
-    assert_eq!(
-        held(&altered(&["ConfigMap/a", "ConfigMap/b"], &["ConfigMap/c"])).taken,
-        2
-    );
-    for (deployed, now) in [(&["ConfigMap/a", "ConfigMap/b"][..], &["ConfigMap/b"][..]), (&[], &[])] {
+    assert_eq!(held(&altered(&["ConfigMap/a", "ConfigMap/b"], &[])).taken, 2);
+    for (deployed, now) in [
+        (&["ConfigMap/a", "ConfigMap/b"][..], &["ConfigMap/b"][..]),
+        (&["ConfigMap/a"], &["ConfigMap/c"]),
+        (&[], &[]),
+    ] {
         assert_eq!(decide(&altered(deployed, now)), UPGRADE, "{deployed:?} -> {now:?}");
     }
 }
