@@ -279,16 +279,14 @@ impl Registry {
                     .filter_map(|tag| Tag::parse(tag).ok()),
             );
             if tags.len() > TAGS {
-                let (what, limit) = ("tags", TAGS);
-                return Err(Problem::Many { what, limit });
+                return Err(Problem::too_many("tags", TAGS));
             }
             match paging::next(&answer.headers, &question.url)? {
                 Some(next) => question.url = next,
                 None => return Ok(tags),
             }
         }
-        let (what, limit) = ("pages of tags", PAGES);
-        Err(Problem::Many { what, limit })
+        Err(Problem::too_many("pages of tags", PAGES))
     }
 
     /// None is as good as an answer that it is absent, so that after a mirror its registry is asked, too.
@@ -304,10 +302,7 @@ impl Registry {
         match listed.len() {
             0 => Err(Problem::Absent),
             1..=REFERRERS => Ok(listed),
-            _ => {
-                let (what, limit) = ("things that refer to it", REFERRERS);
-                Err(Problem::Many { what, limit })
-            }
+            _ => Err(Problem::too_many("things that refer to it", REFERRERS)),
         }
     }
 

@@ -123,6 +123,12 @@ pub enum Problem {
     Credentials(#[source] Failure),
 }
 
+impl Problem {
+    pub(super) fn too_many(what: &'static str, limit: usize) -> Self {
+        Self::Many { what, limit }
+    }
+}
+
 impl RegistryError {
     /// The registry answered and has no such thing.
     pub fn is_absent(&self) -> bool {
