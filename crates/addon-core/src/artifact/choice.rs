@@ -10,6 +10,7 @@ mod step;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, Seen, Signature};
 use super::channel::Channel;
@@ -52,6 +53,8 @@ pub struct Situation<'a> {
     pub platforms: &'a BTreeSet<Platform>,
     /// Digests that failed on trial.
     pub failed: &'a BTreeSet<ImageDigest>,
+    /// Those of them that failed although a person had approved of them.
+    pub spent: &'a BTreeSet<ImageDigest>,
     /// A trial that had no result, and when there may be another of that digest.
     pub unclear: Option<(&'a ImageDigest, Timestamp)>,
     /// Whether this is a quiet moment.
@@ -68,7 +71,7 @@ pub enum Activity {
 }
 
 /// A version that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// The tag that stands for it; nothing where the channel is a digest.
     pub tag: Option<Tag>,
@@ -238,7 +241,8 @@ impl Situation<'_> {
                 Step::Same | Step::Patch | Step::Minor | Step::Major => None,
             });
         }
-        if self.is_any_of(candidate, self.failed) && !is_approved {
+        let is_lifted = is_approved && !self.is_any_of(candidate, self.spent);
+        if self.is_any_of(candidate, self.failed) && !is_lifted {
             reasons.push(Reason::FailedBefore);
         }
         reasons

@@ -3,7 +3,10 @@
 //! One question at a time, in rounds, by the replica that leads. A round that is not answered to its end changes nothing: what was
 //! known stays. Must never begin a trial by itself: it says which choice was made.
 
+mod installed;
 mod news;
+mod round;
+mod wanted;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,13 +16,13 @@ use jiff::Timestamp;
 use super::candidate::{Candidate, Seen, Signature};
 use super::channel::Channel;
 use super::choice::{Activity, Choice, Memory, Running, Situation};
-use super::platform::Platform;
 use super::reference::{ImageDigest, Tag};
 use super::settings::Settings;
-use super::version::Version;
 use crate::time::{Jitter, Now, Tick};
 
+pub use installed::Installed;
 pub use news::News;
+use round::Round;
 
 /// Between the end of a round and the next one.
 const PAUSE: Duration = Duration::from_mins(1);
@@ -72,25 +75,12 @@ pub enum Move {
     Ask(Question),
     /// Nothing, before this tick or before something is heard.
     Wait(Tick),
-    /// Nothing, before something is heard: others ask, or it is not known yet what runs.
+    /// Nothing, before something is heard: others ask, or it is not known yet what runs and where that comes from.
     Rest,
 }
 
-/// The operator as its cluster has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Installed {
-    /// The version that runs.
-    pub running: Running,
-    /// The version of the chart that made our Deployment, if its label tells.
-    pub chart: Option<Version>,
-    /// The platforms of the machines that our pods are on.
-    pub platforms: BTreeSet<Platform>,
-    /// Digests that failed on trial.
-    pub failed: BTreeSet<ImageDigest>,
-}
-
 /// The state of following, for people and pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     /// The channel that counts.
     pub channel: Option<Channel>,
@@ -106,22 +96,6 @@ pub struct Status {
     pub next: Option<Timestamp>,
 }
 
-/// A round of questions.
-#[derive(Debug, Clone, Default)]
-struct Round {
-    /// All tags were listed.
-    listed: bool,
-    /// The tag whose digest was asked for.
-    resolved: Option<Tag>,
-    /// Digests that were looked at, or found absent.
-    looked_at: BTreeSet<ImageDigest>,
-    /// Those that run, and that are there or not.
-    present: BTreeSet<ImageDigest>,
-    absent: BTreeSet<ImageDigest>,
-    /// What is known once this round is over.
-    seen: Seen,
-}
-
 /// One replica's part in following the registry.
 #[derive(Debug, Clone)]
 pub struct Following {
@@ -132,6 +106,8 @@ pub struct Following {
     round: Option<Round>,
     is_leading: bool,
     next: Tick,
+    /// Before this the registry wants to hear of nobody.
+    left_alone: Tick,
     jitter: Jitter,
     /// Rounds in a row that were not answered.
     failures: u32,
@@ -150,16 +126,10 @@ impl Following {
             round: None,
             is_leading: false,
             next: Tick::ZERO,
+            left_alone: Tick::ZERO,
             jitter: Jitter::new(seed),
             failures: 0,
-            status: Status {
-                channel: None,
-                choice: None,
-                checked: None,
-                trouble: None,
-                missing: BTreeSet::new(),
-                next: None,
-            },
+            status: Status::default(),
             news: news::Told::default(),
         }
     }
@@ -167,7 +137,7 @@ impl Following {
     /// Only the replica that leads asks.
     pub fn lead(&mut self, is_leading: bool) {
         if is_leading && !self.is_leading {
-            self.next = Tick::ZERO;
+            self.hasten();
         }
         self.is_leading = is_leading;
     }
@@ -181,8 +151,14 @@ impl Following {
         self.settings = settings;
     }
 
-    /// The operator is installed like this, or nobody knows how.
+    /// The operator is installed like this, or nobody knows how. Of another repository nothing is known yet.
     pub fn find(&mut self, installed: Option<Installed>) {
+        let repository = |installed: &Option<Installed>| installed.as_ref()?.repository.clone();
+        if let Some((old, new)) = repository(&self.installed).zip(repository(&installed))
+            && old != new
+        {
+            self.forget();
+        }
         let running = |installed: &Option<Installed>| installed.as_ref().map(|installed| installed.running.clone());
         if running(&installed) != running(&self.installed) {
             self.hasten();
@@ -190,10 +166,20 @@ impl Following {
         self.installed = installed;
     }
 
-    /// A person, or who has pushed a version, wants the registry to be asked now. A round that is under way does not count.
+    /// A person, or a program that has pushed a version, wants the registry to be asked now. A round that is under way does not
+    /// count. A registry that wants to be left alone is left alone all the same.
     pub fn hasten(&mut self) {
         self.round = None;
-        self.next = Tick::ZERO;
+        self.next = self.left_alone;
+    }
+
+    /// All that was learnt is about another repository.
+    fn forget(&mut self) {
+        self.seen = Seen::default();
+        self.left_alone = Tick::ZERO;
+        self.failures = 0;
+        self.status = Status::default();
+        self.hasten();
     }
 
     /// What later lives have to know.
@@ -201,9 +187,43 @@ impl Following {
         &self.memory
     }
 
+    /// Another replica has led meanwhile: this is what it remembered last.
+    pub fn recall(&mut self, memory: Memory) {
+        self.memory = memory;
+    }
+
     /// How things stand.
     pub fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// Whether the version that runs is signed; nothing if nobody has looked at it. It may be signed by either of its digests.
+    pub fn signature(&self) -> Option<&Signature> {
+        let mut last = None;
+        for candidate in self.known_as_running() {
+            last = Some(&candidate.signature);
+            if candidate.signature == Signature::Good {
+                break;
+            }
+        }
+        last
+    }
+
+    /// The version that runs, as its image tells it, if that was looked at; else as it knows itself.
+    pub fn running(&self) -> Option<Running> {
+        let mut running = self.installed.as_ref()?.running.clone();
+        let told = self
+            .known_as_running()
+            .find_map(|candidate| candidate.notes.version.clone());
+        running.version = told.or(running.version);
+        Some(running)
+    }
+
+    fn known_as_running(&self) -> impl Iterator<Item = &Candidate> {
+        let installed = self.installed.as_ref();
+        self.seen.candidates.values().filter(move |candidate| {
+            installed.is_some_and(|installed| candidate.is(&installed.running.digests, &installed.platforms))
+        })
     }
 
     /// What is to be told and was not told before.
@@ -216,13 +236,13 @@ impl Following {
         let (true, Some(settings), Some(installed)) = (self.is_leading, &self.settings, &self.installed) else {
             return Move::Rest;
         };
+        if installed.repository.is_none() {
+            return Move::Rest;
+        }
         if self.round.is_none() && now.tick < self.next {
             return Move::Wait(self.next);
         }
-        let round = self.round.get_or_insert_with(|| Round {
-            seen: self.seen.clone(),
-            ..Round::default()
-        });
+        let round = self.round.get_or_insert_with(|| Round::new(&self.seen));
         let channel = channel(settings, &installed.running);
         if let Some(question) = round.question(channel.as_ref(), installed) {
             return Move::Ask(question);
@@ -267,14 +287,16 @@ impl Following {
                 .as_ref()
                 .filter(|choice| !matches!(choice, Choice::Begin(_)));
         }
+        let running = self.running().unwrap_or_default();
         let situation = Situation {
-            running: &installed.running,
+            running: &running,
             settings,
             seen: &self.seen,
             chart: installed.chart.as_ref(),
             platforms: &installed.platforms,
             failed: &installed.failed,
-            unclear: None,
+            spent: &installed.spent,
+            unclear: installed.unclear.as_ref().map(|(digest, again)| (digest, *again)),
             activity,
         };
         self.status.choice = Some(situation.choose(&mut self.memory, now));
@@ -282,9 +304,14 @@ impl Following {
     }
 
     fn finish(&mut self, channel: Option<Channel>, now: Now) {
-        let Some(mut round) = self.round.take() else { return };
-        let missing = std::mem::take(&mut round.absent);
-        self.seen = round.seen(channel.as_ref());
+        let Some(round) = self.round.take() else { return };
+        let runs = |digest: &ImageDigest| {
+            let installed = self.installed.as_ref();
+            installed.is_some_and(|installed| installed.running.digests.contains(digest))
+        };
+        let missing = round.absent.iter().filter(|digest| runs(digest)).cloned().collect();
+        let installed = self.installed.as_ref();
+        self.seen = round.seen(channel.as_ref(), installed);
         self.failures = 0;
         self.status = Status {
             channel,
@@ -302,6 +329,7 @@ impl Following {
         let spread = Duration::from_millis(self.jitter.draw() % SPREAD_MS);
         let pause = wanted.unwrap_or(PAUSE).clamp(PAUSE, LONGEST_PAUSE) + spread;
         self.next = now.tick + pause;
+        self.left_alone = wanted.map_or(Tick::ZERO, |wanted| now.tick + wanted.min(LONGEST_PAUSE));
         self.status.next = now.wall.checked_add(pause).ok();
     }
 }
@@ -309,91 +337,6 @@ impl Following {
 fn channel(settings: &Settings, running: &Running) -> Option<Channel> {
     let of_image = || running.tag.clone().map(Channel::Tag);
     settings.channel.clone().or_else(of_image)
-}
-
-impl Round {
-    /// The first question that is open, if there is one.
-    fn question(&self, channel: Option<&Channel>, installed: &Installed) -> Option<Question> {
-        let about_channel = channel.and_then(|channel| self.about(channel, installed));
-        about_channel.or_else(|| {
-            let mut running = installed.running.digests.iter();
-            let open = running.find(|digest| !self.present.contains(*digest) && !self.absent.contains(*digest));
-            open.cloned().map(Question::Presence)
-        })
-    }
-
-    fn about(&self, channel: &Channel, installed: &Installed) -> Option<Question> {
-        let tag = match channel {
-            Channel::Tag(tag) => tag,
-            Channel::Range(_) if !self.listed => return Some(Question::Tags),
-            Channel::Range(range) => range.highest(self.seen.tags.keys())?.0,
-            Channel::Digest(digest) if self.is_open(digest) => return Some(Question::Candidate(digest.clone())),
-            // There may be news of the tag beside it.
-            Channel::Digest(_) => installed.running.tag.as_ref()?,
-        };
-        if self.resolved.as_ref() != Some(tag) {
-            return Some(Question::Digest(tag.clone()));
-        }
-        let digest = self.seen.tags.get(tag)?.as_ref()?;
-        self.is_open(digest).then(|| Question::Candidate(digest.clone()))
-    }
-
-    /// A digest says for ever what it says. Only its signature may be made later.
-    fn is_open(&self, digest: &ImageDigest) -> bool {
-        let known = self.seen.candidates.get(digest);
-        let is_complete = known.is_some_and(|candidate| !matches!(candidate.signature, Signature::Bad(_)));
-        !is_complete && !self.looked_at.contains(digest)
-    }
-
-    /// All that is known by now, without what nothing leads to any more.
-    fn seen(mut self, channel: Option<&Channel>) -> Seen {
-        let of_channel = channel.and_then(|channel| match channel {
-            Channel::Digest(digest) => Some(digest),
-            Channel::Tag(_) | Channel::Range(_) => None,
-        });
-        let mut named: BTreeSet<ImageDigest> = self.seen.tags.values().flatten().cloned().collect();
-        named.extend(of_channel.cloned());
-        self.seen.candidates.retain(|digest, _| named.contains(digest));
-        self.seen
-    }
-
-    fn note(&mut self, question: &Question, answer: Answer) {
-        match (question, answer) {
-            (Question::Tags, Answer::Tags(tags)) => {
-                self.listed = true;
-                let known = std::mem::take(&mut self.seen.tags);
-                let digest_of = |tag: &Tag| known.get(tag).cloned().flatten();
-                self.seen.tags = tags.into_iter().map(|tag| (tag.clone(), digest_of(&tag))).collect();
-            }
-            (Question::Digest(tag), Answer::Digest(digest)) => {
-                self.resolved = Some(tag.clone());
-                match digest {
-                    Some(digest) => {
-                        self.seen.tags.insert(tag.clone(), Some(digest));
-                    }
-                    None => {
-                        self.seen.tags.remove(tag);
-                    }
-                }
-            }
-            (Question::Candidate(digest), Answer::Candidate(candidate)) => {
-                self.looked_at.insert(digest.clone());
-                match candidate {
-                    Some(candidate) => self.seen.candidates.insert(digest.clone(), *candidate),
-                    None => self.seen.candidates.remove(digest),
-                };
-            }
-            (Question::Presence(digest), Answer::Presence(is_there)) => {
-                let found = if is_there { &mut self.present } else { &mut self.absent };
-                found.insert(digest.clone());
-            }
-            // An answer to another question leaves this one open.
-            (
-                Question::Tags | Question::Digest(_) | Question::Candidate(_) | Question::Presence(_),
-                Answer::Tags(_) | Answer::Digest(_) | Answer::Candidate(_) | Answer::Presence(_),
-            ) => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,15 @@ enum Asked {
 }
 
 impl Memory {
+    /// The part of it that is kept from life to life.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        Self {
+            ready: None,
+            ..self.clone()
+        }
+    }
+
     /// The channel may have been switched. The first one of all is no switch: it may be as old as what runs.
     pub(super) fn note_channel(&mut self, channel: &Channel) {
         if self.channel.as_ref() == Some(channel) {

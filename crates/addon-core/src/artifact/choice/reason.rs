@@ -190,7 +190,7 @@ impl fmt::Display for Reason {
             ),
             Self::FailedBefore => write!(
                 f,
-                "it failed on trial and is not tried again; {RELEASE_APPROVED} with its digest lifts that"
+                "it failed on trial and is not tried again; {RELEASE_APPROVED} with its digest lifts that for one trial"
             ),
             Self::Approval { mode, step: _ } if *mode == Mode::Manual => {
                 write!(f, "it wants an approval ({RELEASE_APPROVED}): the mode is manual")
@@ -200,13 +200,13 @@ impl fmt::Display for Reason {
                 "it wants an approval ({RELEASE_APPROVED}): the mode is {}, and {step}",
                 mode.word()
             ),
-            Self::Delay { until } => write!(f, "it was first seen a short time ago, and waits until {until}"),
-            Self::Unclear { again } => write!(f, "its last trial had no result; there is another after {again}"),
-            Self::Window { opens: Some(opens) } => write!(f, "no window is open; the next one opens at {opens}"),
+            Self::Delay { until } => write!(f, "it was first seen a short time ago, and waits until {until:.0}"),
+            Self::Unclear { again } => write!(f, "its last trial had no result; there is another after {again:.0}"),
+            Self::Window { opens: Some(opens) } => write!(f, "no window is open; the next one opens at {opens:.0}"),
             Self::Window { opens: None } => f.write_str("no window is open, and none will be for the next weeks"),
             Self::Busy { until } => write!(
                 f,
-                "something is under way that is to end first; after {until} it is not waited for any longer"
+                "something is under way that is to end first; after {until:.0} it is not waited for any longer"
             ),
         }
     }

@@ -64,6 +64,7 @@ struct World {
     chart: Option<Version>,
     platforms: BTreeSet<Platform>,
     failed: BTreeSet<ImageDigest>,
+    spent: BTreeSet<ImageDigest>,
     unclear: Option<(ImageDigest, Timestamp)>,
     activity: Activity,
     memory: Memory,
@@ -85,6 +86,7 @@ impl World {
             chart: Some(version("0.3.0")),
             platforms: [platform("linux/amd64")].into(),
             failed: BTreeSet::new(),
+            spent: BTreeSet::new(),
             unclear: None,
             activity: Activity::Quiet,
             memory: Memory::default(),
@@ -133,6 +135,7 @@ impl World {
             chart: self.chart.as_ref(),
             platforms: &self.platforms,
             failed: &self.failed,
+            spent: &self.spent,
             unclear: self.unclear.as_ref().map(|(digest, again)| (digest, *again)),
             activity: self.activity,
         };
@@ -360,6 +363,9 @@ fn a_failed_version_is_tried_again_by_its_own_approval_only() {
     assert_eq!(world.waits(), ["failed_before"]);
     world.approve("1.4.3");
     assert_eq!(world.begins().as_deref(), Some("1.4.3"));
+    // It has failed again since it was approved of.
+    world.spent.insert(digest("1.4.3"));
+    assert_eq!(world.waits(), ["failed_before"]);
     world.failed.insert(digest("1.4.4"));
     world.show("stable", "1.4.4");
     assert_eq!(world.waits(), ["failed_before"]);

@@ -66,7 +66,8 @@ impl Told {
                 self.is_unreachable = true;
                 news.push(News::Unreachable(text.clone()));
             }
-            None if self.is_unreachable => {
+            // As long as nobody was asked of another repository, nobody has answered either.
+            None if self.is_unreachable && status.checked.is_some() => {
                 self.is_unreachable = false;
                 news.push(News::Answers);
             }

@@ -1,7 +1,10 @@
 use super::*;
 use crate::artifact::candidate::Notes;
 use crate::artifact::choice::{Idle, Reason, Target};
-use crate::artifact::reference::Tag;
+use crate::artifact::platform::Platform;
+use crate::artifact::reference::{Repository, Tag};
+use crate::artifact::trial::record::{Remembered, Unclear};
+use crate::artifact::version::Version;
 
 /// What the registry has: tags, and the digests that are there.
 #[derive(Default)]
@@ -82,6 +85,7 @@ fn at(seconds: u64) -> Now {
 
 fn installed(runs: &str, of_tag: Option<&str>) -> Installed {
     Installed {
+        repository: Repository::parse("registry.example/team/app").ok(),
         running: Running {
             digests: [digest(runs)].into(),
             tag: of_tag.map(tag),
@@ -134,7 +138,7 @@ fn a_tag_that_moves_costs_one_question_a_round_until_it_does() {
         |name| Question::Candidate(digest(name)),
         Question::Presence(digest("1.0.0")),
     );
-    assert_eq!(registry.asked, [digest_of.clone(), look("1.0.0"), there.clone()]);
+    assert_eq!(registry.asked, [digest_of.clone(), look("1.0.0")]);
     assert!(next >= at(60).tick && next <= at(66).tick, "{next}");
     assert_eq!(
         following.choose(Activity::Quiet, at(0)),
@@ -177,7 +181,7 @@ fn a_range_is_listed_and_only_its_highest_tag_looked_at() {
             Question::Tags,
             Question::Digest(tag("1.5.0")),
             Question::Candidate(digest("1.5.0")),
-            Question::Presence(digest("1.4.2"))
+            Question::Candidate(digest("1.4.2"))
         ]
     );
     let begin = Choice::Begin(target("1.5.0", "1.5.0"));
@@ -253,12 +257,17 @@ fn nothing_begins_while_the_registry_does_not_answer() {
     };
     registry.serve(&mut following, at(0));
     let begin = Choice::Begin(target("stable", "1.0.1"));
+    assert_eq!(following.wanted(), None);
     assert_eq!(following.choose(Activity::Quiet, at(0)), Some(&begin));
+    let wanted = following.wanted().unwrap();
+    assert_eq!(wanted.target, target("stable", "1.0.1"));
+    assert_eq!(wanted.digests, [digest("1.0.1")].into());
     let Move::Ask(question) = following.next(at(100)) else {
         panic!("it should ask")
     };
     following.hear(&question, Err(trouble(None)), at(100));
     assert_eq!(following.choose(Activity::Quiet, at(100)), None);
+    assert_eq!(following.wanted(), None);
     registry.serve(&mut following, at(200));
     assert_eq!(following.choose(Activity::Quiet, at(200)), Some(&begin));
 }
@@ -329,6 +338,80 @@ fn another_channel_is_asked_for_at_once_and_the_same_is_not() {
 }
 
 #[test]
+fn a_registry_that_wants_to_be_left_alone_is_not_hastened() {
+    let mut following = following("1.0.0", Some("stable"), None);
+    let Move::Ask(question) = following.next(at(0)) else {
+        panic!("it should ask")
+    };
+    following.hear(&question, Err(trouble(Some(Duration::from_mins(5)))), at(0));
+    following.hasten();
+    assert_eq!(following.next(at(1)), Move::Wait(at(300).tick));
+    assert_eq!(following.next(at(300)), Move::Ask(question.clone()));
+    following.hear(&question, Err(trouble(None)), at(300));
+    following.hasten();
+    assert_eq!(following.next(at(301)), Move::Ask(question));
+}
+
+#[test]
+fn nothing_that_was_learnt_counts_for_another_repository() {
+    let mut following = following("1.0.0", Some("stable"), None);
+    let mut registry = Registry {
+        tags: vec![("stable", "1.0.1")],
+        images: vec!["1.0.0", "1.0.1"],
+        ..Registry::default()
+    };
+    let elsewhere = |name| Installed {
+        repository: Repository::parse(name).ok(),
+        ..installed("1.0.0", Some("stable"))
+    };
+    registry.serve(&mut following, at(0));
+    following.find(Some(elsewhere("mirror.example/team/app")));
+    assert_eq!(following.choose(Activity::Quiet, at(1)), None);
+    assert_eq!(following.status(), &Status::default());
+    registry.serve(&mut following, at(1));
+    let look = Question::Candidate(digest("1.0.1"));
+    assert!(registry.asked.contains(&look), "it is looked at anew");
+    assert_eq!(
+        following.choose(Activity::Quiet, at(1)),
+        Some(&Choice::Begin(target("stable", "1.0.1")))
+    );
+    following.find(Some(Installed {
+        repository: None,
+        ..elsewhere("mirror.example/team/app")
+    }));
+    assert_eq!(following.next(at(100)), Move::Rest);
+}
+
+#[test]
+fn the_version_that_runs_is_looked_at_once() {
+    let mut following = following("1.0.0", Some("stable"), None);
+    let mut registry = Registry {
+        tags: vec![("stable", "1.0.1")],
+        images: vec!["1.0.0", "1.0.1"],
+        signature: Some(Signature::Good),
+        ..Registry::default()
+    };
+    let mut found = installed("1.0.0", Some("stable"));
+    found.running.version = None;
+    following.find(Some(found));
+    assert_eq!(following.signature(), None);
+    registry.serve(&mut following, at(0));
+    let look = |name| Question::Candidate(digest(name));
+    let tag = Question::Digest(tag("stable"));
+    assert_eq!(registry.asked, [tag.clone(), look("1.0.1"), look("1.0.0")]);
+    assert_eq!(following.signature(), Some(&Signature::Good));
+    assert_eq!(following.running().unwrap().version, Some(version("1.0.0")));
+    // Whether the other one is older follows from what the image says.
+    assert_eq!(
+        following.choose(Activity::Quiet, at(0)),
+        Some(&Choice::Begin(target("stable", "1.0.1")))
+    );
+    registry.serve(&mut following, at(100));
+    assert_eq!(registry.asked, [tag, Question::Presence(digest("1.0.0"))]);
+    assert_eq!(following.signature(), Some(&Signature::Good));
+}
+
+#[test]
 fn a_signature_may_be_made_later() {
     let mut following = following("1.0.0", Some("stable"), None);
     let mut registry = Registry {
@@ -395,4 +478,39 @@ fn news_is_told_once() {
     assert_eq!(told[3], unreachable, "after three rounds: {told:?}");
     registry.serve(&mut following, at(1000));
     assert_eq!(following.news(), [checked(true), News::Answers]);
+}
+
+#[test]
+fn what_is_remembered_of_trials_counts_in_the_choice() {
+    let mut following = following("1.0.0", Some("stable"), None);
+    let mut registry = Registry {
+        tags: vec![("stable", "1.1.0")],
+        images: vec!["1.0.0", "1.1.0"],
+        ..Registry::default()
+    };
+    registry.serve(&mut following, at(0));
+    let mut labels = |remembered: &Remembered| {
+        following.find(Some(installed("1.0.0", Some("stable")).after(remembered)));
+        match following.choose(Activity::Quiet, at(1)) {
+            Some(Choice::Waits { reasons, .. }) => reasons.iter().map(Reason::label).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let failed = Remembered {
+        failed: [(digest("1.1.0"), "it hangs".to_owned())].into(),
+        ..Remembered::default()
+    };
+    assert_eq!(labels(&failed), ["failed_before"]);
+    let unclear = Unclear {
+        digest: digest("1.1.0"),
+        times: 1,
+        at: at(0).wall,
+        again: at(2).wall,
+        why: "no machine".to_owned(),
+    };
+    let unclear = Remembered {
+        unclear: Some(unclear),
+        ..Remembered::default()
+    };
+    assert_eq!(labels(&unclear), ["unclear"]);
 }

@@ -140,7 +140,7 @@ fn each_reason_is_a_sentence() {
         ),
         (
             Reason::FailedBefore,
-            "it failed on trial and is not tried again; releaseApproved with its digest lifts that",
+            "it failed on trial and is not tried again; releaseApproved with its digest lifts that for one trial",
         ),
         (
             approval(Mode::Manual, Step::Patch),

@@ -1,0 +1,136 @@
+//! The deeds of a trial: each is one request, and each may be done by several replicas without harm.
+//!
+//! Must never be a deed that overwrites what its author has not seen: a write names what it is made over, a deletion what it
+//! deletes.
+
+use super::record::{Remembered, Trial};
+use crate::artifact::choice::Target;
+use crate::artifact::reference::{ImageDigest, Reference};
+use crate::time::Tick;
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Has the Deployment name this image if it names that one, and note both. The same image twice notes only that it counts as
+    /// ours.
+    Pin {
+        /// The image that it names.
+        from: String,
+        /// The same version by its digest.
+        to: String,
+    },
+    /// The same with the image of a version that has passed.
+    Promote {
+        /// The image that it names.
+        from: String,
+        /// The image of the version that has passed.
+        to: String,
+    },
+    /// Has the lease say that this version is entitled to it, or none. It is done when the election knows of it.
+    Entitle(Option<ImageDigest>),
+    /// Writes the record of the trial, or removes it, if it is as it was seen.
+    Record {
+        /// As it was seen; nothing if there was none.
+        over: Option<Box<Trial>>,
+        /// As it is to be; nothing if it is to go.
+        trial: Option<Box<Trial>>,
+    },
+    /// Writes what is remembered, if it is as it was seen.
+    Remember {
+        /// As it was seen.
+        over: Box<Remembered>,
+        /// As it is to be.
+        remembered: Box<Remembered>,
+    },
+    /// Makes the ReplicaSet of the trial unless there is one, if the record is as it was seen, read anew right before, and the
+    /// pod template of the Deployment has the hash that stands there.
+    MakeSet {
+        /// The record: the ReplicaSet runs its version.
+        trial: Box<Trial>,
+        /// The image of its pod.
+        image: String,
+    },
+    /// Deletes the ReplicaSet of the trial with its pod, if it is this one. It is there until the pod has ended.
+    DropSet {
+        /// Tells it from others of its name.
+        uid: String,
+    },
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Move {
+    /// This, and tell how it went.
+    Do(Action),
+    /// Nothing before this tick, by which the world is to be looked at again, or before something else is seen.
+    Wait(Tick),
+    /// Nothing, before something else is seen.
+    Rest,
+}
+
+/// How a deed went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// The world is not as it was seen: nothing was done.
+    Changed,
+    /// It failed, or nobody knows whether it was done; a sentence that says what was attempted.
+    Failed(String),
+}
+
+/// The image of a version, by tag and digest, with the repository spelled as in the image that it replaces. A version without a
+/// tag keeps the one that is there: it says which channel people have chosen.
+pub fn image_of(replaced: &str, target: &Target) -> String {
+    let tag = target.tag.clone().or_else(|| Reference::parse(replaced).ok()?.tag);
+    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+    format!("{}{tag}@{}", repository_in(replaced), target.digest)
+}
+
+/// The image by its digest beside its tag.
+pub(super) fn pinned(image: &str, digest: &ImageDigest) -> String {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    format!("{name}@{digest}")
+}
+
+/// The repository in the name of an image, word for word.
+fn repository_in(image: &str) -> &str {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    // A colon before a slash is that of a port.
+    match name.rfind(':') {
+        Some(colon) if !name[colon..].contains('/') => &name[..colon],
+        Some(_) | None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::reference::Tag;
+
+    #[test]
+    fn an_image_keeps_the_spelling_of_its_repository() {
+        let digest = |c: &str| ImageDigest::parse(&format!("sha256:{}", c.repeat(64))).unwrap();
+        let check = |replaced: &str, tag: Option<&str>, wanted: &str| {
+            let target = Target {
+                tag: tag.map(|tag| Tag::parse(tag).unwrap()),
+                digest: digest("b"),
+                version: None,
+            };
+            let wanted = format!("{wanted}@{}", digest("b"));
+            assert_eq!(image_of(replaced, &target), wanted, "{replaced}");
+        };
+        let a = digest("a");
+        check("operator", Some("2"), "operator:2");
+        check("operator:1", None, "operator:1");
+        check(
+            &format!("host:5000/x/operator:1@{a}"),
+            Some("2"),
+            "host:5000/x/operator:2",
+        );
+        check(&format!("host:5000/x/operator@{a}"), None, "host:5000/x/operator");
+        check("host:5000/operator", Some("2"), "host:5000/operator:2");
+        assert_eq!(pinned("host:5000/operator", &a), format!("host:5000/operator@{a}"));
+        assert_eq!(pinned("operator:1", &a), format!("operator:1@{a}"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The memory of trials: what a verdict, a person's word or the hands of others leave in it.
+//!
+//! Must never forget a version that failed, unless it has passed later.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Trials;
+use super::action::Action;
+use super::news::TrialNews;
+use super::record::{Remembered, Ruling, Trial, Unclear, Verdict};
+use super::sight::Deployment;
+use crate::artifact::reference::ImageDigest;
+use crate::artifact::settings::Settings;
+
+/// After the first trial in a row that found out nothing.
+const FIRST_PAUSE: Duration = Duration::from_mins(5);
+/// After many of them.
+const LONGEST_PAUSE: Duration = Duration::from_hours(6);
+/// Within this time others may put back an image twice; the third time stops us.
+const HOUR: Duration = Duration::from_hours(1);
+/// Which of the times stops us.
+const TIMES: usize = 3;
+
+pub(super) fn remember(over: &Remembered, remembered: Remembered) -> Action {
+    Action::Remember {
+        over: Box::new(over.clone()),
+        remembered: Box::new(remembered),
+    }
+}
+
+/// The memory after a verdict. Of one that is remembered already it is the same.
+pub(super) fn after(remembered: &Remembered, trial: &Trial, verdict: &Verdict) -> Remembered {
+    let digest = &trial.to.digest;
+    let mut after = remembered.clone();
+    let before = after.unclear.take_if(|unclear| unclear.digest == *digest);
+    match verdict.ruling {
+        Ruling::Passed => {
+            after.failed.remove(digest);
+            after.spent.retain(|digest| !trial.to_digests.contains(digest));
+        }
+        Ruling::Failed => {
+            after.failed.insert(digest.clone(), verdict.why.clone());
+            after.spent.extend(trial.to_digests.iter().cloned());
+        }
+        Ruling::Unclear => {
+            after.unclear = match before {
+                Some(known) if known.at == verdict.at => Some(known),
+                Some(known) => Some(unclear(digest, known.times.saturating_add(1), verdict)),
+                None => Some(unclear(digest, 1, verdict)),
+            };
+        }
+        Ruling::Void => after.unclear = before.or(after.unclear),
+    }
+    after
+}
+
+fn unclear(digest: &ImageDigest, times: u32, verdict: &Verdict) -> Unclear {
+    let doubled = 1_u32.checked_shl(times - 1).unwrap_or(u32::MAX);
+    let pause = FIRST_PAUSE.saturating_mul(doubled).min(LONGEST_PAUSE);
+    Unclear {
+        digest: digest.clone(),
+        times,
+        at: verdict.at,
+        again: verdict.at.saturating_add(pause).unwrap_or(Timestamp::MAX),
+        why: verdict.why.clone(),
+    }
+}
+
+/// The memory without failures whose approval is gone: another approval counts.
+pub(super) fn with_approvals(remembered: &Remembered, settings: &Settings) -> Remembered {
+    let mut after = remembered.clone();
+    after.spent.retain(|digest| settings.approved.contains(digest));
+    after
+}
+
+/// The memory after others have put back the image that we had replaced.
+pub(super) fn after_put_back(remembered: &Remembered, deployment: &Deployment, wall: Timestamp) -> Remembered {
+    let mut after = remembered.clone();
+    let is_recent = |at: &Timestamp| wall.duration_since(*at).unsigned_abs() < HOUR;
+    after.put_back.retain(is_recent);
+    after.put_back.push(wall);
+    if after.put_back.len() >= TIMES {
+        let manager = deployment.manager.as_ref().map_or("another program", |(name, _)| name);
+        after.stopped = Some(format!(
+            "'{manager}' has put the image {} back into the Deployment {TIMES} times within an hour",
+            deployment.image
+        ));
+    }
+    after
+}
+
+impl Trials {
+    pub(super) fn memory_news(&self, over: &Remembered, remembered: &Remembered) -> Option<TrialNews> {
+        if over.resumed != remembered.resumed && (over.stopped.is_some() || remembered.adopted.is_some()) {
+            return Some(TrialNews::Resumed);
+        }
+        if over.stopped != remembered.stopped {
+            return remembered.stopped.clone().map(TrialNews::Stopped);
+        }
+        if over.put_back.last() == remembered.put_back.last() || remembered.put_back.is_empty() {
+            return None;
+        }
+        let deployment = self.sight.as_ref()?.deployment.as_ref()?;
+        Some(TrialNews::PutBack {
+            image: deployment.image.clone(),
+            manager: deployment.manager.as_ref().map(|(name, _)| name.clone()),
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The news of trials, each told once: by the replica that did it.
+//!
+//! Must never tell of another one's deed, which that one has told.
+
+use super::Trials;
+use super::action::Action;
+use super::record::Verdict;
+use super::stage::Stage;
+use crate::artifact::choice::Target;
+
+/// Something that people are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialNews {
+    /// The image by tag alone was replaced by this one.
+    Pinned(String),
+    /// Others had put back the image that we had replaced.
+    PutBack {
+        /// That image.
+        image: String,
+        /// The manager that the Deployment names for it, if it names one.
+        manager: Option<String>,
+    },
+    /// A trial begins.
+    Begun(Target),
+    /// A trial is over.
+    Ended(Target, Verdict),
+    /// The Deployment names the version that has passed.
+    Promoted(String),
+    /// The rollout of the version that has passed goes no further, with its reason.
+    Sticks(Target, String),
+    /// No version is tried any more until a person resumes, with the reason.
+    Stopped(String),
+    /// People have put this image into the Deployment, which holds.
+    Held(String),
+    /// A person told us to go on.
+    Resumed,
+}
+
+impl Trials {
+    /// Tells of a stage when it begins, if it is for people to know and this replica leads.
+    pub(super) fn enter(&mut self, stage: Stage) {
+        if stage == self.stage {
+            return;
+        }
+        let told = match &stage {
+            Stage::Held(image) => Some(TrialNews::Held(image.clone())),
+            Stage::RollsOut(target, Some(why)) => Some(TrialNews::Sticks(target.clone(), why.clone())),
+            Stage::Unknown(_)
+            | Stage::Unheard
+            | Stage::Idle
+            | Stage::Pinning(_)
+            | Stage::PinningAgain
+            | Stage::Stopped(_)
+            | Stage::Waits(..)
+            | Stage::Begins(_)
+            | Stage::Starts(..)
+            | Stage::HandsOver(_)
+            | Stage::Converges(_)
+            | Stage::Proves(..)
+            | Stage::Doubts(_)
+            | Stage::Unjudged(_)
+            | Stage::Elsewhere(_)
+            | Stage::Promotes(_)
+            | Stage::RollsOut(_, None)
+            | Stage::WindsUp(..) => None,
+        };
+        if self.leads() {
+            self.news.extend(told);
+        }
+        self.stage = stage;
+    }
+
+    pub(super) fn tell_deed(&mut self, action: &Action) {
+        let told = match action {
+            Action::Pin { from, to } => (from != to).then(|| TrialNews::Pinned(to.clone())),
+            Action::Promote { from: _, to } => Some(TrialNews::Promoted(to.clone())),
+            Action::Record { over, trial } => match (over, trial) {
+                (None, Some(trial)) => Some(TrialNews::Begun(trial.to.clone())),
+                (Some(over), Some(trial)) if over.verdict.is_none() => {
+                    let verdict = trial.verdict.clone();
+                    verdict.map(|verdict| TrialNews::Ended(trial.to.clone(), verdict))
+                }
+                (Some(_), Some(_)) | (_, None) => None,
+            },
+            Action::Remember { over, remembered } => self.memory_news(over, remembered),
+            Action::Entitle(_) | Action::MakeSet { .. } | Action::DropSet { uid: _ } => None,
+        };
+        self.news.extend(told);
+    }
+}
