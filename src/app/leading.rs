@@ -6,6 +6,7 @@
 //! what has not ended shortly before another may lead goes down with this life (see `lives`), and what even then is not
 //! over is ended by a thread that waits for nobody.
 
+pub(super) mod door;
 mod process;
 mod signpost;
 mod watchdog;
@@ -29,6 +30,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use self::door::{Door, Words};
 use self::process::Place;
 use self::witness::Witness;
 use super::parts::Parts;
@@ -78,12 +80,12 @@ impl Concerned {
 }
 
 /// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
-pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) {
+pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) -> Option<Door> {
     let follower = concerned.standing.subscribe();
     signpost::start(settings, cluster, &follower, parts);
     let Leadership::Elected { lease, name, timing } = &settings.leadership else {
         concerned.tell(standing::Standing::Leads);
-        return;
+        return None;
     };
     let place = Place::here();
     let me = match name {
@@ -91,10 +93,12 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
         Name::Process { pod } => place.name(pod.as_deref(), super::seed()),
     };
     info!(lease, identity = me, "Taking part in the election of a leader");
+    let (door, words) = door::door();
     let candidate = Candidate {
         lease: cluster.lease(lease),
-        // Nobody tells us which image we run from, so no version on the lease is ours.
+        // Until the door tells our version, none on the lease is ours.
         election: Election::new(me.clone(), BTreeSet::new(), *timing),
+        words,
         me,
         timing: *timing,
         witness: Witness::new(cluster.clone()),
@@ -111,11 +115,13 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     };
     candidate.tell();
     parts.spawn_graceful("the lease", candidate.run());
+    Some(door)
 }
 
 struct Candidate {
     lease: SharedLease,
     election: Election,
+    words: Words,
     me: String,
     timing: Timing,
     witness: Witness,
@@ -152,6 +158,7 @@ impl Candidate {
                         let found = self.judged(found);
                         self.election.heard(now().tick, found);
                     }
+                    said = self.words.heard() => said.pass_on(&mut self.election, now().tick),
                     () = self.witness.sign(), if self.told == Standing::Standby => {
                         self.election.suspect(now().tick);
                     }
@@ -233,6 +240,7 @@ impl Candidate {
     }
 
     fn tell(&self) {
+        self.words.show(&self.election, &self.me, self.is_told_to_lead());
         let leads = if self.is_told_to_lead() { 1.0 } else { 0.0 };
         self.concerned.meters.set(&table::cluster::LEADER, [], leads);
         self.concerned.tell(match self.told {

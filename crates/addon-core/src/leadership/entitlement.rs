@@ -3,6 +3,8 @@
 //! Only waits depend on it: who is entitled takes a lease that is released, and never one that another holds. Must never keep
 //! the lease from all: when it has run out, any replica may take it, and keeps it until another version is named.
 
+use std::collections::BTreeSet;
+
 use super::lease::{Holder, Record, Sighting, Writing};
 use super::{Election, Known, Role};
 use crate::artifact::reference::ImageDigest;
@@ -34,6 +36,25 @@ impl Order {
 }
 
 impl Election {
+    /// All the names of our version became known, or have become more. A leader that came to lead in spite of its own version is
+    /// entitled from then on.
+    pub fn name_versions(&mut self, now: Tick, versions: BTreeSet<ImageDigest>) {
+        if self.versions == versions {
+            return;
+        }
+        self.versions = versions;
+        let is_barred = self.is_barred(self.entitled.as_ref());
+        if let Role::Leads(term) = &mut self.role
+            && let Claim::Despite(_) = term.claim
+            && !is_barred
+        {
+            term.claim = Claim::Sound;
+        }
+        if matches!(self.role, Role::Standby) {
+            self.next = self.next.min(now);
+        }
+    }
+
     /// Has the lease say from the next write on that this version is entitled to it, or nobody more than others. A leader of
     /// another version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
     /// it stands there, or until a leader is told to yield to another version.

@@ -83,6 +83,29 @@ fn a_released_lease_is_taken_at_once_by_the_version_that_is_entitled() {
 }
 
 #[test]
+fn a_replica_that_learns_its_version_is_entitled_from_then_on() {
+    let unnamed = || Election::new("me".to_owned(), BTreeSet::new(), TIMING);
+    let mut election = unnamed();
+    election.heard(tick(5), released("7", Some(ours())));
+    assert_eq!(election.poll(at(6)), Move::Wait(tick(15)));
+    election.name_versions(tick(6), [other()].into());
+    assert!(!writes_at(&mut election, 6), "it is of another version");
+    election.name_versions(tick(7), [digest(OURS, 2), ours()].into());
+    assert!(writes_at(&mut election, 7));
+
+    // Before it knew, it waited for the lease to run out.
+    let mut election = unnamed();
+    election.looked(tick(5), Some(released("7", Some(ours()))));
+    election.look_failed(tick(38));
+    write(&mut election, 40, "8");
+    election.name_versions(tick(41), [ours()].into());
+    overtaken(&mut election, 50, "9", Some(other()));
+    assert_eq!(election.standing(tick(50)), Standing::Yields);
+    overtaken(&mut election, 51, "10", Some(ours()));
+    assert_eq!(election.standing(tick(51)), Standing::Yields, "once is for good");
+}
+
+#[test]
 fn others_wait_for_a_whole_lease_whatever_tells_that_nobody_holds_it() {
     let gone = Sighting {
         holder: Holder::Gone,

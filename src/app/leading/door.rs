@@ -1,0 +1,100 @@
+//! The way between our part in the election and those who follow versions: which version we are, which one is entitled to the
+//! lease, and how the lease stands.
+//!
+//! Must never hold up the election: words wait for its next pause, and nobody waits for words.
+
+use std::collections::BTreeSet;
+
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::artifact::trial::sight::LeaseSight;
+use addon_core::leadership::Election;
+use addon_core::time::Tick;
+use tokio::sync::{mpsc, watch};
+
+use crate::settings::leadership::pod_in;
+
+/// A word for the election.
+#[derive(Debug)]
+enum Word {
+    Versions(BTreeSet<ImageDigest>),
+    Entitle(Option<ImageDigest>),
+}
+
+/// The outer side.
+#[derive(Debug)]
+pub(in crate::app) struct Door {
+    words: mpsc::UnboundedSender<Word>,
+    lease: watch::Receiver<LeaseSight>,
+}
+
+/// The side of the election.
+#[derive(Debug)]
+pub(super) struct Words {
+    words: mpsc::UnboundedReceiver<Word>,
+    lease: watch::Sender<LeaseSight>,
+}
+
+pub(super) fn door() -> (Door, Words) {
+    let (sender, words) = mpsc::unbounded_channel();
+    let (lease, seen) = watch::channel(LeaseSight::default());
+    let door = Door {
+        words: sender,
+        lease: seen,
+    };
+    (door, Words { words, lease })
+}
+
+impl Door {
+    /// These are the names of the version that we are.
+    pub(in crate::app) fn name_versions(&self, versions: BTreeSet<ImageDigest>) {
+        // An election that has ended needs no words.
+        let _ = self.words.send(Word::Versions(versions));
+    }
+
+    /// The lease is to say that this version is entitled to it, or none more than others.
+    pub(in crate::app) fn entitle(&self, version: Option<ImageDigest>) {
+        let _ = self.words.send(Word::Entitle(version));
+    }
+
+    /// The lease as it was seen last, and each time that it is another.
+    pub(in crate::app) fn lease(&self) -> watch::Receiver<LeaseSight> {
+        self.lease.clone()
+    }
+}
+
+impl Words {
+    /// The next word is passed on. Never returns when nobody can speak any more.
+    pub(super) async fn heard(&mut self) -> Said {
+        match self.words.recv().await {
+            Some(word) => Said(word),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Tells how the lease stands.
+    pub(super) fn show(&self, election: &Election, me: &str, is_ours: bool) {
+        let holder = if is_ours { Some(me) } else { election.leader() };
+        let sight = LeaseSight {
+            holder: holder.map(|name| pod_in(name).unwrap_or(name).to_owned()),
+            entitled: election.entitled().cloned(),
+        };
+        self.lease.send_if_modified(|shown| {
+            let differs = *shown != sight;
+            *shown = sight;
+            differs
+        });
+    }
+}
+
+/// A word that was heard.
+#[derive(Debug)]
+pub(super) struct Said(Word);
+
+impl Said {
+    pub(super) fn pass_on(self, election: &mut Election, now: Tick) {
+        match self.0 {
+            Word::Versions(versions) => election.name_versions(now, versions),
+            Word::Entitle(version) => election.entitle(now, version),
+        }
+    }
+}
