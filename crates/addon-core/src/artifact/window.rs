@@ -77,6 +77,20 @@ impl Day {
     }
 }
 
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mon => "Mon",
+            Self::Tue => "Tue",
+            Self::Wed => "Wed",
+            Self::Thu => "Thu",
+            Self::Fri => "Fri",
+            Self::Sat => "Sat",
+            Self::Sun => "Sun",
+        })
+    }
+}
+
 /// A time of day to the minute; the end of the day is one, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
