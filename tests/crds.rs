@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Conversions, Job};
-use addon_core::operator::event::{Done, SyncAction};
+use addon_core::operator::event::{CrdObstacle, Done, SyncAction};
+use addon_core::operator::policy::OnTrial;
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::plane::User;
@@ -17,6 +18,8 @@ use testbed::wait::wait_until;
 mod discovery;
 #[path = "cluster/tools.rs"]
 mod tools;
+#[path = "crds/trial.rs"]
+mod trial;
 #[path = "cluster/world.rs"]
 #[expect(dead_code, reason = "most of it is about releases")]
 mod world;
@@ -72,12 +75,21 @@ impl Stage {
     }
 
     async fn ensure(&self) -> Result<(), Failure> {
+        match self.ensure_as(OnTrial::No).await {
+            None => Ok(()),
+            Some(CrdObstacle::Failed(failure)) => Err(failure),
+            Some(CrdObstacle::Held(crds)) => unreachable!("nobody is on trial, and held are {crds:?}"),
+        }
+    }
+
+    async fn ensure_as(&self, on_trial: OnTrial) -> Option<CrdObstacle> {
         let name = ModuleName::parse("one").unwrap();
-        let done = self.world.run(Job::EnsureCrds(vec![name.clone()])).await.unwrap();
-        let Done::CrdsEnsured(mut failed) = done else {
+        let modules = vec![name.clone()];
+        let done = self.world.run(Job::EnsureCrds { modules, on_trial }).await.unwrap();
+        let Done::CrdsEnsured(mut obstacles) = done else {
             unreachable!("another answer: {done:?}")
         };
-        failed.remove(&name).map_or(Ok(()), Err)
+        obstacles.remove(&name)
     }
 
     /// A chart with an object that converts, of a kind that its own `crds` bring, and with another one.

@@ -7,6 +7,7 @@
 pub mod edit;
 pub mod effect;
 pub mod event;
+pub mod health;
 pub mod policy;
 pub mod provenance;
 pub mod query;
@@ -37,6 +38,7 @@ mod sources;
 mod standing;
 mod startup;
 mod task;
+mod trial;
 mod warmth;
 mod wave;
 
@@ -65,6 +67,7 @@ use self::sources::Sources;
 use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
+use self::trial::Probation;
 use self::warmth::Warmth;
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
@@ -103,6 +106,7 @@ pub struct Operator {
     drifts: Drifts,
     schedules: Schedules,
     standing: Standing,
+    probation: Probation,
     stopping: Option<Stopping>,
 }
 
@@ -111,6 +115,7 @@ impl Operator {
     pub fn new(seed: u64, policy: Policy) -> Self {
         Self {
             standing: Standing::at_start(&policy),
+            probation: Probation::new(policy.on_trial),
             policy,
             now: Now {
                 tick: Tick::ZERO,
@@ -157,6 +162,7 @@ impl Operator {
             Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
             Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),
+            Event::TrialSeen(stage) => self.trial_seen(stage),
             Event::LedByAnother => self.warmth.begin(),
             Event::Elected => self.lead(),
             Event::Deposed => self.stop_at_once(),
@@ -320,6 +326,7 @@ impl Operator {
                 | Done::Vetted(_)
                 | Done::EditJudged(_)
                 | Done::ScriptAnswered(_)
+                | Done::SectionsSettled(_)
                 | Done::ConfigSaved(_),
             ) => self.lane_failed(
                 lane,
@@ -380,19 +387,6 @@ impl Operator {
 
     fn tell(&mut self, notice: Notice) {
         self.effects.push_back(Effect::Tell(notice));
-    }
-
-    fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
-        let (at, lane) = self.queues.next_wake()?;
-        let head = self.queues.head(lane)?;
-        let waiting = match self.rates.waits(lane) {
-            Some(hook) => Waiting::RateLimit { hook: hook.clone() },
-            None => Waiting::Backoff {
-                task: head.task.describe(&lane.queue(), self.policy.mode),
-                failures: head.failures,
-            },
-        };
-        Some((at, waiting))
     }
 }
 

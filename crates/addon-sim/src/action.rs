@@ -142,6 +142,8 @@ pub enum Action {
     Shutdown,
     /// Another one of us leads from now on.
     Depose,
+    /// The trial of the version comes to its end, if there is one.
+    Judge,
 }
 
 /// What somebody does to a release.

@@ -20,12 +20,14 @@ mod removal;
 mod reviews;
 mod scripts;
 mod standing;
+mod trial;
 mod values;
 
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{ConfigRead, Done, Drift, Event, Saved};
+use addon_core::operator::policy::OnTrial;
 
 pub use end::check_end;
 pub use values::check_edits_kept;
@@ -89,6 +91,17 @@ impl Step<'_> {
     fn is_alone(&self) -> bool {
         let is_due = self.before.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
         !is_due && !self.life.clock_was_set
+    }
+
+    /// The module waits for people, who say what becomes of a lost configuration, or for the end of a trial.
+    fn is_held_back(&self, module: &str) -> bool {
+        let mut lost = self.after.status.config_lost.iter();
+        lost.any(|release| release == module) || self.waits_for_trial(module)
+    }
+
+    /// The module waits for the end of a trial, as its CRDs are there in another form.
+    fn waits_for_trial(&self, module: &str) -> bool {
+        self.life.on_trial == OnTrial::Yes && self.world.trial.other_crds.contains(module)
     }
 }
 
@@ -162,6 +175,7 @@ impl Checks {
         self.conversions.event(step);
         releases::check(step)?;
         standing::check(step)?;
+        trial::check(step)?;
         self.standbys.check(step)?;
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
@@ -205,6 +219,7 @@ impl Checks {
 
     /// Everything that must hold once nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
+        trial::at_rest(world, seen)?;
         self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)
     }

@@ -14,6 +14,7 @@ mod shapes;
 mod silence;
 mod slow;
 mod traps;
+mod trials;
 mod whims;
 
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     confirms::add(&mut Dice::named(seed, "confirms", 0), &setup, &mut actions);
     discovery::fail(&mut Dice::named(seed, "discovery", 0), &setup, &mut actions);
     clock::set(&mut Dice::named(seed, "clock", 0), &mut actions);
+    trials::begin(&mut Dice::named(seed, "trials", 0), &mut setup, &mut actions);
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
@@ -95,6 +97,7 @@ fn setup(dice: &mut Dice) -> Setup {
         config: dice.chance(80).then(|| config(dice, &names)),
         common: Vec::new(),
         releases: releases(dice, &names),
+        trial: None,
         faults: faults(dice, &names),
         modules,
     }

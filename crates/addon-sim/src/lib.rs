@@ -17,4 +17,5 @@ pub mod setup;
 pub mod show;
 pub mod shrink;
 pub mod told;
+pub mod trial;
 pub mod world;

@@ -8,7 +8,7 @@ use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Done, Drift, Event};
-use addon_core::operator::policy::{Edits, Leadership, Mode, Policy};
+use addon_core::operator::policy::{Edits, Leadership, Mode, OnTrial, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
 use addon_core::release::ConfigTrace;
 use addon_core::time::{Now, Tick};
@@ -70,6 +70,8 @@ pub struct Life {
     pub clock_was_set: bool,
     /// It may act: nobody else does.
     pub leads: bool,
+    /// It is on trial, as far as it knows.
+    pub on_trial: OnTrial,
     /// Another one leads, and it is to end at once.
     pub deposed: bool,
     /// It was asked to stop, and when.
@@ -126,7 +128,7 @@ pub fn moment(clock: u64, born: u64, skew: i64) -> Now {
 
 impl Life {
     /// A life that knows nothing yet.
-    pub fn new(seed: u64, number: u64, born: u64, setup: &Setup, with_twin: bool) -> Self {
+    pub fn new((seed, number): (u64, u64), born: u64, setup: &Setup, on_trial: OnTrial, with_twin: bool) -> Self {
         let policy = Policy {
             mode: if setup.alone { Mode::Hooks } else { Mode::Addons },
             leadership: if setup.elected {
@@ -134,6 +136,7 @@ impl Life {
             } else {
                 Leadership::Alone
             },
+            on_trial,
             strict_order: setup.strict,
             hook_slots: setup.hook_slots.max(1),
             review_slots: setup.review_slots.max(1),
@@ -166,6 +169,7 @@ impl Life {
             skew: 0,
             clock_was_set: false,
             leads: !setup.elected,
+            on_trial,
             deposed: false,
             stopping: None,
             exited: false,
@@ -259,6 +263,8 @@ impl Life {
         match self.operator.answer(query) {
             Answer::Document(document) => document,
             Answer::Status(_)
+            | Answer::Health(_)
+            | Answer::Channel(_)
             | Answer::Queues(_)
             | Answer::Modules(_)
             | Answer::ReleaseValues(_)

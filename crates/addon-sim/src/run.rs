@@ -84,6 +84,7 @@ enum Due {
     LossConfirmed,
     /// A write of one that leads no more, which began at this version of the `ConfigMap`.
     Late(Box<Job>, u64),
+    Trial,
     StandsBy,
     Leads,
     Deposed,
@@ -142,8 +143,9 @@ pub fn run(case: &Case, record: bool) -> Report {
 
 impl<'a> Run<'a> {
     fn new(case: &'a Case, record: bool) -> Self {
-        let world = World::new(case.seed, &case.setup);
-        let life = Life::new(case.seed, 0, 0, &world.setup, case.seed.is_multiple_of(4));
+        let mut world = World::new(case.seed, &case.setup);
+        let on_trial = world.on_trial();
+        let life = Life::new((case.seed, 0), 0, &world.setup, on_trial, case.seed.is_multiple_of(4));
         let seen = life.look();
         let mut run = Self {
             case,
@@ -226,10 +228,11 @@ impl<'a> Run<'a> {
             Action::Kill => self.restart(),
             Action::DeleteState => {
                 self.restart();
-                self.world.secret = None;
+                self.world.lose_state();
             }
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
             Action::Depose if self.world.setup.elected => self.plan(0, Due::Deposed),
+            Action::Judge => self.judge(),
             _ => {}
         }
         self.spread_news(0);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::flat::Flat;
 use crate::schema::SchemaSpec;
+use crate::trial::TrialSpec;
 
 /// The beginning of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,8 @@ pub struct Setup {
     pub config: Option<BTreeMap<String, String>>,
     /// Releases in the cluster.
     pub releases: Vec<ReleaseSpec>,
+    /// The version whose lives these are is on trial.
+    pub trial: Option<TrialSpec>,
     /// Work that fails this often from the beginning, by the names of `Action::Fault`.
     pub faults: BTreeMap<String, u32>,
 }

@@ -45,6 +45,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         Event::LossConfirmed => "a person confirms that the configuration is lost".to_owned(),
         Event::ReleaseSeen(sight) => format!("release {} seen: {:?}", sight.release, sight.drift),
         Event::PurgeConfirmed(names) => format!("removals are confirmed: {names:?}"),
+        Event::TrialSeen(stage) => format!("the trial of a version: {stage:?}"),
         Event::LedByAnother => "another one leads".to_owned(),
         Event::Elected => "leads".to_owned(),
         Event::Deposed => "leads no more".to_owned(),
@@ -89,6 +90,7 @@ fn outcome(done: &Done) -> String {
             };
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
+        Done::SectionsSettled(settled) => format!("{settled:?}"),
         Done::CrdsEnsured(failed) => format!("but for {:?}", failed.keys()),
         Done::ConversionsEnsured(outcomes) => format!("{outcomes:?}"),
         Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
@@ -143,9 +145,10 @@ fn job_text(job: &Job) -> String {
             text,
             base,
             create,
+            on_trial,
         } => {
             format!(
-                "{name} {key} = {text:?}, base {base:?}{}",
+                "{name} {key} = {text:?}, base {base:?}, on trial {on_trial:?}{}",
                 if *create { ", to be created" } else { "" }
             )
         }
@@ -165,7 +168,8 @@ fn job_text(job: &Job) -> String {
         | Job::PublishWebhooks(_)
         | Job::Vet(_)
         | Job::JudgeEdit(_)
-        | Job::EnsureCrds(_)
+        | Job::EnsureCrds { .. }
+        | Job::SettleSections(_)
         | Job::EnsureConversions(_)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,

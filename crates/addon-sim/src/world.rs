@@ -7,6 +7,7 @@ mod edits;
 mod hooks;
 mod jobs;
 mod releases;
+mod sections;
 mod values_file;
 mod webhooks;
 
@@ -33,6 +34,7 @@ use crate::flat::Flat;
 use crate::monitors::Objects;
 use crate::schema::SchemaSpec;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
+use crate::trial::Trial;
 
 /// Everything there is.
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub struct World {
     pub webhooks: Webhooks,
     /// The version of the object that changed last.
     version: u64,
+    /// The trial of the version whose lives these are.
+    pub trial: Trial,
     /// The state Secret, if it exists.
     pub secret: Option<SavedState>,
     /// How the next start reads the directories.
@@ -93,6 +97,7 @@ impl World {
             objects: BTreeMap::new(),
             webhooks: Webhooks::default(),
             version: 0,
+            trial: Trial::new(setup.trial.as_ref()),
             secret: None,
             misread: None,
             disturbed: false,
@@ -127,6 +132,12 @@ impl World {
 
     /// Does what concerns disk, cluster and faults; the rest is the runner's.
     pub fn suffer(&mut self, action: &Action) {
+        let before = self.config.data.clone().unwrap_or_default();
+        self.undergo(action);
+        self.note_edits(&before);
+    }
+
+    fn undergo(&mut self, action: &Action) {
         match action {
             Action::Edit { key, text } => self.config.edit(key, text.clone()),
             Action::DeleteConfigMap => self.config.delete(),
@@ -190,6 +201,7 @@ impl World {
             | Action::Kill
             | Action::DeleteState
             | Action::Depose
+            | Action::Judge
             | Action::Shutdown => {}
         }
     }

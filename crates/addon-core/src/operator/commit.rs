@@ -80,6 +80,11 @@ impl Commits {
         saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
     }
 
+    /// Sections are on their way into the ConfigMap.
+    pub(super) fn are_saving(&self) -> bool {
+        !self.saving.is_empty()
+    }
+
     /// What is on its way into the ConfigMap, by key.
     fn saving(&self) -> impl Iterator<Item = (String, String)> {
         let saving = self.saving.iter();
@@ -247,7 +252,9 @@ impl Operator {
             self.patch_not_saved(owner, &ran.lane, obstacle);
             return;
         }
+        self.probation.notes(&key);
         let job = Job::SaveConfig {
+            on_trial: self.probation.on_trial(),
             base: self.config.raw(&key).cloned(),
             create: self.config.is_missing(),
             key,

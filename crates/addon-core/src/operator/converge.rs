@@ -172,7 +172,8 @@ impl Operator {
             | Reason::KubernetesChange
             | Reason::AfterAllChange
             | Reason::ScriptAnswered
-            | Reason::RemovalCertain => {
+            | Reason::RemovalCertain
+            | Reason::TrialPassed => {
                 self.drop_waiting_runs();
                 Phase::Settling
             }

@@ -2,15 +2,15 @@
 //!
 //! A converge looks after those of all modules that were just switched on before it touches any module, since one may hold
 //! objects of a kind that another brings. What fails there fails again in the run of its own module, which says so and goes
-//! on trying; the others are not held back.
+//! on trying; the others are not held back. On trial a CRD that is there is not changed: its module waits for the end of that.
 
 use std::collections::BTreeMap;
 
 use super::Operator;
 use super::effect::Job;
+use super::event::CrdObstacle;
 use super::modules::Turn;
 use super::task::{Lane, Task};
-use crate::failure::Failure;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::ModuleName;
 
@@ -43,18 +43,22 @@ impl Operator {
     }
 
     pub(super) fn start_crds(&mut self, lane: &Lane, modules: Vec<ModuleName>) {
-        self.start_lane_job(lane, Job::EnsureCrds(modules));
+        let on_trial = self.probation.on_trial();
+        self.start_lane_job(lane, Job::EnsureCrds { modules, on_trial });
     }
 
     /// The job of a converge or of a run has looked after the CRDs that it was given.
-    pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, Failure>) {
+    pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, CrdObstacle>) {
         let Some(name) = self.module_at(lane) else {
             self.crds_of_converge(lane, &failed);
             return;
         };
-        if let Some(failure) = failed.remove(&name) {
-            self.lane_failed(lane, failure);
-            return;
+        match failed.remove(&name) {
+            Some(CrdObstacle::Failed(failure)) => return self.lane_failed(lane, failure),
+            Some(CrdObstacle::Held(crds)) if self.is_on_trial() => return self.end_run_for_trial(lane, &name, &crds),
+            // The trial was passed meanwhile: once more, and then they are changed.
+            Some(CrdObstacle::Held(_)) => return self.queues.resume(lane),
+            None => {}
         }
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.crds_ensured = true;
@@ -63,7 +67,7 @@ impl Operator {
         self.queues.resume(lane);
     }
 
-    fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, Failure>) {
+    fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, CrdObstacle>) {
         if !self
             .queues
             .head(lane)
@@ -76,6 +80,15 @@ impl Operator {
             if unit.turn == Turn::Waiting && !failed.contains_key(name) {
                 unit.crds_ensured = true;
             }
+        }
+        let held = failed.iter().filter_map(|(name, obstacle)| match obstacle {
+            CrdObstacle::Held(crds) if self.is_on_trial() => Some((name, crds)),
+            CrdObstacle::Held(_) | CrdObstacle::Failed(_) => None,
+        });
+        let is_to_come = |name: &ModuleName| self.modules.get(name).is_some_and(|unit| unit.turn == Turn::Waiting);
+        let held: Vec<_> = held.filter(|(name, _)| is_to_come(name)).collect();
+        for (name, crds) in held {
+            self.hold_for_crds(name, crds);
         }
         self.queues.resume(lane);
     }

@@ -13,7 +13,9 @@ pub use self::notice::{HeldFor, Notice};
 
 use super::edit::Edit;
 use super::event::ReviewId;
+use super::policy::OnTrial;
 use super::provenance::Made;
+use crate::artifact::trial::record::Ruling;
 use crate::failure::Failure;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
@@ -74,7 +76,12 @@ pub enum Job {
     /// List the releases of the namespace from their Secrets.
     ListReleases,
     /// Put the CRDs of these modules into the cluster and wait until they can be used.
-    EnsureCrds(Vec<ModuleName>),
+    EnsureCrds {
+        /// The modules that bring them.
+        modules: Vec<ModuleName>,
+        /// On trial one that is there stays as it is, and is named.
+        on_trial: OnTrial,
+    },
     /// Render the charts of these modules, and make what they say of conversion webhooks be in the cluster.
     EnsureConversions(Vec<Conversions>),
     /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
@@ -138,7 +145,12 @@ pub enum Job {
         base: Option<String>,
         /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
         create: bool,
+        /// On trial it is noted before the write what the key held, so that it can be put back.
+        on_trial: OnTrial,
     },
+    /// Do with what hooks saved on trial what follows from its end, and forget it: after one that was not passed, put back
+    /// what people have not edited since.
+    SettleSections(Ruling),
 }
 
 /// A chart whose conversion webhooks are to be there.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::effect::JobId;
 use super::provenance::{Made, Provenance};
+use crate::artifact::trial::record::Ruling;
+use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Failure;
 use crate::hook::config::{HookConfig, WatchEvent};
 use crate::hook::output::HookOutput;
@@ -41,6 +43,8 @@ pub enum Event {
     PurgeConfirmed(BTreeSet<String>),
     /// A person says that the configuration is lost for good: what is left of it counts from now on.
     LossConfirmed,
+    /// The trial of a version stands so, be it ours or another. Told as often as anybody likes.
+    TrialSeen(TrialStage),
     /// Another one leads, so that there is time to find out what leading will take.
     LedByAnother,
     /// We lead from now on.
@@ -51,6 +55,15 @@ pub enum Event {
     TimerFired,
     /// The process was asked to stop.
     ShutdownRequested,
+}
+
+/// How the trial of a version stands, by its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialStage {
+    /// Nobody has judged it yet.
+    Open,
+    /// It was judged.
+    Ended(Ruling),
 }
 
 /// One question of the API server, until it is answered.
@@ -137,8 +150,8 @@ pub enum Done {
     DirectoriesRead(Outline),
     /// All releases of the namespace.
     ReleasesListed(Vec<ReleaseSummary>),
-    /// The CRDs of the modules are in the cluster, but for those of the modules that are named with what went wrong.
-    CrdsEnsured(BTreeMap<ModuleName, Failure>),
+    /// The CRDs of the modules are in the cluster, except those of the modules that are named with the obstacle.
+    CrdsEnsured(BTreeMap<ModuleName, CrdObstacle>),
     /// The conversion webhooks of each module that was asked for are in the cluster, or this is what went wrong.
     ConversionsEnsured(BTreeMap<ModuleName, Result<(), Failure>>),
     /// All releases of the namespace are watched from now on.
@@ -172,6 +185,28 @@ pub enum Done {
     ReleaseDeleted,
     /// One section of the ConfigMap was written, or not because it had changed.
     ConfigSaved(Saved),
+    /// Nothing is noted any more of what hooks saved on trial.
+    SectionsSettled(Settled),
+}
+
+/// Why not all CRDs of a module are as it wants them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CrdObstacle {
+    /// It went wrong.
+    Failed(Failure),
+    /// These exist in another form, and this version may not change them before its trial is passed.
+    Held(Vec<String>),
+}
+
+/// The end of what hooks saved on trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// The keys of the ConfigMap that hold again what they held before the trial.
+    pub put_back: Vec<String>,
+    /// Those that stay, as people have edited them since.
+    pub edited: Vec<String>,
+    /// The ConfigMap as it was written; nothing if it was not.
+    pub read: Option<ConfigRead>,
 }
 
 /// Our own state, kept in one Secret. Losing it loses no release.
@@ -183,6 +218,8 @@ pub struct SavedState {
     pub made: Option<Made>,
     /// The common values files when a converge last finished; `None` if nothing is known of them.
     pub values_files: Option<ValuesFiles>,
+    /// The sections that hooks saved on trial, as long as nobody has seen to them.
+    pub trial_sections: TrialSections,
 }
 
 /// A release as its newest revision describes it.

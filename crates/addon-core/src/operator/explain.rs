@@ -12,7 +12,7 @@ use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
-use super::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
+use super::query::{Answer, ChannelReport, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
 use super::standing::Standing;
 use super::task::{Lane, RunReason, Task};
 use crate::module::graph;
@@ -24,6 +24,7 @@ impl Operator {
     pub(super) fn explain(&self, query: &Query) -> Answer {
         match query {
             Query::Status => Answer::Status(self.status()),
+            Query::Health => Answer::Health(self.health()),
             Query::Queues => Answer::Queues(self.queue_reports()),
             Query::Modules => Answer::Modules(self.module_reports()),
             Query::Values {
@@ -53,6 +54,10 @@ impl Operator {
                 }
             }),
             Query::Monitors(owner) => self.monitor_report(owner),
+            Query::Channel => Answer::Channel(ChannelReport {
+                settings: self.channel_settings(),
+                activity: self.activity(),
+            }),
             Query::GlobalHooks => {
                 let names = self
                     .hooks
@@ -101,6 +106,7 @@ impl Operator {
         let mut waiting = self.startup.waiting(self.policy.mode, &self.config.readings);
         waiting.extend(self.config.readings.waiting());
         waiting.extend(self.sources.waiting());
+        waiting.extend(self.probation.waiting());
         if self.standing == Standing::Standby {
             waiting.insert(0, "to be elected leader".to_owned());
         }
@@ -120,6 +126,7 @@ impl Operator {
             config_problems: self.config.problems.clone(),
             held: self.held_removals(),
             held_upgrades: self.held_upgrades(),
+            held_by_trial: self.modules_held_by_trial(),
             config_lost: self.config.losses.releases().to_vec(),
             unkept: self.config.unkept.clone(),
             late: self.late(),

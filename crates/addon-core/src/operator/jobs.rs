@@ -25,6 +25,8 @@ pub(super) enum Chore {
     ListReleases,
     /// Watch the releases.
     WatchReleases,
+    /// Put back or forget what hooks saved on trial.
+    SettleSections,
     /// Ask the global hooks for their configuration.
     ConfigureGlobalHooks,
 }
@@ -33,9 +35,12 @@ impl Chore {
     /// It needs nobody but the API server.
     pub(super) fn asks_api_server(self) -> bool {
         match self {
-            Self::LoadState | Self::SaveState | Self::SaveValuesFiles | Self::ListReleases | Self::WatchReleases => {
-                true
-            }
+            Self::LoadState
+            | Self::SaveState
+            | Self::SaveValuesFiles
+            | Self::ListReleases
+            | Self::WatchReleases
+            | Self::SettleSections => true,
             Self::ReadDirectories | Self::ConfigureGlobalHooks => false,
         }
     }
@@ -54,6 +59,7 @@ impl Chore {
             Self::ReadDirectories => "read the modules directories a second time before something is removed",
             Self::ListReleases => "list the helm releases",
             Self::WatchReleases => "watch the helm releases",
+            Self::SettleSections => "put back or forget the sections that hooks saved on trial",
             Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
         }
     }
@@ -102,13 +108,14 @@ fn slot(job: &Job, purpose: &Purpose) -> Slot {
         | Job::SaveValuesFiles(_)
         | Job::ReadDirectories
         | Job::ListReleases
-        | Job::EnsureCrds(_)
+        | Job::EnsureCrds { .. }
         | Job::WatchReleases { .. }
         | Job::StartMonitors { .. }
         | Job::PublishWebhooks(_)
         | Job::Vet(_)
         | Job::JudgeEdit(_)
-        | Job::SaveConfig { .. } => Slot::None,
+        | Job::SaveConfig { .. }
+        | Job::SettleSections(_) => Slot::None,
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Unit {
     /// When its release job under way began.
     pub(super) release_began: Option<Tick>,
     pub(super) last_failure: Option<String>,
+    /// Failures of its runs or of its removal since it last succeeded, also of such that were given up for a new one.
+    pub(super) failures: u32,
     /// Its upgrade waits for a person.
     pub(super) upgrade_held: bool,
     /// The version of its values that the release job under way was given.
@@ -77,6 +79,8 @@ pub(super) struct Hold {
     pub(super) need: Option<ModuleName>,
     /// What it says of itself is at fault, not what becomes of others.
     pub(super) is_own_fault: bool,
+    /// It goes on when the trial of our version is passed.
+    pub(super) is_for_trial: bool,
 }
 
 impl Turn {
@@ -86,6 +90,14 @@ impl Turn {
             Self::Out | Self::Passed => true,
             Self::Waiting | Self::Running => false,
             Self::Failed | Self::Late | Self::Held(_) => !strict,
+        }
+    }
+
+    /// It goes on when the trial of our version is passed.
+    pub(super) fn waits_for_trial(&self) -> bool {
+        match self {
+            Self::Held(hold) => hold.is_for_trial,
+            Self::Out | Self::Waiting | Self::Running | Self::Passed | Self::Failed | Self::Late => false,
         }
     }
 
@@ -116,6 +128,7 @@ impl Unit {
             run_began: Tick::ZERO,
             release_began: None,
             last_failure: None,
+            failures: 0,
             upgrade_held: false,
             releasing: Version::default(),
             fits: None,

@@ -53,6 +53,16 @@ pub enum Leadership {
     Elected,
 }
 
+/// Whether this version may do what the one before could not take back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnTrial {
+    /// Yes: people chose it, or it has passed.
+    #[default]
+    No,
+    /// Our pod is that of a trial: not before we are told that it is passed.
+    Yes,
+}
+
 /// What an admin chose, as far as the core decides by it.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -60,6 +70,8 @@ pub struct Policy {
     pub mode: Mode,
     /// Whether it is to act from the start.
     pub leadership: Leadership,
+    /// Whether this version is on trial when it starts.
+    pub on_trial: OnTrial,
     /// A failing module or enabled script holds back everything behind it, as in the original.
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
@@ -89,6 +101,7 @@ impl Default for Policy {
         Self {
             mode: Mode::Addons,
             leadership: Leadership::Alone,
+            on_trial: OnTrial::No,
             strict_order: false,
             hook_slots: 4,
             review_slots: 2,

@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::health::Health;
+use crate::artifact::choice::Activity;
+use crate::artifact::settings::Settings;
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use crate::values::HookDocument;
 
@@ -23,6 +26,8 @@ pub enum Secrets {
 pub enum Query {
     /// Did the first converge end?
     Status,
+    /// How do we fare, for those who judge our version?
+    Health,
     /// All queues with their tasks.
     Queues,
     /// All modules.
@@ -54,6 +59,8 @@ pub enum Query {
         /// As they are or not.
         secrets: Secrets,
     },
+    /// The word of people about which version of us is wanted, and whether this is a moment to begin with it.
+    Channel,
     /// The names of the global hooks, which are all of them where hooks are alone.
     GlobalHooks,
     /// The monitors of an owner's hooks, for who wants to see their snapshots.
@@ -65,6 +72,8 @@ pub enum Query {
 pub enum Answer {
     /// To `Status`.
     Status(Status),
+    /// To `Health`.
+    Health(Health),
     /// To `Queues`: `main` first, the others by name.
     Queues(Vec<QueueReport>),
     /// To `Modules`, by order and name.
@@ -73,11 +82,22 @@ pub enum Answer {
     Document(Value),
     /// To `ReleaseValues`.
     ReleaseValues(HookDocument),
+    /// To `Channel`.
+    Channel(ChannelReport),
     /// To `Monitors`: every hook that is known, with its kubernetes bindings in the order of the configuration. A
     /// binding that is not watched is left out.
     Monitors(BTreeMap<HookName, Vec<(BindingName, MonitorId)>>),
     /// There is no module of that name.
     NoSuchModule,
+}
+
+/// All that the choice of another version has to know of the work under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelReport {
+    /// The settings that people made; nothing while these are not known.
+    pub settings: Option<Settings>,
+    /// Whether something would be disturbed.
+    pub activity: Activity,
 }
 
 /// Where the operator stands.
@@ -103,6 +123,8 @@ pub struct Status {
     pub held: Vec<HeldRemoval>,
     /// Modules whose upgrade waits for a person.
     pub held_upgrades: Vec<String>,
+    /// Modules that wait for the trial of our version to be passed, each with the reason.
+    pub held_by_trial: Vec<String>,
 }
 
 /// A removal whose only sign is that nothing is said, and that would be one of too many.
@@ -114,6 +136,18 @@ pub struct HeldRemoval {
     pub sign: &'static str,
     /// Why it is not.
     pub reason: String,
+    /// By whom.
+    pub by: HeldBy,
+}
+
+/// The part of us that holds a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HeldBy {
+    /// The brake, until a source speaks or a person confirms it.
+    Brake,
+    /// The trial of our version, until it is passed. No word of a person lets go what it holds.
+    Trial,
 }
 
 /// One queue.

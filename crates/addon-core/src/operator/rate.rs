@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Operator;
+use super::query::Waiting;
 use super::task::Lane;
 use crate::hook::config::RateLimit;
 use crate::name::HookId;
@@ -55,6 +56,20 @@ impl Rates {
 }
 
 impl Operator {
+    /// When the next head of a lane may go on that waits for a time, and why it does.
+    pub(super) fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
+        let (at, lane) = self.queues.next_wake()?;
+        let head = self.queues.head(lane)?;
+        let waiting = match self.rates.waits(lane) {
+            Some(hook) => Waiting::RateLimit { hook: hook.clone() },
+            None => Waiting::Backoff {
+                task: head.task.describe(&lane.queue(), self.policy.mode),
+                failures: head.failures,
+            },
+        };
+        Some((at, waiting))
+    }
+
     fn rate_limit(&self, hook: &HookId) -> Option<RateLimit> {
         let limit = self.hooks.get(hook)?.rate_limit?;
         (!limit.min_interval.is_zero()).then_some(limit)

@@ -132,6 +132,7 @@ impl Operator {
             unit.hooks_known = false;
             unit.crds_ensured = false;
             unit.last_failure = None;
+            unit.failures = 0;
             unit.upgrade_held = false;
         }
         self.drifts.forget(name);
@@ -150,6 +151,7 @@ impl Operator {
         let (_, retry_in) = self.back_off(lane, &failure);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.last_failure = Some(failure.report.clone());
+            unit.failures = unit.failures.saturating_add(1);
         }
         // Its section may be what is wrong, and mended by now.
         self.apply_what_nothing_holds(name);
@@ -175,8 +177,8 @@ impl Operator {
 
     /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
     pub(super) fn purge(&mut self) {
-        // A module that is held for a lost configuration goes on when people have spoken.
-        if !self.config.losses.releases().is_empty() {
+        // A module that is held for a lost configuration goes on when people have spoken, and all of them when a trial is passed.
+        if !self.config.losses.releases().is_empty() || self.is_on_trial() {
             return;
         }
         self.brake();

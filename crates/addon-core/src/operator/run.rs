@@ -336,6 +336,7 @@ impl Operator {
         unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         unit.globals = None;
         unit.last_failure = None;
+        unit.failures = 0;
         unit.upgrade_held = false;
         let action = unit.last_action.take();
         let took = now - unit.run_began;
@@ -375,6 +376,7 @@ impl Operator {
                 unit.turn = Turn::Failed;
             }
             unit.last_failure = Some(failure.report.clone());
+            unit.failures = unit.failures.saturating_add(1);
             // A failure on the way to the release says nothing of the upgrade.
             unit.upgrade_held = failure.class == Class::Held || unit.upgrade_held && step != Step::Release;
         }

@@ -45,6 +45,15 @@ enum Progress {
 }
 
 impl Startup {
+    /// It has not failed in this life.
+    pub(super) fn is_first_try(&self, chore: Chore) -> bool {
+        match self.chores.get(&chore) {
+            None => true,
+            Some(Progress::Running { failures, .. }) => *failures == 0,
+            Some(Progress::Backoff { .. } | Progress::Done) => false,
+        }
+    }
+
     pub(super) fn is_done(&self, chore: Chore) -> bool {
         matches!(self.chores.get(&chore), Some(Progress::Done))
     }
@@ -181,19 +190,21 @@ impl Operator {
         if self.startup.has_global_hooks {
             self.run_chore(Chore::ConfigureGlobalHooks);
         }
+        self.settle_sections();
         if self.startup.begun {
             self.look_for_losses();
             self.keep_state();
             return;
         }
         if !self.startup.restored {
-            if !self.startup.knows_global_hooks() || self.config.readings.is_empty() {
+            if !self.startup.knows_global_hooks() || self.config.readings.is_empty() || self.awaits_sections() {
                 return;
             }
             let Some(SavedState {
                 last_good,
                 made,
                 values_files,
+                trial_sections: _,
             }) = self.startup.state.take()
             else {
                 return;
@@ -263,6 +274,10 @@ impl Operator {
             Chore::WatchReleases => Job::WatchReleases {
                 expected: self.released(),
             },
+            Chore::SettleSections => match self.probation.settles_by() {
+                Some(ruling) => Job::SettleSections(ruling),
+                None => return,
+            },
             Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
         };
         self.startup.chores.insert(chore, Progress::Running { failures, error });
@@ -272,6 +287,7 @@ impl Operator {
     pub(super) fn chore_finished(&mut self, chore: Chore, result: Result<Done, Failure>) {
         let outcome = match (chore, result) {
             (Chore::LoadState, Ok(Done::StateLoaded(state))) => {
+                self.probation.take_noted(state.trial_sections.keys());
                 self.startup.state = Some(state);
                 Ok(())
             }
@@ -287,6 +303,10 @@ impl Operator {
             (Chore::ReadDirectories, Ok(Done::DirectoriesRead(outline))) => self.rereading.hear(outline),
             (Chore::ListReleases, Ok(Done::ReleasesListed(releases))) => {
                 self.removal.listed(releases);
+                Ok(())
+            }
+            (Chore::SettleSections, Ok(Done::SectionsSettled(settled))) => {
+                self.sections_settled(settled);
                 Ok(())
             }
             (Chore::WatchReleases, Ok(Done::ReleasesWatched)) => Ok(()),

@@ -60,6 +60,8 @@ pub(super) enum Reason {
     ScriptAnswered,
     /// It became certain that a module is not to run.
     RemovalCertain,
+    /// The trial of our version is passed, and modules waited for that.
+    TrialPassed,
     /// The last failing module recovered: only the hooks after all modules run.
     Recovered,
 }
@@ -75,6 +77,7 @@ impl fmt::Display for Reason {
             Self::AfterAllChange => "AfterAll-Hooks-Change-GlobalValues",
             Self::ScriptAnswered => "ReloadAll-After-EnabledScript",
             Self::RemovalCertain => "ReloadAll-After-Removal-Became-Certain",
+            Self::TrialPassed => "ReloadAll-After-Trial-Passed",
             Self::Recovered => "AfterAll-After-Recovery",
         })
     }

@@ -10,6 +10,7 @@ mod deadlines;
 mod drift;
 mod edits;
 mod explain;
+mod fare;
 mod lost;
 mod maintenance;
 mod monitors;
@@ -26,6 +27,7 @@ mod scripts;
 mod sources;
 mod standing;
 mod synchronization;
+mod trial;
 mod vetting;
 mod warmth;
 
@@ -41,6 +43,7 @@ use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
 use super::query::Secrets;
 use super::*;
+use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Class;
 use crate::hook::config::{HookKind, WatchEvent};
 use crate::hook::context::BindingContext;
@@ -92,6 +95,10 @@ struct World {
     values_files: Option<ValuesFiles>,
     /// The contents of the directories by now, if they are others than those of the inventory.
     lies: Option<Outline>,
+    /// The sections that the state Secret says hooks saved on trial.
+    trial_sections: TrialSections,
+    /// Modules whose CRDs are there in another form.
+    other_crds: BTreeSet<ModuleName>,
     /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
@@ -155,6 +162,8 @@ impl World {
             unkept: Vec::new(),
             values_files: None,
             lies: None,
+            trial_sections: TrialSections::default(),
+            other_crds: BTreeSet::new(),
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
         }
@@ -303,6 +312,7 @@ impl World {
                 last_good: self.last_good.clone(),
                 made: self.made.clone(),
                 values_files: self.values_files.clone(),
+                trial_sections: self.trial_sections.clone(),
             }),
             Job::SaveState { last_good, made } => {
                 self.last_good = Some(last_good.clone());
@@ -317,7 +327,7 @@ impl World {
                 Done::DirectoriesRead(self.lies.clone().unwrap_or_else(|| self.inventory.outline()))
             }
             Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
-            Job::EnsureCrds(modules) => Done::CrdsEnsured(self.crds(modules)),
+            Job::EnsureCrds { modules, on_trial } => Done::CrdsEnsured(self.crds(modules, *on_trial)),
             Job::WatchReleases { .. } => Done::ReleasesWatched,
             Job::EnsureConversions(of) => Done::ConversionsEnsured(self.conversions(of)),
             Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
@@ -357,7 +367,15 @@ impl World {
                 self.traces.remove(release.as_str());
                 Done::ReleaseDeleted
             }
-            Job::SaveConfig { key, text, create, .. } => {
+            Job::SettleSections(ruling) => Done::SectionsSettled(self.settle(*ruling)),
+            Job::SaveConfig {
+                key,
+                text,
+                create,
+                on_trial,
+                ..
+            } => {
+                self.note(key, text, *on_trial);
                 let as_made = *create || self.provenance.is_as_made(&self.data);
                 self.data.insert(key.clone(), text.clone());
                 self.version += 1;
@@ -486,7 +504,8 @@ fn words(job: &Job) -> String {
         | Job::ReadDirectories
         | Job::ListReleases
         | Job::ConfigureHooks(_) => String::new(),
-        Job::EnsureCrds(modules) => {
+        Job::SettleSections(ruling) => format!("settle {ruling:?}"),
+        Job::EnsureCrds { modules, .. } => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds of {}", names.join(", "))
         }

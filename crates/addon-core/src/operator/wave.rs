@@ -56,6 +56,7 @@ impl Operator {
                 reason: failure.report.clone(),
                 need: Some(blocked.need().clone()),
                 is_own_fault: !matches!(blocked, Blocked::Needs(_)),
+                is_for_trial: false,
             };
             self.block(&name, failure, hold);
         }
@@ -67,6 +68,7 @@ impl Operator {
                 reason: failure.report.clone(),
                 need: None,
                 is_own_fault: true,
+                is_for_trial: false,
             };
             self.block(&name, failure, hold);
         }
@@ -129,6 +131,7 @@ impl Operator {
             reason,
             need: None,
             is_own_fault: true,
+            is_for_trial: false,
         });
     }
 
@@ -194,7 +197,7 @@ impl Operator {
             let strict = self.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
-                return false;
+                return self.strict_order_waits_for_trial(wave);
             }
             wave.groups.pop_front();
         }
@@ -303,6 +306,7 @@ impl Operator {
                 reason: format!("it needs module '{need}', {why}"),
                 need: Some(need.clone()),
                 is_own_fault: false,
+                is_for_trial: false,
             })
         })
     }
@@ -315,7 +319,10 @@ impl Operator {
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
     pub(super) fn release_held(&mut self) {
         let is_lost = |unit: &Unit| self.config.losses.hold(unit.found.name.as_str());
-        let held = |unit: &&Unit| unit.enabled && matches!(unit.turn, Turn::Held(_)) && !is_lost(unit);
+        let held = |unit: &&Unit| {
+            let is_held = matches!(&unit.turn, Turn::Held(hold) if !hold.is_for_trial);
+            unit.enabled && is_held && !is_lost(unit)
+        };
         let names: Vec<_> = self
             .modules
             .values()

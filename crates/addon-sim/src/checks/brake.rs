@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::Event;
+use addon_core::operator::query::HeldBy;
 
 use super::{Step, Violation, ensure};
 use crate::life::Seen;
@@ -112,7 +113,8 @@ fn is_unspoken(step: &Step<'_>, name: &str) -> bool {
 }
 
 fn held(seen: &Seen) -> BTreeSet<String> {
-    seen.status.held.iter().map(|held| held.release.clone()).collect()
+    let held = seen.status.held.iter().filter(|held| held.by == HeldBy::Brake);
+    held.map(|held| held.release.clone()).collect()
 }
 
 /// Modules whose removals have ended, be it as soon as they were taken up, as of some nothing is there.

@@ -30,7 +30,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         }
         Job::DeleteRelease { release } => Some(format!("main of {release}")),
         Job::ConfigureHooks(Owner::Global)
-        | Job::EnsureCrds(_)
+        | Job::EnsureCrds { .. }
         | Job::EnsureConversions(_)
         | Job::LoadState
         | Job::SaveState { .. }
@@ -42,6 +42,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::PublishWebhooks(_)
         | Job::Vet(_)
         | Job::JudgeEdit(_)
+        | Job::SettleSections(_)
         | Job::SaveConfig { .. } => None,
     }
 }
@@ -61,13 +62,14 @@ fn alone(job: &Job) -> Option<String> {
         Job::DeleteRelease { release } => Some(format!("release {release}")),
         Job::SaveConfig { key, .. } => Some(format!("section {key}")),
         Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
+        Job::SettleSections(_) => Some("sections of a trial".to_owned()),
         Job::SaveValuesFiles(_) => Some("values files".to_owned()),
         Job::ReadDirectories => Some("directories".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
         Job::WatchReleases { .. } => Some("releases".to_owned()),
         Job::JudgeEdit(_) => Some("edits".to_owned()),
-        Job::EnsureCrds(_)
+        Job::EnsureCrds { .. }
         | Job::EnsureConversions(_)
         | Job::Vet(_)
         | Job::ConfigureHooks(_)

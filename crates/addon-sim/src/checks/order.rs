@@ -55,7 +55,7 @@ fn is_overtaken(step: &Step<'_>, begun: &Notice) -> bool {
 impl Order {
     /// What is learnt from the event itself, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
-        if let (Event::JobFinished(_, Ok(Done::CrdsEnsured(failed))), Some(Job::EnsureCrds(modules))) =
+        if let (Event::JobFinished(_, Ok(Done::CrdsEnsured(failed))), Some(Job::EnsureCrds { modules, .. })) =
             (step.event, step.ended)
         {
             let names = |well: bool| modules.iter().filter(move |name| !well || !failed.contains_key(*name));
@@ -224,7 +224,7 @@ impl Order {
         let stuck = model::stuck(&setup, &all);
         let own = model::level(&setup, module);
         let told = &step.life.told;
-        let lost = |name: &String| step.after.status.config_lost.contains(name) || told.without_values().contains(name);
+        let lost = |name: &String| step.is_held_back(name) || told.without_values().contains(name);
         let can_run = |name: &String| enabled(name) && !stuck.contains(name) && !lost(name);
         let mut with_crds = modules.values().filter(|spec| spec.crds && !spec.broken);
         let unseen = with_crds.find(|spec| can_run(&spec.name) && !self.looked_after.contains(&spec.name));

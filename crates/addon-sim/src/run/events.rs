@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::{Job, JobId};
-use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Saved};
+use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Saved, TrialStage};
+use addon_core::operator::policy::OnTrial;
 
 use super::{Due, Run};
 use crate::action::{Action, Misreading};
@@ -71,6 +73,7 @@ impl Run<'_> {
                 self.spread_news(0);
                 Ok(())
             }
+            Due::Trial => self.tell_of_trial(),
             Due::StandsBy => self.tell(&Event::LedByAnother, None),
             Due::Leads => {
                 self.life.leads = true;
@@ -87,6 +90,16 @@ impl Run<'_> {
                 self.tell(&Event::ShutdownRequested, None)
             }
         }
+    }
+
+    fn tell_of_trial(&mut self) -> Result<(), Violation> {
+        let Some(stage) = self.world.trial.stage else {
+            return Ok(());
+        };
+        if stage == TrialStage::Ended(Ruling::Passed) {
+            self.life.on_trial = OnTrial::No;
+        }
+        self.tell(&Event::TrialSeen(stage), None)
     }
 
     fn directories_read(&mut self, misreading: Option<&Misreading>) -> Result<(), Violation> {
@@ -268,6 +281,11 @@ impl Run<'_> {
             }
             (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version, created })) => {
                 told.wrote(key, text, *version, *created);
+            }
+            (Job::SettleSections(_), Done::SectionsSettled(settled)) => {
+                if let Some(read) = &settled.read {
+                    told.read(read);
+                }
             }
             (Job::SaveValuesFiles(_), _) => told.values_files_saved(),
             (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {

@@ -18,6 +18,33 @@ impl Run<'_> {
         if self.world.setup.elected {
             self.stand_by();
         }
+        self.news_of_trial();
+    }
+
+    /// How the trial stands is told some time, and perhaps again.
+    fn news_of_trial(&mut self) {
+        if self.world.trial.stage.is_none() {
+            return;
+        }
+        let mut dice = self.world.dice("trial");
+        for _ in 0..dice.count(1, 2) {
+            let most = *dice.pick(&[50, 3_000, 60_000]);
+            self.plan(dice.between(0, most), Due::Trial);
+        }
+    }
+
+    /// The verdict. After one that is not passed the version before comes back, by a life of its own.
+    pub(super) fn judge(&mut self) {
+        if !self.world.trial.is_open() {
+            return;
+        }
+        if !self.world.trial.judge() {
+            self.news_of_trial();
+        } else if self.life.leads && self.world.setup.elected {
+            self.plan(0, Due::Deposed);
+        } else {
+            self.restart();
+        }
     }
 
     /// The process is gone; the next one begins.
@@ -33,11 +60,12 @@ impl Run<'_> {
         self.world.config.news.clear();
         self.world.disturbed = false;
         let (skew, with_twin) = (self.life.skew, self.case.seed.is_multiple_of(4));
+        let (on_trial, number) = (self.world.on_trial(), self.life.number + 1);
         self.life = Life::new(
-            self.case.seed,
-            self.life.number + 1,
+            (self.case.seed, number),
             self.clock,
             &self.world.setup,
+            on_trial,
             with_twin,
         );
         self.life.skew = skew;

@@ -13,6 +13,7 @@ use crate::setup::{HookSpec, ModuleSpec, key_of};
 impl Run<'_> {
     pub(super) fn mend(&mut self) -> Result<(), Violation> {
         self.world.heal();
+        self.act(&Action::Judge)?;
         self.ambushes.clear();
         self.meddlers.clear();
         self.future.retain(|_, due| !matches!(due, Due::Acts(_)));

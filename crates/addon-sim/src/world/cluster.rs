@@ -103,6 +103,25 @@ impl ConfigMap {
         self.version
     }
 
+    /// These keys hold this again. False if nothing had to be written.
+    pub(super) fn put_back(&mut self, texts: BTreeMap<String, Option<String>>) -> bool {
+        let as_made = self.is_as_made();
+        let Some(data) = self.data.as_mut().filter(|_| !texts.is_empty()) else {
+            return false;
+        };
+        for (key, text) in texts {
+            match text {
+                Some(text) => data.insert(key, text),
+                None => data.remove(&key),
+            };
+        }
+        if as_made {
+            self.made_with = Some(digest(data));
+        }
+        self.changed();
+        true
+    }
+
     /// Writes one key if it still holds the base, into a `ConfigMap` that may have to be made; says at which version.
     pub(super) fn write(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Option<u64> {
         if self.text(key) != base || self.data.is_none() && !create {

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::module::outline::ValuesFiles;
-use addon_core::name::{HookName, ModuleName, Owner};
+use addon_core::name::{HookName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
-use addon_core::operator::event::{ConfigRead, Done, Saved, Usage};
+use addon_core::operator::event::{Done, Saved, Usage};
 use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::sections::Write;
 use super::{World, asked_of};
 
 /// `global`, or the name of a module.
@@ -38,7 +39,7 @@ pub fn job_name(job: &Job) -> String {
         Job::PublishWebhooks(_) => "webhooks".to_owned(),
         Job::Vet(_) => "vet".to_owned(),
         Job::JudgeEdit(_) => "judge".to_owned(),
-        Job::EnsureCrds(modules) => {
+        Job::EnsureCrds { modules, .. } => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds/{}", names.join("+"))
         }
@@ -52,6 +53,7 @@ pub fn job_name(job: &Job) -> String {
         Job::SyncRelease { module, .. } => format!("helm/{module}"),
         Job::DeleteRelease { release } => format!("delete/{release}"),
         Job::SaveConfig { .. } => "save-config".to_owned(),
+        Job::SettleSections(_) => "settle-sections".to_owned(),
     }
 }
 
@@ -59,6 +61,27 @@ pub fn job_name(job: &Job) -> String {
 fn vet_for_helm(vetting: Option<&Vetting>) -> Result<(), Failure> {
     let vetted = vetting.map_or(Ok(()), Vetting::for_helm);
     vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
+}
+
+/// The write of a section, as a job has it.
+fn write_of(job: &Job) -> Option<Write<'_>> {
+    let Job::SaveConfig {
+        key,
+        text,
+        base,
+        create,
+        on_trial,
+    } = job
+    else {
+        return None;
+    };
+    Some(Write {
+        key,
+        text,
+        base: base.as_ref(),
+        create: *create,
+        on_trial: *on_trial,
+    })
 }
 
 impl World {
@@ -79,7 +102,7 @@ impl World {
         match job {
             Job::RunHook(_) if slow => dice.between(3_000, 15_000),
             Job::RunEnabledScript { .. } if slow => dice.between(3_000, if self.healed { 50_000 } else { 75_000 }),
-            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds(_) => {
+            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds { .. } => {
                 dice.between(1, 2_000)
             }
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => dice.between(1, 15_000),
@@ -93,6 +116,7 @@ impl World {
             | Job::PublishWebhooks(_)
             | Job::Vet(_)
             | Job::JudgeEdit(_)
+            | Job::SettleSections(_)
             | Job::SaveConfig { .. } => dice.between(1, 400),
         }
     }
@@ -121,6 +145,7 @@ impl World {
             | Done::WebhooksPublished
             | Done::ReleaseSynced(_)
             | Done::ReleaseDeleted
+            | Done::SectionsSettled(_)
             | Done::ConfigSaved(Saved::Written { .. }) => {
                 self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)?;
             }
@@ -138,7 +163,8 @@ impl World {
                 .fault("read-directories", Class::Unavailable)
                 .map(|()| Done::DirectoriesRead(self.inventory(None).outline())),
             Job::ListReleases => self.list().map(Done::ReleasesListed),
-            Job::EnsureCrds(modules) => Ok(self.ensure_crds(modules)),
+            Job::EnsureCrds { modules, on_trial } => Ok(self.ensure_crds(modules, *on_trial)),
+            Job::SettleSections(ruling) => self.settle_sections(*ruling),
             Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
             Job::WatchReleases { .. } => self
                 .fault("watch-releases", Class::Refused)
@@ -179,12 +205,10 @@ impl World {
                 Ok(Done::ReleaseSynced(synced))
             }
             Job::DeleteRelease { release } => self.delete(release),
-            Job::SaveConfig {
-                key,
-                text,
-                base,
-                create,
-            } => self.save_config(key, text, base.as_ref(), *create),
+            Job::SaveConfig { .. } => match write_of(job) {
+                Some(write) => self.save_config(write),
+                None => Err(Failure::defect("a save without a write")),
+            },
         }
     }
 
@@ -209,24 +233,6 @@ impl World {
         self.fault("save-values-files", Class::Refused)?;
         self.secret.get_or_insert_default().values_files = Some(files.clone());
         Ok(Done::ValuesFilesSaved)
-    }
-
-    fn save_config(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Result<Done, Failure> {
-        self.fault("save-config", Class::Refused)?;
-        let created = self.config.read() == ConfigRead::Missing;
-        Ok(Done::ConfigSaved(match self.config.write(key, text, base, create) {
-            Some(version) => Saved::Written { version, created },
-            None => Saved::Conflict(self.config.read()),
-        }))
-    }
-
-    /// Each module has its own chance.
-    fn ensure_crds(&mut self, modules: &[ModuleName]) -> Done {
-        let fail = |name: &ModuleName| {
-            let failure = self.fault(&format!("crds/{name}"), Class::Refused).err()?;
-            Some((name.clone(), failure))
-        };
-        Done::CrdsEnsured(modules.iter().filter_map(fail).collect())
     }
 
     fn ensure_conversions(&mut self, of: &[Conversions]) -> Done {
@@ -265,13 +271,18 @@ impl World {
                 self.cut_off_sync(module.as_str(), documents, (*maintenance, *config));
             }
             Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
-            Job::SaveConfig {
-                key,
-                text,
-                base,
-                create,
-            } if dice.chance(50) => {
-                self.config.write(key, text, base.as_ref(), *create);
+            Job::SaveConfig { .. } => {
+                let reach = dice.between(0, 4);
+                if let Some(write) = write_of(job).filter(|_| reach > 0) {
+                    self.note(write);
+                    if reach > 1 {
+                        self.write(write);
+                    }
+                }
+            }
+            Job::SettleSections(ruling) if dice.chance(50) => {
+                self.faults.insert("forget-sections".to_owned(), 1);
+                drop(self.settle_sections(*ruling));
             }
             Job::PublishWebhooks(routes) if dice.chance(50) => self.webhooks.publish(routes),
             Job::SaveState { last_good, made } if dice.chance(50) => self.keep(last_good, made.as_ref()),
@@ -281,15 +292,14 @@ impl World {
 
     /// The write of one that leads no more arrives. It is refused if anybody has written since it was begun.
     pub fn late_write(&mut self, job: &Job, version: u64) {
-        if let Job::SaveConfig {
-            key,
-            text,
-            base,
-            create,
-        } = job
-            && self.config.version() == version
+        if let Some(write) = write_of(job).filter(|_| self.config.version() == version)
+            && self
+                .config
+                .write(write.key, write.text, write.base, write.create)
+                .is_some()
         {
-            self.config.write(key, text, base.as_ref(), *create);
+            // If the trial is over by then, nobody can take it back.
+            self.trial.edited(write.key);
         }
     }
 

@@ -296,6 +296,22 @@ pub enum Notice {
     },
     /// People have said what they want in its place: the modules go on.
     ConfigLossAnswered,
+    /// A module waits for the trial of our version to be passed.
+    ModuleWaitsForTrial {
+        /// Which.
+        module: ModuleName,
+        /// Why.
+        reason: String,
+    },
+    /// The trial of our version is passed: what waited for that goes on.
+    TrialPassed,
+    /// A version on trial was not kept, and the sections that its hooks had saved were put back.
+    SectionsPutBack {
+        /// Which.
+        keys: Vec<String>,
+        /// The others, which people have edited since.
+        edited: Vec<String>,
+    },
     /// A section for a module that does not exist was kept and ignored.
     ConfigUnknown {
         /// The keys.

@@ -52,7 +52,9 @@ impl Operator {
 
     /// Where it stands, in a word. A removal that is held comes first: then nobody upgrades it.
     fn state_of(&self, unit: &Unit) -> &'static str {
-        if self.removal.brake.holds(unit.found.name.as_str()) {
+        let name = &unit.found.name;
+        let waits_for_trial = unit.enabled && unit.turn.waits_for_trial() || self.trial_keeps(name);
+        if self.removal.brake.holds(name.as_str()) || waits_for_trial {
             "Held"
         } else if unit.upgrade_held {
             "UpgradeHeld"

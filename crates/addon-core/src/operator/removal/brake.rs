@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::super::Operator;
 use super::super::effect::{HeldFor, Notice};
-use super::super::query::HeldRemoval;
+use super::super::query::{HeldBy, HeldRemoval};
 use super::super::task::{Lane, Task};
 use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
@@ -153,7 +153,7 @@ impl Operator {
     }
 
     /// Releases of ours whose modules are gone, without the one that is nobody's business.
-    pub(super) fn orphans(&self) -> impl DoubleEndedIterator<Item = String> {
+    pub(in super::super) fn orphans(&self) -> impl DoubleEndedIterator<Item = String> {
         let ignored = self.policy.ignore_release.as_deref();
         let is_orphan = move |name: &&str| !self.modules.contains_key(*name) && Some(*name) != ignored;
         self.removal.ours().filter(is_orphan).map(str::to_owned)
@@ -207,7 +207,7 @@ impl Operator {
         }
     }
 
-    /// A person wants these gone. What is not held at this moment stays as it is.
+    /// A person wants these gone. What is not held at this moment stays as it is, and so does what a trial holds besides.
     pub(in super::super) fn confirm_removals(&mut self, names: &BTreeSet<String>) {
         let releases = self.removal.brake.confirm(names);
         if releases.is_empty() || self.stopping.is_some() {
@@ -230,8 +230,9 @@ impl Operator {
                 "its module is gone from the directories"
             },
             reason: reason.to_string(),
+            by: HeldBy::Brake,
         };
-        held.map(report).collect()
+        held.map(report).chain(self.removals_held_by_trial()).collect()
     }
 }
 

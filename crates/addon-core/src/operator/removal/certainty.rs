@@ -16,7 +16,8 @@ impl Operator {
     /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
     pub(in super::super) fn is_removable(&self, name: &ModuleName) -> bool {
         let is_confirmed = !self.is_silently_off(name) || self.rereading.confirms_silence(name);
-        is_confirmed && self.is_unwanted(name) && !self.removal.brake.holds(name.as_str())
+        let is_free = !self.removal.brake.holds(name.as_str()) && !self.is_on_trial();
+        is_confirmed && self.is_unwanted(name) && is_free
     }
 
     /// It is off because nobody speaks of it, and nothing but a second look at the directories is lacking.
@@ -34,7 +35,7 @@ impl Operator {
 
     /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
     /// say otherwise.
-    pub(super) fn is_unwanted(&self, name: &ModuleName) -> bool {
+    pub(in super::super) fn is_unwanted(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| self.may_be_removed(unit)) else {
             return false;
         };
@@ -81,6 +82,9 @@ impl Operator {
         let verdict = unit.verdict.as_ref().filter(|verdict| is_there && !verdict.enabled)?;
         if self.config.losses.hold(name.as_str()) {
             return Some(LOST.to_owned());
+        }
+        if let Some(obstacle) = self.trial_obstacle(name) {
+            return Some(obstacle);
         }
         let unheard = || {
             let id = self.global_hooks_to_speak().next()?;

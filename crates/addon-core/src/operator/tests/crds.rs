@@ -1,5 +1,7 @@
 //! CRDs: before everything else of a converge, and a failure holds up its own module alone.
 
+use super::event::CrdObstacle;
+use super::policy::OnTrial;
 use super::*;
 
 fn with_crds(order: u32, text: &str) -> Module {
@@ -11,7 +13,7 @@ fn with_crds(order: u32, text: &str) -> Module {
 
 impl World {
     /// What becomes of the CRDs of these modules.
-    pub(super) fn crds(&mut self, modules: &[ModuleName]) -> BTreeMap<ModuleName, Failure> {
+    pub(super) fn crds(&mut self, modules: &[ModuleName], on_trial: OnTrial) -> BTreeMap<ModuleName, CrdObstacle> {
         let mut failed = BTreeMap::new();
         for name in modules {
             if let Some(left) = self
@@ -20,7 +22,12 @@ impl World {
                 .filter(|left| **left > 0)
             {
                 *left -= 1;
-                failed.insert(name.clone(), Failure::new(Class::Refused, format!("no crd of {name}")));
+                let failure = Failure::new(Class::Refused, format!("no crd of {name}"));
+                failed.insert(name.clone(), CrdObstacle::Failed(failure));
+            } else if on_trial == OnTrial::Yes && self.other_crds.contains(name) {
+                failed.insert(name.clone(), CrdObstacle::Held(vec![format!("CRD of {name}")]));
+            } else {
+                self.other_crds.remove(name);
             }
         }
         failed

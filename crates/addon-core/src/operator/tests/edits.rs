@@ -1,6 +1,7 @@
 //! Edits of the ConfigMap that the API server asks us about.
 
 use super::*;
+use crate::artifact::choice::Activity;
 use crate::artifact::settings::Settings;
 use crate::operator::policy::Edits;
 use crate::review::reply::NoAnswer;
@@ -222,6 +223,26 @@ fn settings_of_the_channel_are_in_force_as_they_were_last_good() {
     // Nobody knows what was meant.
     world.edit(&[("releaseChannel", Some("sha256:12"))]);
     assert_eq!(channel(&world), None);
+}
+
+#[test]
+fn a_moment_is_quiet_when_no_helm_runs_and_main_is_empty() {
+    let activity = |world: &World| match world.operator.answer(&Query::Channel) {
+        Answer::Channel(report) => report.activity,
+        other => panic!("{other:?}"),
+    };
+    let mut world = world(always());
+    assert_eq!(activity(&world), Activity::Busy, "nothing has begun");
+    world.open.insert("one sync".to_owned());
+    world = world.start();
+    assert_eq!(activity(&world), Activity::Busy, "the first converge goes on");
+    world.close("one sync");
+    assert_eq!(activity(&world), Activity::Quiet);
+    world.open.insert("one sync".to_owned());
+    world.edit(&[("one", Some("size: 2"))]);
+    assert_eq!(activity(&world), Activity::Busy);
+    world.close("one sync");
+    assert_eq!(activity(&world), Activity::Quiet);
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! How this process fares, for those who judge its version: a summary that costs little. Must never show a value.
+
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::converge::Phase;
+use super::jobs::Slot;
+use super::modules::Turn;
+use super::policy::Mode;
+use super::task::{Lane, Task};
+use crate::artifact::choice::Activity;
+use crate::hook::config::Stage;
+use crate::module::lifecycle::Lifecycle;
+use crate::name::{HookId, ModuleName, Owner};
+use crate::queue::Entry;
+
+/// The failures of a module that cannot be run as it is declared: it is not tried again before something else changes.
+pub const FOR_GOOD: u32 = u32::MAX;
+
+/// A summary of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The first converge of this process is over.
+    pub converged: bool,
+    /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures in a row.
+    pub failing: BTreeMap<String, u32>,
+    /// Whether a trial that began now would disturb anything.
+    pub activity: Activity,
+    /// The keys of sections that hooks saved on trial, and that are neither put back nor forgotten yet. The record of that trial
+    /// is needed until there are none.
+    pub noted: Vec<String>,
+}
+
+impl Operator {
+    /// How we fare at this moment.
+    pub fn health(&self) -> Health {
+        Health {
+            converged: self.has_converged(),
+            failing: self.failures(),
+            activity: self.activity(),
+            noted: self.probation.noted().cloned().collect(),
+        }
+    }
+
+    fn has_converged(&self) -> bool {
+        match self.policy.mode {
+            Mode::Addons => self.converge.first_done,
+            Mode::Hooks => self.startup.begun,
+        }
+    }
+
+    /// A moment is quiet when the first converge is over, no helm runs, and nothing is due in `main`.
+    pub(super) fn activity(&self) -> Activity {
+        let of_main = |lane: &Lane| match lane {
+            Lane::Global | Lane::Module(_) | Lane::Release(_) => true,
+            Lane::Named(_) => false,
+        };
+        // A task that failed and rests before another attempt may rest for ever.
+        let is_due = |head: &Entry<Task>| head.failures == 0;
+        let mut lanes = self.queues.lanes();
+        let queued = lanes.any(|(lane, tasks)| of_main(lane) && tasks.front().is_some_and(is_due));
+        let helm_runs = self.jobs.holders(Slot::Helm).next().is_some();
+        if self.has_converged() && !queued && !helm_runs {
+            Activity::Quiet
+        } else {
+            Activity::Busy
+        }
+    }
+
+    /// Everything that fails now, and how often in a row.
+    fn failures(&self) -> BTreeMap<String, u32> {
+        let mut failing = BTreeMap::new();
+        let mut fails = |subject: String, times: u32| {
+            let known: &mut u32 = failing.entry(subject).or_default();
+            *known = times.max(*known);
+        };
+        for (_, tasks) in self.queues.lanes() {
+            for entry in tasks.iter().filter(|entry| entry.failures > 0) {
+                if let Some(subject) = self.subject(entry) {
+                    fails(subject, entry.failures);
+                }
+            }
+        }
+        for (name, unit) in &self.modules {
+            let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
+            if unit.failures > 0 && is_there {
+                fails(of_module(name), unit.failures);
+            }
+            if let Some((times, _, _)) = self.assessment.script_failure(name) {
+                fails(of_module(name), times);
+            }
+            if matches!(&unit.turn, Turn::Held(hold) if unit.enabled && hold.is_own_fault) {
+                fails(of_module(name), FOR_GOOD);
+            }
+        }
+        failing
+    }
+
+    /// The module or the global hook whose failures these are.
+    fn subject(&self, entry: &Entry<Task>) -> Option<String> {
+        match &entry.task {
+            Task::Hook(task) => Some(of_hook(&task.hook)),
+            Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => Some(of_module(module)),
+            Task::Converge(_) => self.hook_of_converge().as_ref().map(of_hook),
+            // Its release has no module that could be tried.
+            Task::Purge { .. } | Task::AwaitFirstRuns => None,
+        }
+    }
+
+    /// The hook before or after all modules at which the converge under way stands.
+    fn hook_of_converge(&self) -> Option<HookId> {
+        let (stage, next) = match self.converge.active.as_ref()?.phase {
+            Phase::BeforeAll(next) => (Stage::BeforeAll, next),
+            Phase::AfterAll { next, .. } => (Stage::AfterAll, next),
+            Phase::Settling | Phase::Enabling | Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
+                return None;
+            }
+        };
+        self.global_hooks(stage).into_iter().nth(next)
+    }
+}
+
+fn of_module(name: &ModuleName) -> String {
+    format!("module {name}")
+}
+
+fn of_hook(hook: &HookId) -> String {
+    match &hook.owner {
+        Owner::Global => format!("hook {}", hook.name),
+        Owner::Module(name) => of_module(name),
+    }
+}

@@ -1,0 +1,107 @@
+//! The summary of a process by which its version is judged.
+
+use super::health::{FOR_GOOD, Health};
+use super::*;
+use crate::artifact::choice::Activity;
+
+impl World {
+    pub(super) fn health(&self) -> Health {
+        let Answer::Health(health) = self.operator.answer(&Query::Health) else {
+            panic!()
+        };
+        health
+    }
+
+    pub(super) fn failing(&self) -> Vec<(String, u32)> {
+        self.health().failing.into_iter().collect()
+    }
+}
+
+#[test]
+fn health_names_what_fails_and_how_often_in_a_row() {
+    let broken = Module {
+        broken: Some(Failure::new(Class::Invalid, "no values")),
+        ..module(30, "broken")
+    };
+    let hook = "schedule:\n- crontab: '* * * * * *'\n  queue: side";
+    let mut world = World::new(vec![module(10, "one"), module(20, "two"), broken])
+        .hook("", "g.sh", hook)
+        .hook("", "all.sh", "afterAll: 1");
+    world.failing.insert("one sync".to_owned(), 2);
+    world.failing.insert("all.sh afterAll".to_owned(), 1);
+    let mut world = world.start();
+    let failing = |rows: &[(&str, u32)]| -> Vec<(String, u32)> {
+        rows.iter()
+            .map(|(subject, times)| ((*subject).to_owned(), *times))
+            .collect()
+    };
+    let for_good = ("module broken", FOR_GOOD);
+    assert_eq!(
+        world.failing(),
+        failing(&[("hook all.sh", 1), for_good, ("module one", 1)])
+    );
+    assert_eq!(
+        (world.health().converged, world.health().activity),
+        (false, Activity::Busy)
+    );
+    while world.health().failing.contains_key("module one") {
+        world.failing.insert("g.sh schedule".to_owned(), 1);
+        world.sleep();
+    }
+    assert!(world.health().failing["hook g.sh"] > 0);
+    world.failing.clear();
+    while world.health().failing.contains_key("hook g.sh") {
+        world.sleep();
+    }
+    assert_eq!(world.failing(), failing(&[for_good]));
+    assert!(world.health().converged);
+}
+
+#[test]
+fn a_module_that_rests_after_a_failure_disturbs_nobody() {
+    let mut world = World::new(vec![module(10, "one"), module(20, "two")]);
+    world.failing.insert("one sync".to_owned(), 9);
+    let mut world = world.start();
+    while !world.health().converged {
+        world.sleep();
+    }
+    assert_eq!(world.health().activity, Activity::Quiet);
+    assert!(world.health().failing.contains_key("module one"));
+}
+
+#[test]
+fn a_moment_is_quiet_when_main_is_empty_and_no_helm_runs() {
+    let hook = "schedule:\n- crontab: '* * * * * *'\n  queue: side";
+    let mut world = World::new(vec![module(10, "one")]).hook("one", "h.sh", hook);
+    assert_eq!(world.health().activity, Activity::Busy, "nothing is known yet");
+    world.open.insert("one sync".to_owned());
+    let mut world = world.start();
+    assert_eq!(world.health().activity, Activity::Busy);
+    world.close("one sync");
+    assert_eq!(world.health().activity, Activity::Quiet);
+    world.open.insert("one/h.sh schedule".to_owned());
+    world.sleep();
+    assert_eq!(
+        world.health().activity,
+        Activity::Quiet,
+        "a queue of its own disturbs nobody"
+    );
+    world.open.insert("one sync".to_owned());
+    world.edit(&[("one", Some("a: 1"))]);
+    assert_eq!(world.health().activity, Activity::Busy);
+}
+
+#[test]
+fn failures_in_a_row_are_counted_over_converges_that_begin_anew() {
+    let mut world = World::new(vec![module(10, "one")]);
+    world.failing.insert("one sync".to_owned(), 3);
+    let mut world = world.start();
+    let one = |times: u32| vec![("module one".to_owned(), times)];
+    assert_eq!(world.failing(), one(1));
+    world.edit(&[("global", Some("color: red"))]);
+    assert_eq!(world.failing(), one(2));
+    world.sleep();
+    assert_eq!(world.failing(), one(3));
+    world.edit(&[("global", Some("color: blue"))]);
+    assert_eq!(world.failing(), []);
+}

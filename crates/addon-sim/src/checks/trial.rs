@@ -1,0 +1,100 @@
+//! Y1: on trial nothing is removed, and no hook runs that belongs to a removal. Y2: on trial no CRD is changed that exists, and
+//! its module is not released. Y3: what hooks saved on trial stands there no more after one that was not passed, unless people
+//! edited it. Y4: after one that was passed nothing is held for it.
+
+use addon_core::artifact::trial::record::Ruling;
+use addon_core::operator::effect::{Effect, Job};
+use addon_core::operator::event::{Done, Event, TrialStage};
+use addon_core::operator::policy::OnTrial;
+use addon_core::operator::query::HeldBy;
+
+use super::{Step, Violation, ensure};
+use crate::life::Seen;
+use crate::world::World;
+
+pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+    if let Event::JobFinished(_, Ok(Done::SectionsSettled(_))) = step.event {
+        nothing_is_left(step.world)?;
+    }
+    if step.life.on_trial == OnTrial::No {
+        let held = removals(step.after);
+        return ensure(held.is_empty(), "Y4", || {
+            format!("nobody is on trial, and held for one are {held:?}")
+        });
+    }
+    for effect in step.effects {
+        match effect {
+            Effect::StartJob(_, Job::DeleteRelease { release }) => {
+                return Err(Violation::new("Y1", format!("{release} is removed on trial")));
+            }
+            Effect::StartJob(_, Job::RunHook(run)) => {
+                let of_removal = matches!(run.labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+                ensure(!of_removal, "Y1", || {
+                    format!("{} runs on trial for a removal", run.hook)
+                })?;
+            }
+            Effect::StartJob(_, Job::EnsureCrds { modules, on_trial }) => {
+                ensure(*on_trial == OnTrial::Yes, "Y2", || {
+                    format!("CRDs of {modules:?} may be changed on trial")
+                })?;
+            }
+            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+                let is_other = step.waits_for_trial(module.as_str());
+                ensure(!is_other, "Y2", || {
+                    format!("{module} is released, and its CRDs are not as it wants them")
+                })?;
+            }
+            Effect::StartJob(_, Job::SaveConfig { key, on_trial, .. }) => {
+                ensure(*on_trial == OnTrial::Yes, "Y3", || {
+                    format!("{key} is saved on trial, and not noted")
+                })?;
+            }
+            Effect::StartJob(_, Job::SettleSections(ruling)) => {
+                return Err(Violation::new(
+                    "Y3",
+                    format!("sections are settled on trial, by {ruling:?}"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// All that was saved on trial has been seen to, and nothing waits for its end.
+pub(super) fn at_rest(world: &World, seen: &Seen) -> Result<(), Violation> {
+    let noted = world
+        .secret
+        .as_ref()
+        .is_some_and(|state| !state.trial_sections.is_empty());
+    ensure(!noted, "Y3", || {
+        "at rest there are notes of sections that were saved on trial".to_owned()
+    })?;
+    let held = holds(seen);
+    ensure(held.is_empty(), "Y4", || {
+        format!("at rest there are held for a trial: {held:?}")
+    })?;
+    nothing_is_left(world)
+}
+
+fn nothing_is_left(world: &World) -> Result<(), Violation> {
+    let is_back = matches!(
+        world.trial.stage,
+        Some(TrialStage::Ended(Ruling::Failed | Ruling::Unclear | Ruling::Void))
+    );
+    let left = world.trial.left(world.config.data.as_ref()).filter(|_| is_back);
+    ensure(left.is_none(), "Y3", || {
+        format!("{left:?} was written on trial and by nobody else, and is not what it was before")
+    })
+}
+
+/// Modules go on with the converge that a verdict asks for, removals at once.
+fn holds(seen: &Seen) -> Vec<String> {
+    let modules = seen.status.held_by_trial.iter().cloned();
+    removals(seen).into_iter().chain(modules).collect()
+}
+
+fn removals(seen: &Seen) -> Vec<String> {
+    let held = seen.status.held.iter().filter(|held| held.by == HeldBy::Trial);
+    held.map(|held| held.release.clone()).collect()
+}
