@@ -90,6 +90,8 @@ struct Agent {
     folder: PathBuf,
     #[arg(long)]
     name: String,
+    #[arg(long)]
+    registry: Option<u16>,
 }
 
 impl Agent {
@@ -98,6 +100,7 @@ impl Agent {
             kubeconfig: self.kubeconfig,
             folder: self.folder,
             name: self.name,
+            registry: self.registry,
         };
         if let Err(error) = node::run(&settings) {
             say(&format!("error: {}", report::chain(&error)));

@@ -28,7 +28,7 @@ mod layer;
 
 mod life;
 
-mod network;
+pub(crate) mod network;
 
 mod probe;
 
@@ -80,6 +80,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The name of the node.
     pub name: String,
+    /// The port of the registry on loopback. Pods and the node find it under the same port of the node's address.
+    pub registry: Option<u16>,
 }
 
 #[derive(Debug, Error)]
@@ -138,6 +140,9 @@ async fn work(settings: &Settings) -> Result<(), NodeError> {
     let mut tasks = JoinSet::new();
     let server = network::server(&config.cluster_url);
     tasks.spawn(network::lead_to_server(server).await.map_err(NodeError::Listen)?);
+    if let Some(port) = settings.registry {
+        tasks.spawn(network::lead_to_registry(port).await.map_err(NodeError::Listen)?);
+    }
     let agent = Arc::new(Agent {
         client: ClientOf(Client::try_from(config)?),
         name: settings.name.clone(),

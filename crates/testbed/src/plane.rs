@@ -19,6 +19,7 @@ use crate::find::Finder;
 use crate::folder::{self, Folder};
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::namespace::{Namespace, NamespaceError};
+use crate::node;
 use crate::part::{self, Part};
 use crate::plane::component::ComponentError;
 use crate::plane::launch::StartError;
@@ -196,6 +197,12 @@ impl ControlPlane {
     /// The host and port of its OCI registry, which speaks plain HTTP, if it was asked for.
     pub fn registry(&self) -> Option<&str> {
         self.facts.registry.as_deref()
+    }
+
+    /// The same registry as pods and their node find it, if there are pods that run.
+    pub fn registry_of_pods(&self) -> Option<String> {
+        let (_, port) = self.registry()?.rsplit_once(':')?;
+        (self.pods() == Pods::Running).then(|| format!("{}:{port}", node::network::NODE))
     }
 
     /// A folder with links to all programs, under the names that [`Part::name`] gives.

@@ -19,7 +19,7 @@ use crate::forward;
 use crate::space::{self, Network, SpaceError};
 
 /// The node itself, as pods and the API server know it.
-pub(super) const NODE: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
 /// The Service `kubernetes`: the first address of the range that the API server was started with.
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -52,6 +52,13 @@ pub(super) fn server(url: &Uri) -> SocketAddr {
 pub(super) async fn lead_to_server(server: SocketAddr) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let listener = TcpListener::bind((SERVER, SERVER_PORT)).await?;
     Ok(forward::serve(listener, move || Some(server)))
+}
+
+/// Listens where pods look for the registry: an image then has one name for them and for the node.
+pub(super) async fn lead_to_registry(port: u16) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let listener = TcpListener::bind((NODE, port)).await?;
+    let registry = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Ok(forward::serve(listener, move || Some(registry)))
 }
 
 /// The addresses that pods have.

@@ -112,12 +112,15 @@ impl ControlPlane {
 
     fn add_agent(&mut self) -> Result<(), StartError> {
         let kubeconfig = Inmate::Node.kubeconfig(&self.path);
+        let registry = self.registry().and_then(|address| address.rsplit_once(':'));
+        let registry = registry.map(|(_, port)| format!("--registry={port}"));
         let flags = [
             "node".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--folder={}", self.path.join(AGENT).display()),
             format!("--name={NODE}"),
         ];
+        let flags: Vec<String> = flags.into_iter().chain(registry).collect();
         let network = self.home.as_ref().map(|home| &home.network);
         let agent = Component::start("node", &agent().map_err(StartError::Own)?, &flags, &self.path, network)?;
         self.components().push(agent);

@@ -17,6 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
 /// A repository of a registry.
 #[derive(Debug)]
 pub struct Repository {
@@ -62,6 +64,33 @@ impl Repository {
         });
         let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": listed });
         self.put(tag, MANIFEST, &manifest).await
+    }
+
+    /// Pushes another version of an image that is there: the same layers with a configuration and annotations that are altered.
+    /// Returns its digest.
+    pub async fn derive(&self, from: &str, tag: &str, alter: impl FnOnce(&mut Value, &mut Value)) -> String {
+        let mut manifest = self.get(&format!("manifests/{from}")).await;
+        if let Some(first) = manifest["manifests"][0]["digest"].as_str() {
+            manifest = self.get(&format!("manifests/{first}")).await;
+        }
+        let config = manifest["config"]["digest"].as_str().unwrap();
+        let mut whole = self.get(&format!("blobs/{config}")).await;
+        let mut annotations = manifest.get("annotations").cloned().unwrap_or_else(|| json!({}));
+        alter(&mut whole["config"], &mut annotations);
+        let whole = whole.to_string().into_bytes();
+        manifest["config"]["digest"] = json!(self.upload(&whole).await);
+        manifest["config"]["size"] = json!(whole.len());
+        manifest["annotations"] = annotations;
+        let kind = manifest["mediaType"].as_str().unwrap_or(MANIFEST).to_owned();
+        self.put(tag, &kind, &manifest).await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let accepted = format!("{MANIFEST}, {INDEX}, */*");
+        let request = Request::get(format!("{}/{path}", self.address)).header("Accept", accepted);
+        let (status, _, said) = self.send(request, Vec::new()).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {said}");
+        serde_json::from_str(&said).unwrap()
     }
 
     /// Pushes a manifest, or whatever takes its place, under a tag or its digest, and returns the digest.

@@ -1,6 +1,7 @@
 //! What a container is given, and what it is not.
 
 use serde_json::json;
+use testbed::namespace::Namespace;
 
 use super::stage::{create, log, once, phase, said, stage};
 
@@ -158,26 +159,47 @@ fn what_keeps_a_container_from_starting_is_told_and_may_be_mended() {
 
 #[test]
 fn a_tag_that_moves_is_followed_only_if_the_pod_asks_always() {
-    let stage = stage();
-    let namespace = stage.plane.namespace("policy").unwrap();
-    let (image, before) = super::stage::push_image(&stage.plane, "moving", "1");
-    let run = |name: &str, policy: &str| {
-        let more = json!({ "image": image, "imagePullPolicy": policy });
-        said(&namespace, name, "true", &more, &json!({}));
-        let pod = once(&namespace, name, "to be told of", |_| true);
-        pod["status"]["containerStatuses"][0]["imageID"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
+    let namespace = stage().plane.namespace("policy").unwrap();
+    let (image, before) = super::stage::push_image(&stage().plane, "moving", "1");
+    let run = |name: &str, policy: &str| image_id(&namespace, name, &image, policy);
     assert!(run("first", "IfNotPresent").ends_with(&before));
-    let registry = stage.plane.registry().unwrap();
-    let repository = super::push::Repository::at(registry, "moving");
+    let after = move_tag("moving");
+    assert!(run("second", "IfNotPresent").ends_with(&before));
+    assert!(run("third", "Always").ends_with(&after));
+}
+
+#[test]
+fn of_a_tag_and_a_digest_the_digest_counts() {
+    let namespace = stage().plane.namespace("both").unwrap();
+    let (image, before) = super::stage::push_image(&stage().plane, "both", "1");
+    let after = move_tag("both");
+    let (repository, _) = image.rsplit_once(':').unwrap();
+    for (name, tag, digest) in [("old", "1", &before), ("new", "1", &after), ("none", "absent", &before)] {
+        let image = format!("{repository}:{tag}@{digest}");
+        let ran = image_id(&namespace, name, &image, "Always");
+        assert_eq!(ran, format!("{repository}@{digest}"), "{image}");
+    }
+}
+
+/// The image that a pod has run, as its status tells it.
+fn image_id(namespace: &Namespace<'_>, name: &str, image: &str, policy: &str) -> String {
+    let more = json!({ "image": image, "imagePullPolicy": policy });
+    said(namespace, name, "true", &more, &json!({}));
+    let pod = once(namespace, name, "to be told of", |_| true);
+    pod["status"]["containerStatuses"][0]["imageID"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Pushes another image under the tag `1`, and returns its digest.
+fn move_tag(name: &str) -> String {
+    let registry = stage().plane.registry().unwrap();
+    let repository = super::push::Repository::at(registry, name);
     let layer = super::machine::layer(&[std::path::Path::new("sh"), std::path::Path::new("true")], &[]);
     let config = json!({ "Entrypoint": ["sh", "-c"] });
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let after = runtime.block_on(repository.push("1", &config, &[layer]));
     assert_eq!(runtime.block_on(repository.resolve("1")).as_ref(), Some(&after));
-    assert!(run("second", "IfNotPresent").ends_with(&before));
-    assert!(run("third", "Always").ends_with(&after));
+    after
 }
