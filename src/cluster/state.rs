@@ -5,7 +5,10 @@
 //! it is written over; every write is a merge patch of its own keys over the version that was read (see `state/writing`),
 //! so that writers do not disturb each other and nothing a newer version or a later leader wrote is lost.
 
+pub mod known;
 mod sections;
+pub mod trial;
+mod trial_sections;
 mod writing;
 
 use std::collections::BTreeMap;
@@ -70,6 +73,7 @@ impl Cluster {
             last_good,
             made: noted(&data, MADE_KEY),
             values_files: noted(&data, VALUES_FILES_KEY),
+            trial_sections: trial_sections::read(&data),
         })
     }
 

@@ -71,6 +71,43 @@ async fn writers_at_the_same_time_disturb_nobody() {
     assert_eq!(cluster.intent(&names[1]).await.unwrap().as_ref(), Some(&intents[1]));
 }
 
+/// A writer knows the Secrets from its own last write, and others write, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_others_since_the_last_write_stay() {
+    let mut world = World::new("beside").await;
+    let proxy = world.restart_behind_a_proxy().await;
+    let cluster = &world.tools.cluster;
+    let first = cluster.record_intent("one", &intent(1)).await.unwrap();
+    cluster.clear_recorded("one", first).await.unwrap();
+    let (before, _) = proxy.seen();
+    let second = cluster.record_intent("one", &intent(2)).await.unwrap();
+    cluster.clear_recorded("one", second).await.unwrap();
+    assert_eq!(
+        proxy.seen().0 - before,
+        2,
+        "a Secret is made and deleted without a look"
+    );
+
+    cluster.record_intent("one", &intent(3)).await.unwrap();
+    let others = r#"patch secret addon-operator-intents -p {"data":{"other":"eA=="}}"#;
+    world.kubectl(others);
+    cluster.record_intent("two", &intent(4)).await.unwrap();
+    let data = world.kubectl("get secret addon-operator-intents -o=jsonpath={.data.other}");
+    assert_eq!(data, "eA==", "the key that another one wrote stays");
+    assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(3)));
+
+    world.kubectl("delete secret addon-operator-intents");
+    cluster.record_intent("two", &intent(4)).await.unwrap();
+    assert_eq!(
+        cluster.intent("two").await.unwrap(),
+        Some(intent(4)),
+        "known is not there"
+    );
+    world.kubectl("delete secret addon-operator-intents");
+    cluster.record_intent("two", &intent(5)).await.unwrap();
+    assert_eq!(cluster.intent("two").await.unwrap(), Some(intent(5)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
     let world = World::new("newer").await;

@@ -2,7 +2,8 @@
 //!
 //! A leader that stood still, or whose request was held up on its way, may have been followed by another. Its write then
 //! meets another version and is refused; before the next round the guard in front of all writes asks whether we still lead.
-//! No version is remembered for a later write: a store that was put back is read as it is.
+//! The version that a write of ours made is known to the next one (see `known`); after a refusal the Secret is read, so a
+//! store that was put back is taken as it is.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,10 @@ use tracing::warn;
 
 use super::super::Cluster;
 use super::super::error::RequestError;
+use super::known::Last;
 use super::{
-    Changes, Data, LEADER_KEY, NAME, UNREADABLE, Unreadable, VERSION, VERSION_KEY, packed, plain, remembers_nothing_but,
+    Changes, Data, LEADER_KEY, NAME, UNREADABLE, Unreadable, VERSION, VERSION_KEY, packed, plain,
+    remembers_nothing_but, trial,
 };
 
 /// So often others may be faster. Each time one of them got on, and there are not many: helm children, and people.
@@ -49,9 +52,31 @@ impl Cluster {
 
     /// Makes the changes, unless they are made already. Returns the Secret as it is then; none is made for nothing.
     pub(super) async fn remember(&self, name: &str, changes: &Changes) -> Result<Option<Secret>, RequestError> {
+        Box::pin(self.change(name, |_| changes.clone())).await
+    }
+
+    /// Makes the changes that follow from the contents of the Secret, worked out anew whenever others were faster.
+    pub(super) async fn revise(&self, name: &str, changes: impl Fn(&Data) -> Changes) -> Result<(), RequestError> {
+        Box::pin(self.change(name, changes)).await.map(|_| ())
+    }
+
+    async fn change(&self, name: &str, changes: impl Fn(&Data) -> Changes) -> Result<Option<Secret>, RequestError> {
+        let none = Data::new();
+        let mut known = self.known_state.take(name);
         for _ in 0..ROUNDS {
-            let found = self.read(name).await?;
+            let is_read = known.is_none();
+            let found = match known.take() {
+                Some(Last::Is(secret)) => Some(*secret),
+                Some(Last::Absent) => None,
+                None => self.read(name).await?,
+            };
+            let data = found.as_ref().and_then(|found| found.data.as_ref());
+            let changes = &changes(data.unwrap_or(&none));
             if is_as_wanted(found.as_ref(), changes) {
+                if !is_read {
+                    continue;
+                }
+                self.known_state.note(name, found.as_ref());
                 return Ok(found);
             }
             let written = match &found {
@@ -64,7 +89,11 @@ impl Cluster {
             match written {
                 // Changed, made or deleted since it was read.
                 Err(error) if error.is_conflict() || found.is_some() && error.is_not_found() => {}
-                written => return written.map(Some),
+                Err(error) => return Err(error),
+                Ok(written) => {
+                    self.known_state.note(name, Some(&written));
+                    return Ok(Some(written));
+                }
             }
         }
         Err(RequestError::Unusable {
@@ -94,7 +123,10 @@ impl Cluster {
             .ask(self.attempt("delete", "secrets", name), secrets.delete(name, &params))
             .await;
         match deleted {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.known_state.note(name, None);
+                Ok(true)
+            }
             Err(error) if error.is_not_found() => Ok(true),
             Err(error) if error.is_conflict() => Ok(false),
             Err(error) => Err(error),
@@ -109,6 +141,7 @@ impl Cluster {
         let lost = |problem: Unreadable| changes.contains_key(problem.key).then_some(problem.key);
         let unreadable: Data = read
             .filter_map(Result::err)
+            .chain(trial::unreadable(data))
             .filter_map(lost)
             .filter_map(|key| Some((key.to_owned(), data.get(key)?.clone())))
             .collect();
@@ -116,7 +149,7 @@ impl Cluster {
             return Ok(());
         }
         let keys: Vec<_> = unreadable.keys().cloned().collect();
-        let aside = named(UNREADABLE, unreadable);
+        let aside = named(UNREADABLE, unreadable.clone());
         let secrets = self.secrets();
         let created = self
             .ask(
@@ -131,15 +164,35 @@ impl Cluster {
                 kept = UNREADABLE,
                 "our own state that cannot be read is put aside"
             ),
-            // The state that was put aside first is the older one, and nobody has looked at it yet.
-            Err(error) if error.is_conflict() => {}
+            Err(error) if error.is_conflict() => self.put_beside(unreadable).await?,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
+    /// Something was put aside before: of each key the first text stays, which is the older one, and nobody has looked at it yet.
+    async fn put_beside(&self, unreadable: Data) -> Result<(), RequestError> {
+        let Some(aside) = self.read(UNREADABLE).await? else {
+            return Ok(());
+        };
+        let known = aside.data.unwrap_or_default();
+        let new = unreadable.into_iter().filter(|(key, _)| !known.contains_key(key));
+        let changes: Changes = new.map(|(key, text)| (key, Some(text.0))).collect();
+        if !changes.is_empty() {
+            let keys: Vec<_> = changes.keys().collect();
+            warn!(
+                secret = NAME,
+                ?keys,
+                kept = UNREADABLE,
+                "more of our own state that cannot be read is put aside"
+            );
+            self.merge(UNREADABLE, &aside.metadata, &changes).await?;
+        }
+        Ok(())
+    }
+
     /// Refused if the Secret is not as it was seen.
-    async fn merge(&self, name: &str, seen: &ObjectMeta, changes: &Changes) -> Result<Secret, RequestError> {
+    pub(super) async fn merge(&self, name: &str, seen: &ObjectMeta, changes: &Changes) -> Result<Secret, RequestError> {
         let encoded = changes.iter().map(|(key, value)| {
             let value = value
                 .as_ref()
@@ -158,7 +211,7 @@ impl Cluster {
     }
 
     /// Refused if there is one.
-    async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
+    pub(super) async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
         let changed = changes
             .iter()
             .filter_map(|(key, value)| Some((key.clone(), ByteString(value.clone()?))));

@@ -1,0 +1,232 @@
+//! The records of a trial, and all that is remembered of trials, in the Secret of our state.
+//!
+//! Each change counts only over the text that was read: of several judges one is first. A record that cannot be read is
+//! named, counts as unknown, and is never written over unless that is asked for; then it is put aside. Must never stand in the line of other
+//! requests: a version on trial whose report is late has failed.
+
+use addon_core::artifact::trial::record::{Remembered, Report, Trial};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Resource as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::{Changes, Data, NAME, Unreadable};
+
+/// The trial that goes on.
+pub(super) const TRIAL_KEY: &str = "trial";
+/// The words of the version on trial about itself.
+pub(super) const REPORT_KEY: &str = "trial-report";
+/// All that is remembered of channel and trials.
+pub(super) const CHANNEL_KEY: &str = "channel";
+const JSON_PATCH: &str = "application/json-patch+json";
+/// So often others may write something else of the Secret.
+const ROUNDS: usize = 20;
+
+/// A record as it stands there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept<T> {
+    /// There is none.
+    Absent,
+    /// There is one that this version cannot read: a sentence that names it.
+    Unreadable(String),
+    /// This one.
+    Is(T),
+}
+
+/// All records, read at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// The trial that goes on.
+    pub trial: Kept<Trial>,
+    /// The words of the version on trial about itself.
+    pub report: Kept<Report>,
+    /// All that is remembered of channel and trials.
+    pub remembered: Kept<Remembered>,
+}
+
+/// The outcome of a change that counts only over the record that was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changed<T> {
+    /// The record is as it was to be.
+    Done,
+    /// Another replica was first, or a person: this stands there now.
+    Other(Kept<T>),
+}
+
+impl Cluster {
+    /// The records as they are.
+    pub async fn channel_records(&self) -> Result<Records, RequestError> {
+        let (_, data) = self.seen_state().await?;
+        Ok(Records {
+            trial: read(&data, TRIAL_KEY),
+            report: read(&data, REPORT_KEY),
+            remembered: read(&data, CHANNEL_KEY),
+        })
+    }
+
+    /// Makes another trial of the expected one; nothing stands for none.
+    pub async fn change_trial(
+        &self,
+        expected: Option<&Trial>,
+        to: Option<&Trial>,
+    ) -> Result<Changed<Trial>, RequestError> {
+        self.exchange(TRIAL_KEY, expected, to).await
+    }
+
+    /// Remembers this in place of that. Nothing remembered and nothing worth remembering are the same.
+    pub async fn save_remembered(
+        &self,
+        expected: &Remembered,
+        to: &Remembered,
+    ) -> Result<Changed<Remembered>, RequestError> {
+        let worth = |remembered: &Remembered| *remembered != Remembered::default();
+        let (known, to) = (Some(expected), Some(to));
+        match self.exchange(CHANNEL_KEY, known, to).await? {
+            Changed::Other(Kept::Absent) if !worth(expected) => self.exchange(CHANNEL_KEY, None, to).await,
+            changed => Ok(changed),
+        }
+    }
+
+    /// Writes the report of the version on trial over any earlier one.
+    pub async fn write_report(&self, report: &Report) -> Result<(), RequestError> {
+        let change = (REPORT_KEY.to_owned(), Some(json!(report).to_string().into_bytes()));
+        self.unhurried().remember(NAME, &[change].into()).await.map(drop)
+    }
+
+    /// Takes away the report of a trial that is over.
+    pub async fn forget_report(&self) -> Result<(), RequestError> {
+        let change = (REPORT_KEY.to_owned(), None);
+        self.unhurried().remember(NAME, &[change].into()).await.map(drop)
+    }
+
+    /// Puts aside the records that this version cannot read, for people to look at, and goes on without them. Returns their keys.
+    pub async fn put_records_aside(&self) -> Result<Vec<&'static str>, RequestError> {
+        let (_, data) = self.seen_state().await?;
+        let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();
+        let changes: Changes = keys.iter().map(|key| ((*key).to_owned(), None)).collect();
+        self.unhurried().remember(NAME, &changes).await?;
+        Ok(keys)
+    }
+
+    /// The same cluster, without the line.
+    fn unhurried(&self) -> Self {
+        Self {
+            client: self.unpaced(),
+            ..self.clone()
+        }
+    }
+
+    async fn seen_state(&self) -> Result<(Option<Secret>, Data), RequestError> {
+        let api: kube::Api<Secret> = kube::Api::namespaced(self.open.clone(), &self.namespace);
+        let secret = self
+            .ask(self.attempt("get", "secrets", NAME), api.get_opt(NAME))
+            .await?;
+        let data = secret.as_ref().and_then(|secret| secret.data.clone());
+        Ok((secret, data.unwrap_or_default()))
+    }
+
+    async fn exchange<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &'static str,
+        expected: Option<&T>,
+        to: Option<&T>,
+    ) -> Result<Changed<T>, RequestError> {
+        let wanted = to.map(|to| json!(to));
+        let mut left = ROUNDS;
+        loop {
+            left -= 1;
+            let (secret, data) = self.seen_state().await?;
+            let now: Kept<T> = read(&data, key);
+            let standing = match &now {
+                Kept::Absent => None,
+                Kept::Is(now) => Some(json!(now)),
+                Kept::Unreadable(_) => return Ok(Changed::Other(now)),
+            };
+            if standing == wanted {
+                return Ok(Changed::Done);
+            }
+            if standing != expected.map(|expected| json!(expected)) {
+                return Ok(Changed::Other(now));
+            }
+            let text = wanted.as_ref().map(|wanted| wanted.to_string().into_bytes());
+            let written = match (secret, data.get(key)) {
+                (Some(_), Some(found)) => self.replace(key, found, text).await,
+                (Some(secret), None) => self.add(key, &secret, text).await,
+                (None, _) => {
+                    let changes = [(key.to_owned(), text)].into();
+                    self.unhurried().create(NAME, &changes).await.map(drop)
+                }
+            };
+            match written {
+                // It was changed, made or deleted since it was read: whether that concerns us is seen at the next look.
+                Err(error) if left > 0 && is_race(&error) => {}
+                written => return written.map(|()| Changed::Done),
+            }
+        }
+    }
+
+    /// Refused if another text stands there.
+    async fn replace(&self, key: &str, found: &ByteString, text: Option<Vec<u8>>) -> Result<(), RequestError> {
+        let path = format!("/data/{key}");
+        let test = json!({"op": "test", "path": path, "value": STANDARD.encode(&found.0)});
+        let change = match text {
+            Some(text) => json!({"op": "replace", "path": path, "value": STANDARD.encode(text)}),
+            None => json!({"op": "remove", "path": path}),
+        };
+        let folder = Secret::url_path(&(), Some(&self.namespace));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{folder}/{NAME}"))
+            .header(CONTENT_TYPE, JSON_PATCH)
+            .body(json!([test, change]).to_string().into_bytes())
+            .expect("names of namespaces are parts of addresses as they are");
+        let client = self.unpaced();
+        let answer = client.request::<Value>(request);
+        self.ask(self.attempt("patch", "secrets", NAME), answer).await.map(drop)
+    }
+
+    /// Refused if anything else has been written since.
+    async fn add(&self, key: &str, secret: &Secret, text: Option<Vec<u8>>) -> Result<(), RequestError> {
+        let changes = [(key.to_owned(), text)].into();
+        self.unhurried().merge(NAME, &secret.metadata, &changes).await.map(drop)
+    }
+}
+
+fn is_race(error: &RequestError) -> bool {
+    error.is_conflict() || error.is_not_found() || error.is_failed_test()
+}
+
+fn read<T: DeserializeOwned>(data: &Data, key: &'static str) -> Kept<T> {
+    let Some(text) = data.get(key) else {
+        return Kept::Absent;
+    };
+    match serde_json::from_slice(&text.0) {
+        Ok(record) => Kept::Is(record),
+        Err(error) => Kept::Unreadable(format!(
+            "the key '{key}' of the Secret '{NAME}' holds something that this version cannot read: {error}"
+        )),
+    }
+}
+
+/// The records that cannot be read.
+pub(super) fn unreadable(data: &Data) -> impl Iterator<Item = Unreadable> + use<> {
+    let trial = problem::<Trial>(data, TRIAL_KEY);
+    let report = problem::<Report>(data, REPORT_KEY);
+    let remembered = problem::<Remembered>(data, CHANNEL_KEY);
+    [trial, report, remembered].into_iter().flatten()
+}
+
+fn problem<T: DeserializeOwned>(data: &Data, key: &'static str) -> Option<Unreadable> {
+    match read::<T>(data, key) {
+        Kept::Absent | Kept::Is(_) => None,
+        Kept::Unreadable(error) => Some(Unreadable { key, error }),
+    }
+}

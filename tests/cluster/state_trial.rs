@@ -1,0 +1,163 @@
+//! The records of a trial in the Secret of our state.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::collections::BTreeMap;
+
+use addon_core::artifact::trial::record::{Remembered, Report, Ruling, Trial, Verdict};
+use addon_operator::cluster::Cluster;
+use addon_operator::cluster::state::trial::{Changed, Kept};
+use jiff::Timestamp;
+
+use super::installation::stage::{self, digest};
+use super::world::World;
+
+fn trial() -> Trial {
+    stage::trial(2, "hash")
+}
+
+fn judged(judge: &str) -> Trial {
+    let verdict = Verdict {
+        ruling: Ruling::Failed,
+        why: "it crashed".to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+        judge: judge.to_owned(),
+    };
+    Trial {
+        verdict: Some(verdict),
+        begun: Timestamp::UNIX_EPOCH,
+        ..trial()
+    }
+}
+
+fn report(number: u64) -> Report {
+    Report {
+        of: digest(2),
+        pod: "a".to_owned(),
+        number,
+        converged: None,
+        failing: BTreeMap::new(),
+    }
+}
+
+fn failed(number: u8) -> Remembered {
+    Remembered {
+        failed: [(digest(number), "it crashed".to_owned())].into(),
+        ..Remembered::default()
+    }
+}
+
+async fn standing(cluster: &Cluster) -> Kept<Trial> {
+    cluster.channel_records().await.unwrap().trial
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_counts_only_over_the_one_that_was_read() {
+    let world = World::new("trial").await;
+    let cluster = &world.tools.cluster;
+    let records = cluster.channel_records().await.unwrap();
+    let none = (Kept::Absent, Kept::Absent, Kept::Absent);
+    assert_eq!((records.trial, records.report, records.remembered), none);
+    let begun = trial();
+    for _ in 0..2 {
+        // The second time is that of an answer that was lost.
+        let made = cluster.change_trial(None, Some(&begun)).await.unwrap();
+        assert_eq!(made, Changed::Done);
+    }
+    assert_eq!(standing(cluster).await, Kept::Is(begun.clone()));
+    let late = cluster.change_trial(None, Some(&judged("late"))).await.unwrap();
+    assert_eq!(late, Changed::Other(Kept::Is(begun.clone())));
+
+    cluster.write_report(&report(1)).await.unwrap();
+    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
+    let ended = cluster.change_trial(Some(&begun), Some(&judged("one"))).await.unwrap();
+    assert_eq!(ended, Changed::Done, "whatever else is written meanwhile");
+    cluster.write_report(&report(2)).await.unwrap();
+    let records = cluster.channel_records().await.unwrap();
+    assert_eq!(
+        (records.trial, records.report),
+        (Kept::Is(judged("one")), Kept::Is(report(2)))
+    );
+    let closed = cluster.change_trial(Some(&judged("one")), None).await.unwrap();
+    assert_eq!((closed, standing(cluster).await), (Changed::Done, Kept::Absent));
+    cluster.forget_report().await.unwrap();
+    assert_eq!(cluster.channel_records().await.unwrap().report, Kept::Absent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_judges_one_is_first() {
+    let world = World::new("judges").await;
+    let cluster = &world.tools.cluster;
+    let begun = trial();
+    cluster.change_trial(None, Some(&begun)).await.unwrap();
+    let names: Vec<String> = (0..8).map(|number| format!("judge-{number}")).collect();
+    let verdicts: Vec<Trial> = names.iter().map(|name| judged(name)).collect();
+    let judges = verdicts
+        .iter()
+        .map(|verdict| cluster.change_trial(Some(&begun), Some(verdict)));
+    let outcomes = futures::future::join_all(judges).await;
+    let standing = standing(cluster).await;
+    let mut first = 0;
+    for (outcome, verdict) in outcomes.into_iter().zip(verdicts) {
+        match outcome.unwrap() {
+            Changed::Done => {
+                first += 1;
+                assert_eq!(standing, Kept::Is(verdict));
+            }
+            Changed::Other(other) => assert_eq!(other, standing),
+        }
+    }
+    assert_eq!(first, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_who_remember_lose_nothing_of_each_other() {
+    let world = World::new("remember").await;
+    let cluster = &world.tools.cluster;
+    let nothing = Remembered::default();
+    assert_eq!(
+        cluster.save_remembered(&nothing, &failed(1)).await.unwrap(),
+        Changed::Done
+    );
+    let late = cluster.save_remembered(&nothing, &failed(2)).await.unwrap();
+    assert_eq!(late, Changed::Other(Kept::Is(failed(1))));
+    assert_eq!(
+        cluster.save_remembered(&failed(1), &failed(3)).await.unwrap(),
+        Changed::Done
+    );
+    assert_eq!(
+        cluster.save_remembered(&failed(3), &nothing).await.unwrap(),
+        Changed::Done
+    );
+    assert_eq!(
+        cluster.save_remembered(&nothing, &failed(4)).await.unwrap(),
+        Changed::Done
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_is_named_and_kept() {
+    let world = World::new("unreadable").await;
+    let cluster = &world.tools.cluster;
+    world.kubectl("create secret generic addon-operator-state --from-literal=trial={oh --from-literal=channel=[1]");
+    let Kept::Unreadable(why) = standing(cluster).await else {
+        unreachable!("it is no trial")
+    };
+    assert!(
+        why.starts_with("the key 'trial' of the Secret 'addon-operator-state' holds"),
+        "{why}"
+    );
+    let refused = cluster.change_trial(None, Some(&trial())).await.unwrap();
+    assert_eq!(refused, Changed::Other(Kept::Unreadable(why)));
+    let nothing = Remembered::default();
+    let refused = cluster.save_remembered(&nothing, &failed(1)).await.unwrap();
+    assert!(matches!(refused, Changed::Other(Kept::Unreadable(_))), "{refused:?}");
+
+    // Something else was put aside before, and of the same key nothing takes its place.
+    world.kubectl("create secret generic addon-operator-state-unreadable --from-literal=channel=older");
+    assert_eq!(cluster.put_records_aside().await.unwrap(), ["trial", "channel"]);
+    let aside = world.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.trial}:{.data.channel}");
+    assert_eq!(aside, "e29o:b2xkZXI=");
+    assert_eq!(standing(cluster).await, Kept::Absent);
+    assert_eq!(cluster.put_records_aside().await.unwrap(), [""; 0]);
+    assert_eq!(cluster.change_trial(None, Some(&trial())).await.unwrap(), Changed::Done);
+}

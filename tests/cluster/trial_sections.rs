@@ -1,0 +1,144 @@
+//! Sections that hooks save while their version is on trial: noted before each write, put back after a trial that was not
+//! passed.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use addon_core::artifact::trial::record::Ruling;
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::{ConfigRead, Done, Saved, Settled};
+use addon_core::operator::policy::OnTrial;
+use serde_json::Value;
+
+use super::world::World;
+
+const SECRET: &str = "get secret addon-operator-state -o=json";
+
+fn save(key: &str, base: Option<&str>, text: &str) -> Job {
+    Job::SaveConfig {
+        key: key.to_owned(),
+        text: text.to_owned(),
+        base: base.map(str::to_owned),
+        create: false,
+        on_trial: OnTrial::Yes,
+    }
+}
+
+async fn saved(world: &World, key: &str, base: Option<&str>, text: &str) -> Saved {
+    match world.run(save(key, base, text)).await.unwrap() {
+        Done::ConfigSaved(saved) => saved,
+        other => unreachable!("another answer: {other:?}"),
+    }
+}
+
+async fn settle(world: &World, ruling: Ruling) -> Settled {
+    match world.run(Job::SettleSections(ruling)).await.unwrap() {
+        Done::SectionsSettled(settled) => settled,
+        other => unreachable!("another answer: {other:?}"),
+    }
+}
+
+fn data(world: &World) -> Value {
+    let text = world.kubectl("get configmap addon-operator -o=jsonpath={.data}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The note as it stands in the Secret, encoded.
+fn note(world: &World) -> Option<String> {
+    let secret: Value = serde_json::from_str(&world.kubectl(SECRET)).unwrap();
+    secret["data"]["trial-sections"].as_str().map(str::to_owned)
+}
+
+fn edit(world: &World, key: &str, text: &str) {
+    world.kubectl(&format!(
+        "patch configmap addon-operator --type=merge --patch={{\"data\":{{\"{key}\":\"{text}\"}}}}"
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hooks_saved_is_put_back_once_and_what_people_edited_stays() {
+    let world = World::new("trial-sections").await;
+    world.kubectl("create configmap addon-operator --from-literal=one=a --from-literal=two=b --from-literal=other=c");
+    saved(&world, "one", Some("a"), "one-on-trial").await;
+    saved(&world, "two", Some("b"), "two-on-trial").await;
+    saved(&world, "three", None, "three-on-trial").await;
+    // Somebody was faster: it is noted, and not written.
+    let conflict = saved(&world, "other", Some("x"), "other-on-trial").await;
+    assert!(matches!(conflict, Saved::Conflict(_)), "{conflict:?}");
+    edit(&world, "two", "edited");
+    let noted = note(&world).unwrap();
+    let state = world.tools.cluster.load_state().await.unwrap();
+    assert_eq!(
+        state.trial_sections.keys().collect::<Vec<_>>(),
+        ["one", "other", "three", "two"]
+    );
+
+    let settled = settle(&world, Ruling::Failed).await;
+    assert_eq!(
+        (settled.put_back, settled.edited),
+        (keys(["one", "three"]), keys(["other", "two"]))
+    );
+    let expected = serde_json::json!({"one": "a", "two": "edited", "other": "c"});
+    assert_eq!(data(&world), expected);
+    let Some(ConfigRead::Present { data: read, .. }) = settled.read else {
+        unreachable!("it was written: {:?}", settled.read)
+    };
+    assert_eq!(serde_json::json!(read), expected);
+    assert_eq!(note(&world), None);
+
+    // The process was killed before the note went, and people edited meanwhile.
+    edit(&world, "one", "edited");
+    world.kubectl(&format!(
+        "patch secret addon-operator-state --type=merge --patch={{\"data\":{{\"trial-sections\":\"{noted}\"}}}}"
+    ));
+    let settled = settle(&world, Ruling::Unclear).await;
+    assert_eq!((settled.put_back, settled.read), (Vec::new(), None));
+    assert_eq!(data(&world)["one"], "edited");
+    assert_eq!(note(&world), None);
+}
+
+fn keys<const N: usize>(keys: [&str; N]) -> Vec<String> {
+    keys.map(str::to_owned).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_trial_that_was_passed_only_the_note_goes() {
+    let world = World::new("trial-passed").await;
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    saved(&world, "one", Some("a"), "b").await;
+    assert!(note(&world).is_some());
+    assert_eq!(settle(&world, Ruling::Passed).await, Settled::default());
+    assert_eq!((note(&world), data(&world)["one"].as_str()), (None, Some("b")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_section_that_finds_no_room_is_saved_all_the_same_and_costs_no_other() {
+    let world = World::new("trial-room").await;
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    saved(&world, "one", Some("a"), "b").await;
+    let large = "x".repeat(100_000);
+    world
+        .run(Job::SaveConfig {
+            key: "two".to_owned(),
+            text: large.clone(),
+            base: None,
+            create: false,
+            on_trial: OnTrial::No,
+        })
+        .await
+        .unwrap();
+    saved(&world, "two", Some(&large), "short").await;
+    let settled = settle(&world, Ruling::Void).await;
+    assert_eq!(settled.put_back, ["one"]);
+    assert_eq!(data(&world), serde_json::json!({"one": "a", "two": "short"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_people_took_away_is_not_made_again() {
+    let world = World::new("trial-gone").await;
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    saved(&world, "one", Some("a"), "b").await;
+    world.kubectl("delete configmap addon-operator");
+    let settled = settle(&world, Ruling::Failed).await;
+    assert_eq!((settled.put_back, settled.edited), (Vec::new(), keys(["one"])));
+    assert_eq!(world.kubectl("get configmap addon-operator --ignore-not-found"), "");
+    assert_eq!(note(&world), None);
+}
