@@ -9,6 +9,7 @@ pub mod adoption;
 pub mod apis;
 pub mod config_map;
 pub mod crds;
+pub mod deployment;
 pub mod difference;
 pub mod drift;
 pub mod endpoints;
@@ -16,6 +17,7 @@ pub mod error;
 pub mod events;
 mod guard;
 pub mod holder;
+pub mod installation;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod leader;
@@ -26,6 +28,7 @@ mod pace;
 pub mod patch;
 pub mod pods;
 mod private;
+pub mod pull_secrets;
 pub mod releases;
 pub mod state;
 pub mod webhooks;
@@ -50,6 +53,7 @@ use apis::Apis;
 use error::{Attempt, RequestError};
 use kubeconfig::{Address, ConnectError, Settled};
 use pace::Pace;
+use state::known::Known;
 
 /// An API server that has not answered by then is not reachable for us.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,6 +82,7 @@ pub struct Cluster {
     /// Others that can be acted as; none where no kubeconfig is written.
     accounts: Option<Arc<Accounts>>,
     apis: Arc<Mutex<apis::Seen>>,
+    known_state: Known,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -122,6 +127,7 @@ impl Cluster {
             kubeconfig,
             uses_plugin,
             apis: Arc::default(),
+            known_state: Known::default(),
         })
     }
 
@@ -199,6 +205,11 @@ impl Cluster {
     /// Credentials come from a program, which needs the home directory of the person who set it up.
     pub fn uses_credential_plugin(&self) -> bool {
         self.uses_plugin
+    }
+
+    /// A client that does not stand in the line, for requests that others wait for; a warrant that has run out stops it all the same.
+    fn unpaced(&self) -> Client {
+        guard::before(&self.open, &self.warrant)
     }
 
     fn secrets(&self) -> Api<Secret> {

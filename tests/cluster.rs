@@ -4,8 +4,10 @@ mod cluster {
     mod accounts;
     mod adoption;
     mod campaign;
+    mod channel;
     mod config_map;
     mod events;
+    mod installation;
     mod late_writes;
     mod leftovers;
     mod monitor;
@@ -19,9 +21,11 @@ mod cluster {
     mod removals;
     mod repair;
     mod state;
+    mod state_trial;
     #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
     mod tools;
     mod torn;
+    mod trial_sections;
     mod upgrade_brake;
     mod webhook;
     mod world;

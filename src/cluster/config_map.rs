@@ -4,6 +4,7 @@
 //! one key, and only if that key still holds what the writer had seen.
 
 mod history;
+mod returning;
 pub mod watch;
 
 use std::time::Duration;
@@ -56,6 +57,18 @@ impl Cluster {
         base: Option<&str>,
         create: bool,
     ) -> Result<Saved, RequestError> {
+        self.change_config(name, key, Some(text), base, create).await
+    }
+
+    /// The same, which takes the key away if there is no text for it.
+    pub async fn change_config(
+        &self,
+        name: &str,
+        key: &str,
+        text: Option<String>,
+        base: Option<&str>,
+        create: bool,
+    ) -> Result<Saved, RequestError> {
         let api = self.config_maps();
         let found = self
             .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
@@ -70,11 +83,7 @@ impl Cluster {
         let params = PostParams::default();
         let created = found.is_none();
         let written = if let Some(mut config_map) = found {
-            let as_made = provenance(&config_map).is_as_made(config_map.data.get_or_insert_default());
-            config_map.data.get_or_insert_default().insert(key.to_owned(), text);
-            if as_made {
-                note_as_made(&mut config_map);
-            }
+            put(&mut config_map, key, text);
             self.ask(
                 self.attempt("update", "configmaps", name),
                 api.replace(name, &params, &config_map),
@@ -86,7 +95,7 @@ impl Cluster {
                     name: Some(name.to_owned()),
                     ..ObjectMeta::default()
                 },
-                data: Some([(key.to_owned(), text)].into()),
+                data: Some(text.map(|text| (key.to_owned(), text)).into_iter().collect()),
                 ..ConfigMap::default()
             };
             note_as_made(&mut config_map);
@@ -121,6 +130,19 @@ fn present(config_map: &ConfigMap) -> ConfigRead {
 fn provenance(config_map: &ConfigMap) -> Provenance {
     let metadata = &config_map.metadata;
     Provenance::read(metadata.uid.as_deref(), metadata.annotations.as_ref())
+}
+
+/// Puts the text there, or takes the key away.
+fn put(config_map: &mut ConfigMap, key: &str, text: Option<String>) {
+    let as_made = provenance(config_map).is_as_made(config_map.data.get_or_insert_default());
+    let data = config_map.data.get_or_insert_default();
+    match text {
+        Some(text) => data.insert(key.to_owned(), text),
+        None => data.remove(key),
+    };
+    if as_made {
+        note_as_made(config_map);
+    }
 }
 
 /// It holds what we put into it and nothing that people said: what it leaves out is no word of theirs.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::operator::policy::OnTrial;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
@@ -58,6 +59,8 @@ pub enum CrdError {
         kept: Vec<String>,
         source: RequestError,
     },
+    #[error("CRD '{name}' would have to be changed, and a version on trial leaves it as it is")]
+    Held { name: String },
     #[error("CRD '{name}' was deleted by somebody before it could be used")]
     Gone { name: String },
     #[error("the API server does not accept the names of CRD '{name}': {message}")]
@@ -79,6 +82,7 @@ impl From<CrdError> for Failure {
                 return Self::of(Class::Refused, &error).hint(hint);
             }
             CrdError::Malformed { .. } => Class::Invalid,
+            CrdError::Held { .. } => Class::Held,
             CrdError::NamesRefused { .. } => Class::Refused,
             CrdError::Watch { .. } | CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
         };
@@ -87,12 +91,14 @@ impl From<CrdError> for Failure {
 }
 
 impl Cluster {
-    /// Makes the CRD what the manifest says, with these labels on top. Whether it can be used is another question.
+    /// Makes the CRD what the manifest says, with these labels on top. Whether it can be used is another question. On trial
+    /// one that is there stays as it is.
     pub async fn ensure_crd(
         &self,
         name: &str,
         manifest: &Value,
         labels: &BTreeMap<String, String>,
+        on_trial: OnTrial,
     ) -> Result<Ensured, CrdError> {
         let api = self.crds();
         let found = self.ask(self.about_crd("get", name), api.get_opt(name)).await?;
@@ -113,8 +119,12 @@ impl Cluster {
         let Some(patch) = difference(&wanted, &found) else {
             return Ok(Ensured::Unchanged);
         };
+        let params = match on_trial {
+            OnTrial::Yes => return self.would_change(&wanted, &found, name, patch).await,
+            OnTrial::No => PatchParams::default(),
+        };
         self.forget_versions(&wanted, &found, name).await?;
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patch = Patch::Merge(patch);
         let request = api.patch(name, &params, &patch);
         let patched = self.ask(self.about_crd("patch", name), request).await?;
         // What the API server drops or fills in is no change.
@@ -124,13 +134,7 @@ impl Cluster {
 
     /// A version can go only when nothing is stored in it any more: all objects are written anew before that is said.
     async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
-        let stored = found.data["status"]["storedVersions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        let versions = wanted["spec"]["versions"].as_array().cloned().unwrap_or_default();
-        let is_kept = |stored: &&Value| versions.iter().any(|version| version["name"] == **stored);
-        let (kept, dropped): (Vec<&Value>, Vec<&Value>) = stored.iter().partition(is_kept);
+        let (kept, dropped) = stored_versions(wanted, found);
         // Of a CRD that would lose all of them the API server says what is missing.
         if dropped.is_empty() || kept.is_empty() {
             return Ok(());
@@ -156,6 +160,41 @@ impl Cluster {
         };
         self.ask(attempt, api.patch_status(name, &params, &patch)).await?;
         Ok(())
+    }
+
+    /// Asks what the patch would come to, and writes nothing. What the API server drops or fills in is no change.
+    async fn would_change(
+        &self,
+        wanted: &Value,
+        found: &DynamicObject,
+        name: &str,
+        patch: Value,
+    ) -> Result<Ensured, CrdError> {
+        let (_, dropped) = stored_versions(wanted, found);
+        if !dropped.is_empty() {
+            // It would be refused before the objects are rewritten.
+            return Err(CrdError::Held { name: name.to_owned() });
+        }
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let (api, patch) = (self.crds(), Patch::Merge(patch));
+        let request = api.patch(name, &params, &patch);
+        let patched = self.ask(self.about_crd("patch", name), request).await?;
+        let said = |crd: &DynamicObject| {
+            let metadata = &crd.metadata;
+            (
+                crd.data["spec"].clone(),
+                metadata.labels.clone(),
+                metadata.annotations.clone(),
+            )
+        };
+        if said(&patched) == said(found) {
+            Ok(Ensured::Unchanged)
+        } else {
+            Err(CrdError::Held { name: name.to_owned() })
+        }
     }
 
     /// Waits until the API server serves what the CRD describes.
@@ -208,6 +247,14 @@ impl Cluster {
             ..self.attempt(verb, RESOURCE, name)
         }
     }
+}
+
+/// The versions that objects are stored in: those that the manifest keeps, and those that it does not name.
+fn stored_versions<'a>(wanted: &Value, found: &'a DynamicObject) -> (Vec<&'a Value>, Vec<&'a Value>) {
+    let stored = found.data["status"]["storedVersions"].as_array();
+    let versions = wanted["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_kept = |stored: &&Value| versions.iter().any(|version| version["name"] == **stored);
+    stored.into_iter().flatten().partition(is_kept)
 }
 
 fn texts(versions: &[&Value]) -> Vec<String> {

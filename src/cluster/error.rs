@@ -76,6 +76,16 @@ impl RequestError {
         self.code() == Some(404)
     }
 
+    /// We have no right to it.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// The object is not as the steps of a JSON patch test it, or cannot be changed by them.
+    pub fn is_failed_test(&self) -> bool {
+        self.code() == Some(422)
+    }
+
     /// Somebody else was faster.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
@@ -41,10 +42,35 @@ pub struct Saying<'a> {
     pub last: Timestamp,
 }
 
-/// Whom Events are about and who writes them: our `ConfigMap`, which outlives every pod, and our pod if we are in one.
+/// An object that Events may be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object<'a> {
+    ConfigMap(&'a str),
+    Deployment(&'a str),
+    Pod(&'a str),
+}
+
+impl<'a> Object<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Self::ConfigMap(name) | Self::Deployment(name) | Self::Pod(name) => name,
+        }
+    }
+
+    fn kind(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ConfigMap(_) => ("v1", "ConfigMap"),
+            Self::Deployment(_) => ("apps/v1", "Deployment"),
+            Self::Pod(_) => ("v1", "Pod"),
+        }
+    }
+}
+
+/// The object that Events are about and the pod that writes them, if we are in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regarding {
-    config_map: String,
+    kind: (&'static str, &'static str),
+    name: String,
     uid: Option<String>,
     pod: Option<String>,
 }
@@ -53,15 +79,15 @@ impl Regarding {
     /// The part of the name that is the same for the same saying.
     fn name_of(&self, saying: &Saying<'_>) -> String {
         let uid = self.uid.as_deref().unwrap_or_default();
-        let parts = [&self.config_map, uid, saying.subject, saying.reason, saying.note];
+        let parts = [&self.name, uid, saying.subject, saying.reason, saying.note];
         let digest = Digest::of_bytes(parts.join("\0").as_bytes()).to_string();
         format!("{CONTROLLER}.{digest}")
     }
 
     fn event(&self, namespace: &str, saying: &Saying<'_>, count: u32) -> Event {
         let last = MicroTime(saying.last);
-        let reference = |kind: &str, name: &str, uid: Option<&String>| ObjectReference {
-            api_version: Some("v1".to_owned()),
+        let reference = |(api_version, kind): (&str, &str), name: &str, uid: Option<&String>| ObjectReference {
+            api_version: Some(api_version.to_owned()),
             kind: Some(kind.to_owned()),
             name: Some(name.to_owned()),
             namespace: Some(namespace.to_owned()),
@@ -81,8 +107,11 @@ impl Regarding {
                 count: number(count),
                 last_observed_time: last,
             }),
-            regarding: Some(reference("ConfigMap", &self.config_map, self.uid.as_ref())),
-            related: self.pod.as_ref().map(|pod| reference("Pod", pod, None)),
+            regarding: Some(reference(self.kind, &self.name, self.uid.as_ref())),
+            related: self
+                .pod
+                .as_ref()
+                .map(|pod| reference(Object::Pod(pod).kind(), pod, None)),
             reason: Some(saying.reason.to_owned()),
             action: Some(saying.action.to_owned()),
             type_: Some(saying.weight.to_owned()),
@@ -95,18 +124,33 @@ impl Regarding {
 }
 
 impl Cluster {
-    /// The objects that Events are about, as they are now.
-    pub async fn regarding(&self, config_map: &str, pod: Option<&str>) -> Result<Regarding, RequestError> {
+    /// The object that Events are about, as it is now. Kubectl finds them by its uid.
+    pub async fn regarding(&self, object: Object<'_>, pod: Option<&str>) -> Result<Regarding, RequestError> {
         let patient = self.within(PATIENCE);
-        let found = patient
-            .ask(
-                self.attempt("get", "configmaps", config_map),
-                patient.config_maps().get_metadata_opt(config_map),
-            )
-            .await?;
+        let metadata = match object {
+            Object::ConfigMap(name) => {
+                let found = patient.config_maps();
+                let found = found.get_metadata_opt(name);
+                let found = patient.ask(self.attempt("get", "configmaps", name), found).await?;
+                found.map(|found| found.metadata)
+            }
+            Object::Deployment(name) => {
+                let found: Api<Deployment> = Api::namespaced(patient.client.clone(), &patient.namespace);
+                let found = found.get_metadata_opt(name);
+                let found = patient.ask(self.attempt("get", "deployments", name), found).await?;
+                found.map(|found| found.metadata)
+            }
+            Object::Pod(name) => {
+                let found: Api<Pod> = Api::namespaced(patient.client.clone(), &patient.namespace);
+                let found = found.get_metadata_opt(name);
+                let found = patient.ask(self.attempt("get", "pods", name), found).await?;
+                found.map(|found| found.metadata)
+            }
+        };
         Ok(Regarding {
-            config_map: config_map.to_owned(),
-            uid: found.and_then(|found| found.metadata.uid),
+            kind: object.kind(),
+            name: object.name().to_owned(),
+            uid: metadata.and_then(|metadata| metadata.uid),
             pod: pod.map(str::to_owned),
         })
     }

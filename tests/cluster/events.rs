@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use addon_core::artifact::following::News;
 use addon_operator::app::announcing::Writer;
 use addon_operator::cluster::Cluster;
-use addon_operator::cluster::events::Saying;
+use addon_operator::cluster::events::{Object, Saying};
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::meters::Meters;
-use addon_operator::notices::announcements::{Announcement, Weight};
+use addon_operator::notices::announcements::{About, Announcement, Announcer, Weight};
 use addon_operator::secrets::Secrets;
 use fs_err as fs;
 use jiff::Timestamp;
@@ -48,7 +49,10 @@ async fn an_event_is_written_once_and_counted_on() {
     let world = World::new("events").await;
     world.kubectl("create configmap addon-operator");
     let cluster = &world.tools.cluster;
-    let regarding = cluster.regarding("addon-operator", Some("our-pod")).await.unwrap();
+    let regarding = cluster
+        .regarding(Object::ConfigMap("addon-operator"), Some("our-pod"))
+        .await
+        .unwrap();
     cluster.say(&regarding, &now(SAYING), 1, true).await.unwrap();
     let [told] = events(&world).try_into().unwrap();
     for (pointer, expected) in [
@@ -97,6 +101,7 @@ async fn an_event_is_written_once_and_counted_on() {
 
 fn word(subject: &str) -> Announcement {
     Announcement {
+        about: About::ConfigMap,
         subject: subject.to_owned(),
         reason: "ModuleFailed",
         action: "Run",
@@ -112,6 +117,7 @@ fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Met
         secrets: Secrets::default(),
         cluster,
         config_map: "addon-operator".to_owned(),
+        deployment: Arc::default(),
         pod: None,
         meters: Arc::clone(&meters),
     };
@@ -135,6 +141,39 @@ async fn a_module_that_fails_again_and_again_is_one_event() {
     assert_eq!(told.len(), 2, "{told:#?}");
     // The later words on the same wait for their minute.
     assert!(told.iter().all(|event| event.get("series").is_none()), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_our_version_is_told_about_the_deployment() {
+    let world = World::new("events-channel").await;
+    world.kubectl("create configmap addon-operator");
+    world.kubectl("create deployment ao --image=registry.example.com/ao:1 --replicas=0");
+    let meters = Arc::new(Meters::new("own_"));
+    let (announcer, announcements) = Announcer::new(Arc::clone(&meters));
+    let writer = Writer {
+        secrets: Secrets::default(),
+        cluster: world.tools.cluster.clone(),
+        config_map: "addon-operator".to_owned(),
+        deployment: Arc::new("ao".to_owned().into()),
+        pod: None,
+        meters,
+    };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(writer.run(announcements));
+    let unreachable = News::Unreachable("cannot ask for the tag 'stable'".to_owned());
+    announcer.of_channel().hear(&unreachable.into());
+    let look = || {
+        let described = world.kubectl("describe deployment ao");
+        let is_told =
+            described.contains("RegistryUnreachable") && described.contains("cannot ask for the tag 'stable'");
+        if is_told { Ok(Some(())) } else { Err(described) }
+    };
+    wait_until(PATIENCE, "an Event about the Deployment", look).unwrap();
+    let [told] = events(&world).try_into().unwrap();
+    assert_eq!(
+        (&told["regarding"]["kind"], &told["regarding"]["apiVersion"]),
+        (&"Deployment".into(), &"apps/v1".into())
+    );
 }
 
 fn says(event: &Value, subject: &str) -> bool {

@@ -1,0 +1,75 @@
+//! Sections that hooks saved on trial, put back into the `ConfigMap` in one write.
+//!
+//! Must never touch a key that people have edited since, nor make a `ConfigMap` that is gone.
+
+use addon_core::artifact::trial::sections::{Return, TrialSections};
+use addon_core::operator::event::Settled;
+use kube::api::PostParams;
+
+use super::super::Cluster;
+use super::super::error::RequestError;
+use super::{note_as_made, present, provenance};
+
+/// So often people may be faster.
+const ROUNDS: usize = 5;
+
+impl Cluster {
+    /// Puts back what is to be put back of these. What stands there already is not written.
+    pub(in super::super) async fn put_back(
+        &self,
+        name: &str,
+        sections: &TrialSections,
+    ) -> Result<Settled, RequestError> {
+        let api = self.config_maps();
+        let mut round = 0;
+        loop {
+            round += 1;
+            let found = self
+                .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
+                .await?;
+            let Some(mut config_map) = found else {
+                // It was taken away with all that it held.
+                return Ok(Settled {
+                    edited: sections.keys().map(str::to_owned).collect(),
+                    ..Settled::default()
+                });
+            };
+            let as_made = provenance(&config_map).is_as_made(config_map.data.get_or_insert_default());
+            let data = config_map.data.get_or_insert_default();
+            let Return { put_back, left } = sections.give_back(data);
+            let settled = Settled {
+                put_back: put_back.keys().cloned().collect(),
+                edited: left.into_iter().collect(),
+                read: None,
+            };
+            if put_back.is_empty() {
+                return Ok(settled);
+            }
+            for (key, text) in put_back {
+                match text {
+                    Some(text) => data.insert(key, text),
+                    None => data.remove(&key),
+                };
+            }
+            if as_made {
+                note_as_made(&mut config_map);
+            }
+            let params = PostParams::default();
+            let written = self.ask(
+                self.attempt("update", "configmaps", name),
+                api.replace(name, &params, &config_map),
+            );
+            match written.await {
+                Ok(config_map) => {
+                    return Ok(Settled {
+                        read: Some(present(&config_map)),
+                        ..settled
+                    });
+                }
+                // Others changed it since it was read, or took it away.
+                Err(error) if round < ROUNDS && (error.is_conflict() || error.is_not_found()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

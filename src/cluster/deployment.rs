@@ -1,0 +1,294 @@
+//! The operator's Deployment, as a person's command sees it: which it is, the image that it names, and the changes of that.
+//!
+//! Each change is refused if the Deployment is not any more as it was seen. Must never choose between several Deployments.
+
+use std::collections::BTreeSet;
+
+use addon_core::artifact::reference::{ImageDigest, Reference};
+use addon_core::failure::Failure;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::Cluster;
+use super::error::RequestError;
+use super::installation::{FORMER_IMAGE, PATCHED_IMAGE};
+
+/// Either of these labels has the program's name on our objects.
+const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
+/// Names the container that is meant if nobody names one.
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+/// An image that a person put there and that is to be followed by others again.
+pub const RESUMED: &str = "addon-operator/resumed";
+/// When a person said so last: the same image may be meant again.
+pub const RESUMED_AT: &str = "addon-operator/resumed-at";
+/// Tells people in `kubectl rollout history` why there is another revision.
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+/// The manager of the fields that we change.
+const MANAGER: &str = "addon-operator-channel";
+
+/// Why the Deployment is not found, or not changed.
+#[derive(Debug, Error)]
+pub enum DeploymentError {
+    #[error("{0}")]
+    Request(Failure),
+    #[error("no Deployment in namespace '{namespace}' is labelled as {program}")]
+    None { program: String, namespace: String },
+    #[error("several Deployments in namespace '{namespace}' are labelled as {program}: {}", names.join(", "))]
+    Several {
+        program: String,
+        namespace: String,
+        names: Vec<String>,
+    },
+    #[error("it is not clear which container of Deployment '{name}' is the operator's")]
+    Container { name: String },
+    #[error("Deployment '{name}' was changed by somebody else meanwhile: it names {found}")]
+    Changed { name: String, found: String },
+    #[error("it is not clear which digest Deployment '{name}' runs: {why}")]
+    NoDigest { name: String, why: String },
+}
+
+impl From<RequestError> for DeploymentError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+/// The Deployment, as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its name.
+    pub name: String,
+    /// The image of the operator's container, word for word.
+    pub image: String,
+    /// The image that the last change replaced, if that noted it.
+    pub former: Option<String>,
+    /// The place of the operator's container among the containers, and its name.
+    container: (usize, String),
+    /// The labels that its pods have.
+    selector: Vec<(String, String)>,
+    /// Where it has no annotations yet: its version, for others may make the first one meanwhile.
+    bare: Option<String>,
+}
+
+impl Cluster {
+    /// The Deployment of that name, or the only one that is labelled as the program.
+    pub async fn find_deployment(&self, program: &str, name: Option<&str>) -> Result<Seen, DeploymentError> {
+        let api = self.deployments();
+        if let Some(name) = name {
+            let found = self
+                .ask(self.attempt("get", "deployments", name), api.get(name))
+                .await?;
+            return seen(&found, program);
+        }
+        let params = ListParams::default();
+        let all = self.ask(self.attempt("list", "deployments", ""), api.list(&params));
+        let all = all.await?;
+        let is_ours = |found: &&Deployment| {
+            let labels = found.labels();
+            LABELS
+                .iter()
+                .any(|key| labels.get(*key).is_some_and(|label| label == program))
+        };
+        let ours: Vec<&Deployment> = all.items.iter().filter(is_ours).collect();
+        match ours[..] {
+            [one] => seen(one, program),
+            [] => Err(DeploymentError::None {
+                program: program.to_owned(),
+                namespace: self.namespace.clone(),
+            }),
+            _ => Err(DeploymentError::Several {
+                program: program.to_owned(),
+                namespace: self.namespace.clone(),
+                names: ours.iter().map(|found| found.name_any()).collect(),
+            }),
+        }
+    }
+
+    /// The digest that it runs: the one that it names, else the one that all its pods say they run.
+    pub async fn digest_of(&self, deployment: &Seen) -> Result<ImageDigest, DeploymentError> {
+        let named = Reference::parse(&deployment.image).ok().and_then(|image| image.digest);
+        if let Some(digest) = named {
+            return Ok(digest);
+        }
+        let selector: Vec<String> = deployment
+            .selector
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = ListParams::default().labels(&selector.join(","));
+        let pods = self.ask(self.attempt("list", "pods", ""), api.list(&params)).await?;
+        let run: BTreeSet<ImageDigest> = pods
+            .items
+            .iter()
+            .filter_map(|pod| digest(pod, &deployment.container.1))
+            .collect();
+        let no_digest = |why: &str| DeploymentError::NoDigest {
+            name: deployment.name.clone(),
+            why: why.to_owned(),
+        };
+        let mut run = run.into_iter();
+        match (run.next(), run.next()) {
+            (Some(digest), None) => Ok(digest),
+            (Some(_), Some(_)) => Err(no_digest("its pods run several")),
+            (None, _) => Err(no_digest("none of its pods tells one")),
+        }
+    }
+
+    /// Puts another image into the Deployment, if it still names the one that was seen. Notes both, and why: an operator that finds them
+    /// takes the change for its own, and does not take it back.
+    pub async fn put_image(&self, deployment: &Seen, image: &str, why: &str) -> Result<(), DeploymentError> {
+        let (at, container) = &deployment.container;
+        let path = format!("/spec/template/spec/containers/{at}");
+        let mut steps = vec![
+            json!({"op": "test", "path": format!("{path}/name"), "value": container}),
+            json!({"op": "test", "path": format!("{path}/image"), "value": deployment.image}),
+            json!({"op": "replace", "path": format!("{path}/image"), "value": image}),
+        ];
+        steps.extend(annotations(
+            deployment,
+            [
+                (FORMER_IMAGE, &deployment.image),
+                (PATCHED_IMAGE, image),
+                (CHANGE_CAUSE, why),
+            ],
+        ));
+        self.change_deployment(deployment, steps).await?;
+        self.disown_fields(deployment).await;
+        Ok(())
+    }
+
+    /// Notes that a person wants the image that was seen to be followed by others again.
+    pub async fn note_resumed(&self, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
+        let path = format!("/spec/template/spec/containers/{}/image", deployment.container.0);
+        let mut steps = vec![json!({"op": "test", "path": path, "value": deployment.image})];
+        steps.extend(annotations(
+            deployment,
+            [(RESUMED, &deployment.image), (RESUMED_AT, at)],
+        ));
+        self.change_deployment(deployment, steps).await
+    }
+
+    async fn change_deployment(&self, deployment: &Seen, steps: Vec<Value>) -> Result<(), DeploymentError> {
+        let (api, name) = (self.deployments(), &deployment.name);
+        let (params, patch) = (PatchParams::apply(MANAGER), json_patch(steps));
+        let patched = api.patch(name, &params, &patch);
+        match self.ask(self.attempt("patch", "deployments", name), patched).await {
+            Ok(_) => Ok(()),
+            // A test that does not hold is told as 422, like all that makes no valid object of it.
+            Err(error) if error.code() == Some(422) => {
+                let found = self
+                    .ask(self.attempt("get", "deployments", name), api.get(name))
+                    .await?;
+                let containers = containers(&found);
+                let found = containers
+                    .iter()
+                    .find(|container| container.name == deployment.container.1);
+                let found = found.and_then(|container| container.image.clone()).unwrap_or_default();
+                if found == deployment.image {
+                    return Err(error.into());
+                }
+                Err(DeploymentError::Changed {
+                    name: name.clone(),
+                    found,
+                })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Helm 4 does not change a field that somebody else owns, so that we must not own the image. If that fails nothing is lost: the
+    /// image is what a person wanted, and the operator sees to it again.
+    async fn disown_fields(&self, deployment: &Seen) {
+        let (api, name) = (self.deployments(), &deployment.name);
+        let Ok(found) = self.ask(self.attempt("get", "deployments", name), api.get(name)).await else {
+            return;
+        };
+        let managers = found.metadata.managed_fields.unwrap_or_default();
+        let ours = managers
+            .iter()
+            .position(|entry| entry.manager.as_deref() == Some(MANAGER));
+        let Some(at) = ours else { return };
+        let path = format!("/metadata/managedFields/{at}");
+        let steps = vec![
+            json!({"op": "test", "path": format!("{path}/manager"), "value": MANAGER}),
+            json!({"op": "remove", "path": path}),
+        ];
+        let params = PatchParams::default();
+        let patch = json_patch(steps);
+        let patched = api.patch(name, &params, &patch);
+        drop(self.ask(self.attempt("patch", "deployments", name), patched).await);
+    }
+
+    fn deployments(&self) -> Api<Deployment> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+fn json_patch(steps: Vec<Value>) -> Patch<()> {
+    Patch::Json(serde_json::from_value(Value::Array(steps)).expect("each step is one of a JSON patch"))
+}
+
+/// The steps that write annotations, whether there are any yet or not.
+fn annotations<const N: usize>(deployment: &Seen, pairs: [(&str, &str); N]) -> Vec<Value> {
+    let mut steps = Vec::new();
+    if let Some(version) = &deployment.bare {
+        steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+        steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+    }
+    let step = |(key, value): (&str, &str)| {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        json!({"op": "add", "path": format!("/metadata/annotations/{key}"), "value": value})
+    };
+    steps.extend(pairs.into_iter().map(step));
+    steps
+}
+
+fn containers(found: &Deployment) -> &[Container] {
+    let spec = found.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    spec.map_or(&[], |spec| &spec.containers)
+}
+
+fn seen(found: &Deployment, program: &str) -> Result<Seen, DeploymentError> {
+    let name = found.name_any();
+    let spec = found.spec.as_ref();
+    let of_template = spec.and_then(|spec| spec.template.metadata.as_ref()?.annotations.as_ref());
+    let wanted = of_template
+        .and_then(|annotations| annotations.get(DEFAULT_CONTAINER))
+        .map_or(program, String::as_str);
+    let containers = containers(found);
+    let named = containers.iter().position(|container| container.name == wanted);
+    let at = named.or((containers.len() == 1).then_some(0));
+    let unclear = || DeploymentError::Container { name: name.clone() };
+    let at = at.ok_or_else(unclear)?;
+    let image = containers[at].image.clone().ok_or_else(unclear)?;
+    let selector = spec
+        .and_then(|spec| spec.selector.match_labels.clone())
+        .unwrap_or_default();
+    Ok(Seen {
+        image,
+        former: found.annotations().get(FORMER_IMAGE).cloned(),
+        container: (at, containers[at].name.clone()),
+        selector: selector.into_iter().collect(),
+        bare: found
+            .metadata
+            .resource_version
+            .clone()
+            .filter(|_| found.annotations().is_empty()),
+        name,
+    })
+}
+
+/// The digest that a pod says it runs, unless it is ending.
+fn digest(pod: &Pod, container: &str) -> Option<ImageDigest> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let status = statuses.iter().find(|status| status.name == container)?;
+    Reference::parse_image_id(&status.image_id).ok()?.digest
+}

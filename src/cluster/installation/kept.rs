@@ -1,0 +1,290 @@
+//! Objects of one selection, kept as they are: a list, then all that changes, and a list again whenever the thread was lost.
+//!
+//! It never ends and recovers by itself, with pauses; between its events it can be asked to read everything anew. Must never show a state as known that was told long ago: a watch that
+//! fails twice in a row, or that we have no right to, leaves nothing that is known.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use kube::api::{Api, ListParams, ObjectList, ObjectMeta};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::{debug, info, warn};
+
+use crate::cluster::error::{Attempt, RequestError};
+use crate::cluster::monitor::trouble::Pause;
+
+/// How long a list may take.
+const LISTING: Duration = Duration::from_secs(15);
+/// A watch after trouble that has lasted so long works.
+const TRIAL: Duration = Duration::from_secs(1);
+
+/// All objects of a selection by their names.
+pub(super) type Objects<K> = BTreeMap<String, K>;
+
+/// The objects of one selection.
+pub(super) struct Kept<K> {
+    api: Api<K>,
+    config: watcher::Config,
+    /// The request as it is told; its verb is that of the watch.
+    attempt: Attempt,
+    /// How long a watch may bring nothing before everything is read anew.
+    pub(super) silence: Duration,
+    place: Place<K>,
+    known: Option<Objects<K>>,
+    pause: Pause,
+    told: Option<String>,
+    /// The version of the last list that was asked for: events up to there are old.
+    confirmed: u64,
+}
+
+/// How far we have read.
+enum Place<K> {
+    /// Nothing is asked until then.
+    Resting(Instant),
+    /// The list is on its way.
+    Listing {
+        stream: Stream<K>,
+        found: Objects<K>,
+        until: Instant,
+    },
+    /// Everything that changes is told, if the watch works.
+    OnTrial {
+        stream: Stream<K>,
+        found: Objects<K>,
+        until: Instant,
+    },
+    /// Everything that changes is told.
+    Following { stream: Stream<K>, until: Instant },
+}
+
+type Stream<K> = BoxStream<'static, watcher::Result<Event<K>>>;
+
+impl<K> fmt::Debug for Kept<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept")
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Kept<K>
+where
+    K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    pub(super) fn new(api: Api<K>, config: watcher::Config, attempt: Attempt, silence: Duration) -> Self {
+        Self {
+            api,
+            config,
+            attempt,
+            silence,
+            place: Place::Resting(Instant::now()),
+            known: None,
+            pause: Pause::default(),
+            told: None,
+            confirmed: 0,
+        }
+    }
+
+    /// All objects, if that is known.
+    pub(super) fn known(&self) -> Option<&Objects<K>> {
+        self.known.as_ref()
+    }
+
+    /// The request that reads all of them at this moment.
+    pub(super) fn listing(&self) -> (Attempt, impl Future<Output = kube::Result<ObjectList<K>>> + use<K>) {
+        let params = ListParams {
+            label_selector: self.config.label_selector.clone(),
+            field_selector: self.config.field_selector.clone(),
+            ..ListParams::default()
+        };
+        let api = self.api.clone();
+        (self.attempt("list"), async move { api.list(&params).await })
+    }
+
+    /// Takes what that request has read, if the watch works: else the next reading is a matter of the watch.
+    pub(super) fn confirm(&mut self, list: ObjectList<K>) {
+        if self.known.is_some() {
+            let version = number(list.metadata.resource_version.as_ref());
+            self.confirmed = Some(version).filter(|version| *version < u64::MAX).unwrap_or_default();
+            self.known = Some(
+                list.items
+                    .into_iter()
+                    .map(|object| (object.name_any(), object))
+                    .collect(),
+            );
+        }
+    }
+
+    /// Waits for the next thing that happens; afterwards something may be known that was not. Dropping it loses nothing.
+    pub(super) async fn step(&mut self) {
+        let next = match &mut self.place {
+            Place::Resting(until) => {
+                sleep_until(*until).await;
+                self.place = Place::Listing {
+                    stream: watcher(self.api.clone(), self.config.clone()).boxed(),
+                    found: Objects::new(),
+                    until: Instant::now() + LISTING,
+                };
+                return;
+            }
+            Place::Listing { stream, until, .. }
+            | Place::OnTrial { stream, until, .. }
+            | Place::Following { stream, until } => timeout_at(*until, stream.next()).await,
+        };
+        match next {
+            Ok(Some(Ok(event))) => self.take(event),
+            Ok(Some(Err(error))) => self.fail(self.error(error)),
+            // That is how watches end; a list makes up for the gap.
+            Ok(None) => self.place = Place::Resting(Instant::now()),
+            Err(_) => self.be_silent(),
+        }
+    }
+
+    /// Nothing came in time.
+    fn be_silent(&mut self) {
+        let now = Instant::now();
+        match std::mem::replace(&mut self.place, Place::Resting(now)) {
+            // It may be one whose other end is gone: a list tells.
+            Place::Following { .. } | Place::Resting(_) => {}
+            Place::OnTrial { stream, found, .. } => self.follow(stream, found),
+            Place::Listing { .. } => self.fail(RequestError::Silent {
+                attempt: self.attempt("list"),
+                waited: LISTING,
+            }),
+        }
+    }
+
+    fn take(&mut self, event: Event<K>) {
+        let now = Instant::now();
+        self.place = match std::mem::replace(&mut self.place, Place::Resting(now)) {
+            Place::Resting(until) => Place::Resting(until),
+            Place::Listing { stream, found, until } => self.list(event, stream, found, until),
+            Place::OnTrial { stream, found, .. } => {
+                self.follow(stream, found);
+                return self.take(event);
+            }
+            Place::Following { stream, .. } => self.hear(event, stream),
+        };
+    }
+
+    /// One event while the list is on its way.
+    fn list(&mut self, event: Event<K>, stream: Stream<K>, mut found: Objects<K>, until: Instant) -> Place<K> {
+        match event {
+            Event::Init => found.clear(),
+            Event::InitApply(object) | Event::Apply(object) => {
+                found.insert(object.name_any(), object);
+            }
+            Event::Delete(object) => {
+                found.remove(&object.name_any());
+            }
+            Event::InitDone if self.told.is_some() => {
+                let until = Instant::now() + TRIAL;
+                return Place::OnTrial { stream, found, until };
+            }
+            Event::InitDone => {
+                self.follow(stream, found);
+                return std::mem::replace(&mut self.place, Place::Resting(until));
+            }
+        }
+        Place::Listing { stream, found, until }
+    }
+
+    /// One event of the watch.
+    fn hear(&mut self, event: Event<K>, stream: Stream<K>) -> Place<K> {
+        let now = Instant::now();
+        let until = now + self.silence;
+        let known = self.known.get_or_insert_default();
+        match event {
+            Event::Apply(object) | Event::Delete(object) if version(object.meta()) <= self.confirmed => {}
+            Event::Apply(object) => {
+                known.insert(object.name_any(), object);
+            }
+            Event::Delete(object) => {
+                known.remove(&object.name_any());
+            }
+            // It has begun a list of its own.
+            Event::Init | Event::InitApply(_) | Event::InitDone => {
+                let (found, until) = (Objects::new(), now + LISTING);
+                return Place::Listing { stream, found, until };
+            }
+        }
+        Place::Following { stream, until }
+    }
+
+    /// The list is complete, and the watch works.
+    fn follow(&mut self, stream: Stream<K>, found: Objects<K>) {
+        self.known = Some(found);
+        // Its list may be older than the one that was asked for: all later changes come once more.
+        self.confirmed = 0;
+        self.pause.reset();
+        let until = Instant::now() + self.silence;
+        self.place = Place::Following { stream, until };
+        if self.told.take().is_some() {
+            info!(resource = self.attempt.resource, "watching our own installation again");
+        }
+    }
+
+    fn attempt(&self, verb: &'static str) -> Attempt {
+        Attempt {
+            verb,
+            ..self.attempt.clone()
+        }
+    }
+
+    fn error(&self, error: watcher::Error) -> RequestError {
+        let with = |verb, source| RequestError::Failed {
+            attempt: self.attempt(verb),
+            source: Box::new(source),
+        };
+        match error {
+            watcher::Error::InitialListFailed(source) => with("list", source),
+            watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => with("watch", source),
+            watcher::Error::WatchError(status) => with("watch", kube::Error::Api(status)),
+            error @ watcher::Error::NoResourceVersion => RequestError::Unusable {
+                attempt: self.attempt.clone(),
+                problem: error.to_string(),
+            },
+        }
+    }
+
+    /// One failure alone may be how a connection ends; the list that follows tells more.
+    fn fail(&mut self, error: RequestError) {
+        let is_first = self.pause.is_first();
+        self.place = Place::Resting(Instant::now() + self.pause.next(None));
+        if is_first && !error.is_forbidden() {
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "a watch of our own installation failed"
+            );
+            return;
+        }
+        self.known = None;
+        let Failure { report, hints, .. } = error.into();
+        if self.told.as_ref() == Some(&report) {
+            return;
+        }
+        warn!(
+            error = report,
+            hint = hints.join("; "),
+            "cannot watch our own installation, trying again; until then no version is tried"
+        );
+        self.told = Some(report);
+    }
+}
+
+fn version(object: &ObjectMeta) -> u64 {
+    number(object.resource_version.as_ref())
+}
+
+/// A version that is no number is newer than any: nothing is left out for it.
+fn number(version: Option<&String>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,283 @@
+//! The image of our Deployment, replaced by steps that test the one before.
+//!
+//! No entry of ours stays in `managedFields`: helm that applies on the server's side takes no field which another one holds. Must
+//! never replace an image that it was not told of.
+
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Resource as _;
+use kube::core::{ApiResource, DynamicObject};
+use serde_json::{Value, json};
+
+use super::{CHART_IMAGE, CHART_IMAGE_THEN, DEPLOYMENTS, FORMER_IMAGE, Installation, PATCHED_IMAGE, reading};
+use crate::cluster::Cluster;
+use crate::cluster::error::RequestError;
+
+/// Our name as a writer of the Deployment.
+pub const FIELD_MANAGER: &str = "addon-operator-channel";
+/// In which people look for the reason of a rollout; `kubectl rollout history` shows it.
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+const JSON_PATCH: &str = "application/json-patch+json";
+/// So often others may change something else of the Deployment meanwhile.
+const ROUNDS: usize = 5;
+
+/// The outcome of a change that counts only if the world is as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it was to be.
+    Done,
+    /// The world is another one, and nothing was done: the facts that stand there now.
+    Changed {
+        /// The text that stands there now.
+        now: String,
+    },
+}
+
+/// Why steps were not taken.
+#[derive(Debug)]
+enum Refused {
+    /// The object is not as they test it, or may not be as they make it.
+    Test(RequestError),
+    Request(RequestError),
+}
+
+/// One writing of an image.
+struct Writing<'a> {
+    container: &'a str,
+    from: &'a str,
+    to: &'a str,
+}
+
+impl Cluster {
+    /// Replaces the image of our container in the Deployment, if it is still `from`, and notes both. The same image twice notes only that
+    /// it counts as ours.
+    pub async fn patch_image(
+        &self,
+        installation: &Installation,
+        from: &str,
+        to: &str,
+    ) -> Result<Outcome, RequestError> {
+        let container = &installation.container;
+        let writing = Writing { container, from, to };
+        let mut left = ROUNDS;
+        loop {
+            left -= 1;
+            let found = self.raw_deployment(installation).await?;
+            let steps = match writing.steps(&found) {
+                Ok(steps) => steps,
+                // Ours, which has arrived without our knowing, or that of another replica.
+                Err(now) if now == to && writing.is_noted(&found) => {
+                    self.disown(installation, found).await?;
+                    return Ok(Outcome::Done);
+                }
+                Err(now) => return Ok(Outcome::Changed { now }),
+            };
+            match self.step_through(&installation.deployment, &steps).await {
+                Ok(written) => {
+                    self.disown(installation, written).await?;
+                    return Ok(Outcome::Done);
+                }
+                Err(Refused::Test(_)) if left > 0 => {}
+                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes our entries out of `managedFields`.
+    async fn disown(&self, installation: &Installation, written: DynamicObject) -> Result<(), RequestError> {
+        let (mut found, mut left) = (written, ROUNDS);
+        loop {
+            left -= 1;
+            let Some(steps) = disowning(&found) else { return Ok(()) };
+            match self.step_through(&installation.deployment, &steps).await {
+                Ok(_) => return Ok(()),
+                Err(Refused::Test(_)) if left > 0 => found = self.raw_deployment(installation).await?,
+                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn step_through(&self, name: &str, steps: &Value) -> Result<DynamicObject, Refused> {
+        let folder = DynamicObject::url_path(&ApiResource::erase::<Deployment>(&()), Some(&self.namespace));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{folder}/{name}?fieldManager={FIELD_MANAGER}"))
+            .header(CONTENT_TYPE, JSON_PATCH)
+            .body(steps.to_string().into_bytes())
+            .expect("names of objects and namespaces are parts of addresses as they are");
+        let client = self.unpaced();
+        let attempt = self.attempt("patch", DEPLOYMENTS, name);
+        let answer = self.ask(attempt, client.request(request)).await;
+        answer.map_err(|error| {
+            if error.is_failed_test() || error.is_conflict() {
+                Refused::Test(error)
+            } else {
+                Refused::Request(error)
+            }
+        })
+    }
+}
+
+impl Writing<'_> {
+    /// Whether the Deployment notes that this image was put there by us.
+    fn is_noted(&self, found: &DynamicObject) -> bool {
+        reading::annotation(&found.metadata, PATCHED_IMAGE).is_some_and(|noted| noted == self.to)
+    }
+
+    /// The steps that write it; the image that stands there if it is not the one to be replaced.
+    fn steps(&self, found: &DynamicObject) -> Result<Value, String> {
+        let Self { container, from, to } = self;
+        let containers = found.data["spec"]["template"]["spec"]["containers"].as_array();
+        let mut containers = containers.into_iter().flatten().enumerate();
+        let ours = containers.find(|(_, known)| known["name"] == *container);
+        let Some((index, ours)) = ours else {
+            return Err(format!("no container '{container}'"));
+        };
+        let image = ours["image"].as_str().unwrap_or_default();
+        if image != *from {
+            return Err(image.to_owned());
+        }
+        let place = format!("/spec/template/spec/containers/{index}");
+        let cause = format!("addon-operator: {from} is replaced by {to}");
+        let mut steps = vec![
+            json!({"op": "test", "path": format!("{place}/name"), "value": container}),
+            json!({"op": "test", "path": format!("{place}/image"), "value": from}),
+        ];
+        if found.metadata.annotations.is_none() {
+            // Others may make the first annotation meanwhile, which is not to be lost.
+            let version = &found.metadata.resource_version;
+            steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+            steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        }
+        if from != to {
+            steps.extend([
+                json!({"op": "replace", "path": format!("{place}/image"), "value": to}),
+                json!({"op": "add", "path": annotation(FORMER_IMAGE), "value": from}),
+                json!({"op": "add", "path": annotation(CHANGE_CAUSE), "value": cause}),
+            ]);
+        }
+        steps.push(json!({"op": "add", "path": annotation(PATCHED_IMAGE), "value": to}));
+        steps.extend(note_of_chart(found));
+        Ok(Value::Array(steps))
+    }
+}
+
+/// The steps that note the image which the chart's values name now, so that another one is told apart later.
+fn note_of_chart(found: &DynamicObject) -> Vec<Value> {
+    let (read, noted) = (annotation(CHART_IMAGE), annotation(CHART_IMAGE_THEN));
+    let now = reading::annotation(&found.metadata, CHART_IMAGE);
+    let then = reading::annotation(&found.metadata, CHART_IMAGE_THEN);
+    match (now, then) {
+        (Some(now), _) => vec![
+            json!({"op": "test", "path": read, "value": now}),
+            json!({"op": "add", "path": noted, "value": now}),
+        ],
+        (None, Some(_)) => vec![json!({"op": "remove", "path": noted})],
+        (None, None) => Vec::new(),
+    }
+}
+
+fn annotation(key: &str) -> String {
+    format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The steps that take our entries away, the last one first; nothing if there are none.
+fn disowning(found: &DynamicObject) -> Option<Value> {
+    let entries = found.metadata.managed_fields.as_deref().unwrap_or_default();
+    let is_ours = |manager: Option<&String>| manager.is_some_and(|manager| manager == FIELD_MANAGER);
+    let ours: Vec<usize> = (0..entries.len())
+        .rev()
+        .filter(|index| is_ours(entries[*index].manager.as_ref()))
+        .collect();
+    if ours.is_empty() {
+        return None;
+    }
+    let tests = ours.iter().map(|index| {
+        let path = format!("/metadata/managedFields/{index}/manager");
+        json!({"op": "test", "path": path, "value": FIELD_MANAGER})
+    });
+    // A list without any entry counts as one that nobody meant to write; an empty entry says that there are to be none.
+    let changes: Vec<Value> = if ours.len() == entries.len() {
+        vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]})]
+    } else {
+        let removals = ours.iter();
+        removals
+            .map(|index| json!({"op": "remove", "path": format!("/metadata/managedFields/{index}")}))
+            .collect()
+    };
+    Some(tests.chain(changes).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(managers: &[&str], annotations: Option<&Value>) -> DynamicObject {
+        let entries: Vec<Value> = managers
+            .iter()
+            .map(|manager| json!({"manager": manager, "operation": "Update"}))
+            .collect();
+        serde_json::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries, "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "other", "image": "x:1"}, {"name": "ours", "image": "a:1"},
+            ]}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_image_is_replaced_only_where_it_is_the_one_that_was_seen() {
+        let writing = |container, from| Writing {
+            container,
+            from,
+            to: "a:2",
+        };
+        let annotated = deployment(&[], Some(&json!({CHART_IMAGE: "c"})));
+        let steps = writing("ours", "a:1").steps(&annotated).unwrap();
+        let steps: Vec<String> = steps
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| format!("{} {}", step["op"].as_str().unwrap(), step["path"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            steps,
+            [
+                "test /spec/template/spec/containers/1/name",
+                "test /spec/template/spec/containers/1/image",
+                "replace /spec/template/spec/containers/1/image",
+                "add /metadata/annotations/addon-operator~1former-image",
+                "add /metadata/annotations/kubernetes.io~1change-cause",
+                "add /metadata/annotations/addon-operator~1patched-image",
+                "test /metadata/annotations/addon-operator~1chart-image",
+                "add /metadata/annotations/addon-operator~1chart-image-then",
+            ]
+        );
+        assert_eq!(writing("ours", "a:0").steps(&annotated), Err("a:1".to_owned()));
+        assert!(writing("gone", "a:1").steps(&annotated).is_err());
+        let bare = writing("ours", "a:1").steps(&deployment(&[], None)).unwrap();
+        assert_eq!(
+            bare[2],
+            json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"})
+        );
+    }
+
+    #[test]
+    fn our_entries_alone_are_taken_away() {
+        assert_eq!(disowning(&deployment(&["helm", "kubectl"], None)), None);
+        let steps = disowning(&deployment(&[FIELD_MANAGER, "helm", FIELD_MANAGER], None)).unwrap();
+        let removed: Vec<&Value> = steps
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|step| step["op"] == "remove")
+            .map(|step| &step["path"])
+            .collect();
+        assert_eq!(removed, ["/metadata/managedFields/2", "/metadata/managedFields/0"]);
+        let only = disowning(&deployment(&[FIELD_MANAGER], None)).unwrap();
+        assert_eq!(only[1]["value"], json!([{}]));
+    }
+}

@@ -1,0 +1,55 @@
+//! The selector of a Deployment: as a text for requests, and held against labels.
+//!
+//! Must never take one that it cannot read for one that selects nothing.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt as _};
+
+/// The selector as the API server takes it; a sentence if it is none.
+pub(super) fn read(selector: &LabelSelector) -> Result<String, String> {
+    parse(selector).map(|selector| selector.to_string())
+}
+
+/// Whether it selects an object with these labels; a sentence if it cannot be read.
+pub(super) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> Result<bool, String> {
+    parse(selector).map(|selector| selector.matches(labels))
+}
+
+fn parse(selector: &LabelSelector) -> Result<Selector, String> {
+    Selector::try_from(selector.clone())
+        .map_err(|error| format!("the selector of the Deployment cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_is_written_and_held_against_labels() {
+        let selector = |value| serde_json::from_value::<LabelSelector>(value).unwrap();
+        let both = selector(json!({
+            "matchLabels": {"app": "a"},
+            "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}],
+        }));
+        assert_eq!(read(&both).unwrap(), "app=a,tier notin (x)");
+        let labels = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        for (own, selected) in [
+            (labels(&[("app", "a")]), true),
+            (labels(&[("app", "a"), ("tier", "x")]), false),
+            (labels(&[("addon-operator/trial", "a")]), false),
+        ] {
+            assert_eq!(selects(&both, &own), Ok(selected), "{own:?}");
+        }
+        let unknown = selector(json!({"matchExpressions": [{"key": "tier", "operator": "Near"}]}));
+        assert!(read(&unknown).unwrap_err().contains("selector of the Deployment"));
+    }
+}

@@ -1,0 +1,312 @@
+//! The sights of our own installation, kept up: its Deployment, the pods that this wants, and the `ReplicaSet` of a trial.
+//!
+//! Must never show that something is absent because it could not be read: there is a word of its own for that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::artifact::platform::Platform;
+use addon_core::artifact::trial::sight::{self, Known, PodState};
+use addon_core::failure::Failure;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::core::DynamicObject;
+use kube::runtime::watcher;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use super::kept::Kept;
+use super::nodes::{Nodes, own_platform};
+use super::{DEPLOYMENTS, Installation, PODS, REPLICA_SETS, reading};
+use crate::cluster::Cluster;
+use crate::cluster::error::RequestError;
+
+/// How long a watch may usually bring nothing. Longer than the pause between two marks of an API server would be of no use: they are
+/// not told to us.
+const SILENCE: Duration = Duration::from_secs(75);
+/// The same while there is a trial, whose judges must know how old the sights are that they judge by.
+const SILENCE_ON_TRIAL: Duration = Duration::from_secs(15);
+/// Between two looks at everything: nobody tells us of changes of a trial's `ReplicaSet`, nor that there are none.
+const LOOK: Duration = Duration::from_secs(75);
+const LOOK_ON_TRIAL: Duration = Duration::from_secs(5);
+/// After a look that brought nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long the answers to it may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Our own installation as it was seen.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The Deployment.
+    pub deployment: Known<sight::Deployment>,
+    /// The pods that it wants, by name; nothing while they are not known.
+    pub replicas: Option<Vec<sight::Replica>>,
+    /// The `ReplicaSet` of a trial with its pod.
+    pub trial: Known<sight::TrialSet>,
+    /// When the API server was last asked about all of them, and answered.
+    pub heard: Option<Instant>,
+}
+
+impl Seen {
+    /// Whether both show the same, whenever that was heard.
+    fn shows(&self, other: &Self) -> bool {
+        let Self {
+            deployment,
+            replicas,
+            trial,
+            heard: _,
+        } = self;
+        *deployment == other.deployment && *replicas == other.replicas && *trial == other.trial
+    }
+}
+
+/// Keeps up the sights of one installation as long as it runs.
+#[derive(Debug)]
+pub struct Observer {
+    cluster: Cluster,
+    installation: Installation,
+    deployment: Kept<DynamicObject>,
+    pods: Kept<Pod>,
+    nodes: Nodes,
+    set: Known<ReplicaSet>,
+    /// Why the node of the trial's pod is not heard of.
+    unheard: Option<String>,
+    /// When everything is looked at next.
+    look: Instant,
+    heard: Option<Instant>,
+    asked: Arc<Notify>,
+    told: Option<String>,
+    seen: watch::Sender<Seen>,
+}
+
+/// Asks an [`Observer`] to look again, as its owner does after a change.
+#[derive(Debug, Clone)]
+pub struct Asking(Arc<Notify>);
+
+impl Asking {
+    /// Looks at everything at once.
+    pub fn look_again(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Observer {
+    /// No request is made yet.
+    pub fn new(cluster: &Cluster, installation: &Installation) -> Self {
+        let cluster = cluster.within(PATIENCE);
+        let named = watcher::Config::default().fields(&format!("metadata.name={}", installation.deployment));
+        let selected = watcher::Config::default().labels(&installation.selector);
+        let pods: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+        let attempt = cluster.attempt("watch", DEPLOYMENTS, &installation.deployment);
+        Self {
+            deployment: Kept::new(cluster.raw_deployments(), named, attempt, SILENCE),
+            pods: Kept::new(pods, selected, cluster.attempt("watch", PODS, ""), SILENCE),
+            nodes: Nodes::new(&cluster),
+            cluster,
+            installation: installation.clone(),
+            set: Known::Unknown,
+            unheard: None,
+            look: Instant::now(),
+            heard: None,
+            asked: Arc::default(),
+            told: None,
+            seen: watch::Sender::default(),
+        }
+    }
+
+    /// The sights, whenever they change.
+    pub fn sights(&self) -> watch::Receiver<Seen> {
+        self.seen.subscribe()
+    }
+
+    /// The way to ask for another look.
+    pub fn asking(&self) -> Asking {
+        Asking(Arc::clone(&self.asked))
+    }
+
+    /// Looks on until it is dropped.
+    pub async fn run(mut self) {
+        loop {
+            tokio::select! {
+                () = self.deployment.step() => {}
+                () = self.pods.step() => self.look_soon(),
+                () = self.asked.notified() => self.look = Instant::now(),
+                () = sleep_until(self.look) => Box::pin(self.look_around()).await,
+            }
+            self.learn_nodes().await;
+            self.show();
+        }
+    }
+
+    /// A pod of a trial has come, gone or changed, perhaps.
+    fn look_soon(&mut self) {
+        let Some(pods) = self.pods.known() else { return };
+        let on_trial = pods.values().filter(|pod| is_on_trial(pod)).count();
+        let is_set = match &self.set {
+            Known::There(_) => true,
+            Known::Absent | Known::Unknown => false,
+        };
+        if is_set || on_trial > 0 {
+            self.look = Instant::now();
+        }
+    }
+
+    async fn look_around(&mut self) {
+        let name = self.installation.trial_set();
+        let api: Api<ReplicaSet> = Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace);
+        let attempt = self.cluster.attempt("get", REPLICA_SETS, &name);
+        let ((deployment, deployments), (pod, pods)) = (self.deployment.listing(), self.pods.listing());
+        let asked = Instant::now();
+        let (set, deployments, pods) = tokio::join!(
+            self.cluster.ask(attempt, api.get_opt(&name)),
+            self.cluster.ask(deployment, deployments),
+            self.cluster.ask(pod, pods),
+        );
+        let is_heard = set.is_ok() && deployments.is_ok() && pods.is_ok();
+        if is_heard {
+            self.heard = Some(asked);
+            self.told = None;
+        }
+        // Why they could not be read is told by their watches.
+        if let Ok(list) = deployments {
+            self.deployment.confirm(list);
+        }
+        if let Ok(list) = pods {
+            self.pods.confirm(list);
+        }
+        self.take_set(set);
+        self.look_at_node().await;
+    }
+
+    fn take_set(&mut self, found: Result<Option<ReplicaSet>, RequestError>) {
+        let (set, silence, pause) = match found {
+            Ok(Some(set)) => (Known::There(set), SILENCE_ON_TRIAL, LOOK_ON_TRIAL),
+            Ok(None) => (Known::Absent, SILENCE, LOOK),
+            Err(error) => {
+                let pause = if error.is_forbidden() { LOOK } else { LOOK_AGAIN };
+                let Failure { report, hints, .. } = error.into();
+                self.tell(report, &hints.join("; "));
+                (Known::Unknown, SILENCE, pause)
+            }
+        };
+        (self.deployment.silence, self.pods.silence) = (silence, silence);
+        self.look = Instant::now() + pause;
+        self.set = set;
+    }
+
+    /// A pod that is not ready may be on a node that nobody hears of: the pod itself does not tell.
+    async fn look_at_node(&mut self) {
+        self.unheard = None;
+        let Known::There(sight) = self.trial() else { return };
+        let starting = sight.pod.filter(|pod| pod.state == PodState::Starting);
+        let pod = starting.and_then(|pod| self.pods.known()?.get(&pod.name));
+        if let Some(node) = pod.and_then(node_of) {
+            self.unheard = self.nodes.unheard(&node).await;
+        }
+    }
+
+    async fn learn_nodes(&mut self) {
+        let pods = self.pods.known().into_iter().flat_map(|pods| pods.values());
+        let nodes: Vec<String> = pods.filter(|pod| reading::is_wanted(pod)).filter_map(node_of).collect();
+        self.nodes.learn(nodes.into_iter()).await;
+    }
+
+    fn show(&mut self) {
+        let seen = Seen {
+            deployment: self.seen_deployment(),
+            replicas: self.replicas(),
+            trial: self.trial(),
+            heard: self.heard,
+        };
+        self.seen.send_if_modified(|shown| {
+            let is_news = !seen.shows(shown);
+            *shown = seen;
+            is_news
+        });
+    }
+
+    fn seen_deployment(&mut self) -> Known<sight::Deployment> {
+        let Installation {
+            deployment, container, ..
+        } = &self.installation;
+        let Some(known) = self.deployment.known() else {
+            return Known::Unknown;
+        };
+        let Some(object) = known.get(deployment) else {
+            return Known::Absent;
+        };
+        if object.metadata.uid.as_ref() != Some(&self.installation.deployment_uid) {
+            return Known::Absent;
+        }
+        match reading::deployment(object, container) {
+            Ok(sight) => Known::There(sight),
+            Err(problem) => {
+                self.tell(problem, "");
+                Known::Unknown
+            }
+        }
+    }
+
+    fn replicas(&self) -> Option<Vec<sight::Replica>> {
+        let wanted = self.pods.known()?.values().filter(|pod| reading::is_wanted(pod));
+        let container = &self.installation.container;
+        let replicas = wanted.map(|pod| reading::replica(pod, container, self.platform(pod)));
+        Some(replicas.collect())
+    }
+
+    /// The platform of a pod: that of its node, and of our own pod that of this program.
+    fn platform(&self, pod: &Pod) -> Option<Platform> {
+        let of_node = node_of(pod).and_then(|node| self.nodes.platform(&node).cloned());
+        let is_ours = pod.metadata.name.as_ref() == Some(&self.installation.pod);
+        of_node.or_else(|| is_ours.then(own_platform)?)
+    }
+
+    /// Unknown as long as either the set or its pods are.
+    fn trial(&mut self) -> Known<sight::TrialSet> {
+        let set = match (&self.set, self.pods.known()) {
+            (Known::Absent, _) => return Known::Absent,
+            (Known::Unknown, _) | (Known::There(_), None) => return Known::Unknown,
+            (Known::There(set), Some(pods)) => {
+                let on_trial = pods.values().filter(|pod| is_on_trial(pod));
+                reading::trial_set(set, &self.installation.container, on_trial)
+            }
+        };
+        match set {
+            Ok(mut set) => {
+                let starting = set.pod.as_mut().filter(|pod| pod.state == PodState::Starting);
+                if let (Some(pod), Some(why)) = (starting, &self.unheard) {
+                    pod.state = PodState::Lost(why.clone());
+                }
+                Known::There(set)
+            }
+            Err(problem) => {
+                self.tell(problem, "delete it, or rename it");
+                Known::Unknown
+            }
+        }
+    }
+
+    /// Says once why something cannot be seen.
+    fn tell(&mut self, error: String, hint: &str) {
+        if self.told.as_ref() == Some(&error) {
+            return;
+        }
+        let hint = Some(hint).filter(|hint| !hint.is_empty());
+        warn!(
+            error,
+            hint, "cannot see all of our own installation; until then no version is tried"
+        );
+        self.told = Some(error);
+    }
+}
+
+fn is_on_trial(pod: &Pod) -> bool {
+    let labels = pod.metadata.labels.as_ref();
+    labels.is_some_and(|labels| labels.contains_key(super::TRIAL_LABEL))
+}
+
+fn node_of(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.node_name.clone()
+}

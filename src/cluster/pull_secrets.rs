@@ -1,0 +1,72 @@
+//! The Secrets by which the image of a pod is pulled.
+//!
+//! They are those that stand in the pod itself, as for the kubelet: those of its service account were written there when it was
+//! made. Must never show a word of them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+
+use super::Cluster;
+use super::error::RequestError;
+
+const CONFIG: &str = ".dockerconfigjson";
+const OLD_CONFIG: &str = ".dockercfg";
+
+/// The form of logins in a Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As `docker login` writes them.
+    Config,
+    /// As it wrote them before.
+    OldConfig,
+}
+
+/// One such Secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PullSecret {
+    /// Its name.
+    pub name: String,
+    /// How it is to be read.
+    pub form: Form,
+    /// Its text, which nobody is shown.
+    pub text: Vec<u8>,
+}
+
+impl fmt::Debug for PullSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PullSecret")
+            .field("name", &self.name)
+            .field("form", &self.form)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// The pull secrets of a pod, in its order. One that does not exist is left out, as it is by the kubelet.
+    pub async fn pull_secrets(&self, pod: &str) -> Result<Vec<PullSecret>, RequestError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let found = self.ask(self.attempt("get", "pods", pod), pods.get(pod)).await?;
+        let listed = found.spec.and_then(|spec| spec.image_pull_secrets).unwrap_or_default();
+        let mut names = BTreeSet::new();
+        let mut secrets = Vec::new();
+        for name in listed.into_iter().map(|listed| listed.name) {
+            if name.is_empty() || !names.insert(name.clone()) {
+                continue;
+            }
+            let attempt = self.attempt("get", "secrets", &name);
+            let secret = self.ask(attempt, self.secrets().get_opt(&name)).await?;
+            let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
+            for (key, form) in [(CONFIG, Form::Config), (OLD_CONFIG, Form::OldConfig)] {
+                secrets.extend(data.remove(key).map(|text| PullSecret {
+                    name: name.clone(),
+                    form,
+                    text: text.0,
+                }));
+            }
+        }
+        Ok(secrets)
+    }
+}
