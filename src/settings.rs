@@ -3,6 +3,7 @@
 
 mod arguments;
 pub mod boolean;
+pub mod channel;
 pub mod duration;
 mod environment;
 mod hooks_arguments;
@@ -36,6 +37,7 @@ pub use machine::Machine;
 pub use program::Program;
 pub use traces::{TraceSettings, Trust};
 
+use channel::ChannelSettings;
 use leadership::{LeaderLabel, LeaderServices, Leadership};
 use said::Setting;
 use webhook_arguments::WebhookArgs;
@@ -128,6 +130,7 @@ pub struct ModuleSettings {
     pub config_map: String,
     pub events: Events,
     pub helm: HelmSettings,
+    pub channel: Box<ChannelSettings>,
     /// What of releases is put right, unless a module says otherwise.
     pub drift: Restoring,
     /// On every object of a release and on CRDs; never empty.

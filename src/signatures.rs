@@ -13,6 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use addon_core::artifact::reference::ImageDigest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -76,7 +77,7 @@ pub enum Verdict {
 impl Keys {
     /// What is to be thought of the image with this digest, by all that was found beside it. One good signature is enough,
     /// whatever lies beside it.
-    pub fn judge(&self, digest: &str, evidence: &Evidence) -> Verdict {
+    pub fn judge(&self, digest: &ImageDigest, evidence: &Evidence) -> Verdict {
         let Evidence {
             simple,
             bundles,
@@ -99,12 +100,9 @@ impl Keys {
 }
 
 /// The sixty-four digits of an image's digest.
-fn digits(digest: &str) -> Result<&str, Refusal> {
-    let digits = digest.strip_prefix("sha256:").filter(|digits| {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        digits.len() == 64 && digits.bytes().all(is_digit)
-    });
-    digits.ok_or_else(|| Refusal::digest(digest))
+fn digits(digest: &ImageDigest) -> &str {
+    let (_, digits) = digest.as_str().split_once(':').expect("a digest has a colon");
+    digits
 }
 
 /// The part of a manifest that leads to signatures.

@@ -3,6 +3,8 @@
 mod registry {
     mod admission;
     mod asking;
+    mod candidates;
+    mod follower;
     mod harm;
     mod stage;
     mod ways;

@@ -8,13 +8,13 @@ use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
 use super::standing::{self, Standing};
-use super::{Loop, Unanswered, not_found, text};
+use super::{Loop, Unanswered, not_found, notify, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{self, Meters, Sample};
 use crate::secrets::Secrets;
@@ -39,6 +39,8 @@ pub struct Probe {
     pub standing: standing::Told,
     /// Where the leader answers as we do here.
     pub port: u16,
+    /// Where it is told that there is a new version.
+    pub door: notify::Door,
 }
 
 /// Every route and what it is for, in the order of the index page.
@@ -78,6 +80,7 @@ pub fn router(probe: Probe) -> Router {
         .route("/status/converge", get(converge))
         .route("/discovery", get(discovery))
         .route("/debug/pprof/cmdline", get(command_line))
+        .route("/channel/notify", post(notify::notify))
         .fallback(not_found)
         .with_state(probe)
 }
@@ -252,12 +255,17 @@ fn details(status: &Status) -> String {
     let problems = problems.chain(unkept);
     let upgrades = status.held_upgrades.iter();
     let upgrades = upgrades.map(|module| format!("upgrade held: {module}\n"));
+    let trial = status
+        .held_by_trial
+        .iter()
+        .map(|held| format!("held by a trial: {held}\n"));
     waiting
         .chain(late)
         .chain(problems)
         .chain(lost)
         .chain(held)
         .chain(upgrades)
+        .chain(trial)
         .collect()
 }
 

@@ -3,10 +3,12 @@
 use addon_core::leadership::lease::Timing;
 use clap::{Args, Command, FromArgMatches};
 
+use super::channel::Follow;
 use super::leadership::Name;
 
 use super::*;
 
+mod channel;
 mod election;
 mod reviews;
 
@@ -115,6 +117,15 @@ fn without_a_word_everything_has_its_default() {
                 ignore_release: None,
                 slots: NonZero::new(2).unwrap(),
             },
+            channel: Box::new(ChannelSettings {
+                follow: Follow::NoPod,
+                registries: [].into(),
+                mirrors: [].into(),
+                plain: [].into(),
+                authority: None,
+                keys: None,
+                notify_token: None,
+            }),
             events: Events::Told,
             drift: Restoring::Absent,
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),

@@ -14,6 +14,16 @@ Variables without a flag:
   ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod has, which takes a right to patch pods
   ADDON_OPERATOR_LEADER_SERVICES       Services without a selector that lead to the leader's pod, joined by commas
   ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole that owns the webhook configurations, which go with it
+  ADDON_OPERATOR_CHANNEL               false: the registry of our image is not asked for other versions [default: true in a
+                                       pod]
+  ADDON_OPERATOR_CHANNEL_REGISTRIES    Registries that may be asked besides the one of our image, joined by commas
+  ADDON_OPERATOR_CHANNEL_MIRRORS       Mirrors as REGISTRY=MIRROR or REGISTRY=MIRROR/FOLDER, joined by commas
+  ADDON_OPERATOR_CHANNEL_PLAIN_HTTP    Registries and mirrors that are asked without TLS, joined by commas
+  ADDON_OPERATOR_CHANNEL_CA            File with authorities of registries [default: those that the machine trusts]
+  ADDON_OPERATOR_VERIFICATION_KEYS     File or directory with public keys: a version that none of them has signed is not
+                                       taken [default: signatures are not looked at]
+  ADDON_OPERATOR_NOTIFY_TOKEN          File with the token by which POST /channel/notify makes us ask the registry at once
+  HTTPS_PROXY, NO_PROXY                The way to registries
   VALIDATING_WEBHOOK_CONFIGURATION_NAME, VALIDATING_WEBHOOK_SERVICE_NAME, …_LISTEN_ADDRESS, …_LISTEN_PORT,
   …_SERVER_CERT, …_SERVER_KEY, …_CA, …_CLIENT_CA
                                        Reviews of hooks, as the flags of 'addon-operator hooks start' of these names say

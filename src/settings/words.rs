@@ -56,6 +56,7 @@ impl Words<'_> {
             config_map: self.config_map()?,
             events: self.events()?,
             helm: self.helm()?,
+            channel: self.channel()?,
             drift: self.drift()?,
             extra_labels: self.extra_labels()?,
             crd_filters: self.crd_filters()?,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::artifact::reference::ImageDigest;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -81,8 +82,8 @@ struct Subject {
 
 impl Keys {
     /// Which of the keys has signed this bundle for the image with this digest.
-    pub fn check_bundle(&self, json: &[u8], digest: &str) -> Result<KeyId, Refusal> {
-        let digits = digits(digest)?;
+    pub fn check_bundle(&self, json: &[u8], digest: &ImageDigest) -> Result<KeyId, Refusal> {
+        let digits = digits(digest);
         let envelope = envelope(parsed(Document::Bundle, json, MOST_BYTES)?)?;
         let [signature] = envelope.signatures.as_slice() else {
             return Err(Refusal::NotOne(envelope.signatures.len()));

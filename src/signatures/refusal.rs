@@ -12,9 +12,6 @@ const SHOWN: usize = 120;
 /// Why a signature does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The caller named no image.
-    #[error("cannot look for a signature of {0}: a digest is sha256: and 64 hexadecimal digits")]
-    Digest(String),
     /// More bytes than anybody needs.
     #[error("the {document} has {size} bytes; more than {most} are not read")]
     TooLarge {
@@ -105,10 +102,6 @@ impl fmt::Display for Document {
 }
 
 impl Refusal {
-    pub(super) fn digest(text: &str) -> Self {
-        Self::Digest(shown(text))
-    }
-
     pub(super) fn unreadable(document: Document, error: &dyn fmt::Display) -> Self {
         let problem: String = error.to_string().chars().take(SHOWN).collect();
         let problem = problem.escape_debug().to_string();
@@ -144,7 +137,7 @@ impl Refusal {
     /// How near it came to a good signature: of several reasons the one that came nearest says most.
     pub(super) fn progress(&self) -> u8 {
         match self {
-            Self::Digest(_) | Self::TooLarge { .. } | Self::TooMany { .. } | Self::Unreadable { .. } => 0,
+            Self::TooLarge { .. } | Self::TooMany { .. } | Self::Unreadable { .. } => 0,
             Self::OtherBundle { .. } | Self::NotOne(_) | Self::OfFile => 1,
             Self::Certificate => 2,
             Self::NotByOurKeys => 3,

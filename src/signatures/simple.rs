@@ -2,6 +2,7 @@
 //!
 //! The payload names the image, and its bytes are signed. Must never read the payload before its signature was checked.
 
+use addon_core::artifact::reference::{ImageDigest, Tag};
 use serde::Deserialize;
 
 use super::keys::{KeyId, Keys};
@@ -18,8 +19,9 @@ const KIND: &str = "cosign container image signature";
 pub(super) const MOST_OF_SIGNATURE: usize = 1368;
 
 /// The tag of the manifest with the signatures of an image.
-pub fn tag(digest: &str) -> Result<String, Refusal> {
-    Ok(format!("sha256-{}.sig", digits(digest)?))
+pub fn tag(digest: &ImageDigest) -> Tag {
+    let tag = format!("sha256-{}.sig", digits(digest));
+    Tag::parse(&tag).expect("letters, digits, a dash and a dot make a tag")
 }
 
 /// A payload that can be fetched, and its signature.
@@ -70,14 +72,13 @@ struct Image {
 
 impl Keys {
     /// Which of the keys has signed this payload for the image with this digest. The signature is in base64.
-    pub fn check_simple(&self, payload: &[u8], signature: &str, digest: &str) -> Result<KeyId, Refusal> {
-        digits(digest)?;
+    pub fn check_simple(&self, payload: &[u8], signature: &str, digest: &ImageDigest) -> Result<KeyId, Refusal> {
         within(Document::Payload, payload.len(), MOST_BYTES)?;
         let signature = decoded(Document::Signature, signature, MOST_OF_SIGNATURE)?;
         let key = self.signer(payload, &signature)?;
         let Critical { kind, image } = parsed::<Payload>(Document::Payload, payload, MOST_BYTES)?.critical;
         Refusal::unless("critical.type", &kind, KIND)?;
-        if image.digest != digest {
+        if image.digest != digest.as_str() {
             return Err(Refusal::other_image([image.digest.as_str()]));
         }
         Ok(key)

@@ -27,6 +27,10 @@ const WAYS: [(&str, &str); 5] = [
     ("rsa-pss", "rsa"),
 ];
 
+fn image() -> ImageDigest {
+    ImageDigest::parse(IMAGE).unwrap()
+}
+
 fn file(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signatures/keys");
     fs_err::read_to_string(folder.join(name)).unwrap()
@@ -78,7 +82,7 @@ fn simple(way: &str, payload: Vec<u8>) -> Simple {
 }
 
 fn check(keys: &Keys, simple: &Simple) -> Result<KeyId, Refusal> {
-    keys.check_simple(&simple.payload, &simple.signature, IMAGE)
+    keys.check_simple(&simple.payload, &simple.signature, &image())
 }
 
 fn statement(subjects: &Value) -> Value {
@@ -117,7 +121,7 @@ fn good_bundle(way: &str) -> Value {
 }
 
 fn check_bundle(keys: &Keys, bundle: &Value) -> Result<KeyId, Refusal> {
-    keys.check_bundle(bundle.to_string().as_bytes(), IMAGE)
+    keys.check_bundle(bundle.to_string().as_bytes(), &image())
 }
 
 #[test]
@@ -176,27 +180,11 @@ fn a_good_signature_of_another_image_does_not_count() {
 }
 
 #[test]
-fn an_image_without_a_proper_digest_has_no_signature() {
-    let ours = keys(&["p256"]);
-    for digest in [
-        "",
-        "sha256:",
-        &IMAGE[7..],
-        &IMAGE.to_uppercase(),
-        "sha512:00",
-        &IMAGE[..70],
-    ] {
-        let signed = simple("p256", payload(KIND, digest));
-        let refused = ours.check_simple(&signed.payload, &signed.signature, digest);
-        assert_eq!(refused, Err(Refusal::Digest(format!("'{digest}'"))));
-        let text = statement(&json!([subject(digest)])).to_string();
-        let signed = bundle("p256", IN_TOTO, text.as_bytes()).to_string();
-        let refused = ours.check_bundle(signed.as_bytes(), digest);
-        assert_eq!(refused, Err(Refusal::Digest(format!("'{digest}'"))));
-        assert!(simple::tag(digest).is_err());
-    }
-    let tag = simple::tag(IMAGE).unwrap();
-    assert_eq!(tag, format!("{}.sig", IMAGE.replace(':', "-")));
+fn signatures_are_under_a_tag_that_is_made_of_the_digest() {
+    assert_eq!(
+        simple::tag(&image()).as_str(),
+        format!("{}.sig", IMAGE.replace(':', "-"))
+    );
 }
 
 #[test]
@@ -290,7 +278,7 @@ fn signatures_that_are_garbage_do_not_count() {
         (&good.signature[1..], false),
         (&format!("{}\n", good.signature), false),
     ] {
-        let refused = ours.check_simple(&good.payload, signature, IMAGE).unwrap_err();
+        let refused = ours.check_simple(&good.payload, signature, &image()).unwrap_err();
         assert_eq!(refused == Refusal::NotByOurKeys, understood, "{signature}: {refused}");
         let mut bundle = good_bundle("ed25519");
         bundle["dsseEnvelope"]["signatures"][0]["sig"] = json!(signature);
@@ -320,11 +308,15 @@ fn what_is_too_large_is_not_even_looked_at() {
             MOST_BYTES,
         ),
         (
-            ours.check_simple(b"{}", &"A".repeat(1369), IMAGE),
+            ours.check_simple(b"{}", &"A".repeat(1369), &image()),
             Document::Signature,
             1368,
         ),
-        (ours.check_bundle(large.as_bytes(), IMAGE), Document::Bundle, MOST_BYTES),
+        (
+            ours.check_bundle(large.as_bytes(), &image()),
+            Document::Bundle,
+            MOST_BYTES,
+        ),
     ] {
         let size = if document == Document::Signature {
             1369
@@ -337,7 +329,7 @@ fn what_is_too_large_is_not_even_looked_at() {
     assert!(matches!(simple::listed(&manifest), Err(Refusal::TooLarge { .. })));
     assert!(matches!(bundle::listed(&manifest), Err(Refusal::TooLarge { .. })));
     let deep = "[".repeat(MOST_BYTES);
-    let refused = ours.check_bundle(deep.as_bytes(), IMAGE);
+    let refused = ours.check_bundle(deep.as_bytes(), &image());
     assert!(matches!(refused, Err(Refusal::Unreadable { .. })));
 }
 

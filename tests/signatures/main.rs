@@ -6,6 +6,7 @@ mod recorded;
 
 use std::path::{Path, PathBuf};
 
+use addon_core::artifact::reference::ImageDigest;
 use addon_operator::signatures::{KeyId, Keys};
 use fs_err as fs;
 
@@ -20,6 +21,10 @@ fn keys(names: &[&str]) -> Keys {
         fs::read_to_string(file).unwrap()
     });
     Keys::parse(&texts.collect::<String>()).unwrap()
+}
+
+fn parsed(digest: &str) -> ImageDigest {
+    ImageDigest::parse(digest).unwrap()
 }
 
 fn id(name: &str) -> KeyId {

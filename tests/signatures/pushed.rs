@@ -20,7 +20,7 @@ use testbed::find::Finder;
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options};
 
-use crate::{folder, id, keys};
+use crate::{folder, id, keys, parsed};
 
 /// The address of a registry. The plane of all tests need not have one.
 fn registry() -> &'static str {
@@ -99,7 +99,7 @@ impl Pushed {
     /// All that may be a signature, as an operator finds it.
     async fn evidence(&self) -> Evidence {
         let mut evidence = Evidence::default();
-        let tag = simple::tag(&self.digest).unwrap();
+        let tag = simple::tag(&parsed(&self.digest));
         if let Some(manifest) = self.manifest(&format!(":{tag}")).await {
             for listed in simple::listed(&manifest).unwrap() {
                 let payload = self.blob(&listed.payload.digest).await;
@@ -162,10 +162,13 @@ async fn what_is_pushed_with_a_key_is_signed_in_both_forms() {
             ..evidence
         };
         for evidence in [of_tag, referring] {
-            assert_eq!(keys(&["rsa", key]).judge(&pushed.digest, &evidence), verified(id(key)));
+            assert_eq!(
+                keys(&["rsa", key]).judge(&parsed(&pushed.digest), &evidence),
+                verified(id(key))
+            );
             let why = Refusal::NotByOurKeys;
             assert_eq!(
-                keys(&[other]).judge(&pushed.digest, &evidence),
+                keys(&[other]).judge(&parsed(&pushed.digest), &evidence),
                 Verdict::Refused { why }
             );
         }
@@ -191,7 +194,10 @@ async fn an_image_is_signed_once_a_key_however_often_it_is_pushed() {
         "without a key there is no signature"
     );
     let ours = keys(&["p256"]);
-    assert_eq!(ours.judge(&pushed.digest, &Evidence::default()), Verdict::NotSigned);
+    assert_eq!(
+        ours.judge(&parsed(&pushed.digest), &Evidence::default()),
+        Verdict::NotSigned
+    );
     for (tag, key) in [
         ("1", "p256"),
         ("2", "p256"),
@@ -204,7 +210,10 @@ async fn an_image_is_signed_once_a_key_however_often_it_is_pushed() {
     let evidence = pushed.evidence().await;
     assert_eq!((evidence.simple.len(), evidence.bundles.len()), (2, 2));
     for key in ["p256", "ed25519"] {
-        assert_eq!(keys(&[key]).judge(&pushed.digest, &evidence), verified(id(key)));
+        assert_eq!(
+            keys(&[key]).judge(&parsed(&pushed.digest), &evidence),
+            verified(id(key))
+        );
         let said = pushed.cosign(key, "--new-bundle-format=false");
         assert!(
             said.status.success(),

@@ -6,7 +6,7 @@ use addon_operator::signatures::{Evidence, Refusal, Simple, Verdict};
 use fs_err as fs;
 use image::layer::sha256;
 
-use crate::{folder, id, keys};
+use crate::{folder, id, keys, parsed};
 
 fn recorded(name: &str) -> Vec<u8> {
     fs::read(folder().join("recorded").join(name)).unwrap()
@@ -66,7 +66,7 @@ fn what_cosign_has_signed_counts_in_both_forms() {
     for key in ["p256", "p384", "rsa"] {
         for evidence in [payload_of(key), bundle_of(key)] {
             assert_eq!(
-                ours.judge(&image(), &evidence),
+                ours.judge(&parsed(&image()), &evidence),
                 Verdict::Verified { key: id(key) },
                 "{key}"
             );
@@ -80,8 +80,12 @@ fn it_counts_for_that_image_and_that_key_alone() {
     for key in ["p256", "p384", "rsa"] {
         for evidence in [payload_of(key), bundle_of(key)] {
             let why = Refusal::NotByOurKeys;
-            assert_eq!(other.judge(&image(), &evidence), Verdict::Refused { why }, "{key}");
-            let judged = keys(&[key]).judge(&manifest, &evidence);
+            assert_eq!(
+                other.judge(&parsed(&image()), &evidence),
+                Verdict::Refused { why },
+                "{key}"
+            );
+            let judged = keys(&[key]).judge(&parsed(&manifest), &evidence);
             let Verdict::Refused {
                 why: Refusal::OtherImage { found },
             } = judged
@@ -98,7 +102,10 @@ fn it_counts_for_that_image_and_that_key_alone() {
 fn the_hashed_form_of_ed25519_does_not_count() {
     for evidence in [payload_of("ed25519"), bundle_of("ed25519")] {
         let why = Refusal::NotByOurKeys;
-        assert_eq!(keys(&["ed25519"]).judge(&image(), &evidence), Verdict::Refused { why });
+        assert_eq!(
+            keys(&["ed25519"]).judge(&parsed(&image()), &evidence),
+            Verdict::Refused { why }
+        );
     }
 }
 
@@ -115,7 +122,7 @@ fn of_several_signatures_in_one_manifest_ours_is_found() {
         ..Evidence::default()
     };
     for key in ["p256", "p384", "rsa"] {
-        let judged = keys(&["ed25519", key]).judge(&image(), &evidence);
+        let judged = keys(&["ed25519", key]).judge(&parsed(&image()), &evidence);
         assert_eq!(judged, Verdict::Verified { key: id(key) });
     }
 }
@@ -125,9 +132,9 @@ fn what_cosign_made_for_another_purpose_does_not_count() {
     let ours = keys(&["p256"]);
     // Its own `verify --key` takes this for a signature.
     let attested = ours
-        .check_bundle(&recorded("attested.bundle.json"), &image())
+        .check_bundle(&recorded("attested.bundle.json"), &parsed(&image()))
         .unwrap_err();
     assert!(matches!(attested, Refusal::OtherKind { .. }), "{attested}");
-    let file = ours.check_bundle(&recorded("file.bundle.json"), &image());
+    let file = ours.check_bundle(&recorded("file.bundle.json"), &parsed(&image()));
     assert_eq!(file, Err(Refusal::OfFile));
 }

@@ -5,6 +5,8 @@ use addon_core::operator::query::{Answer, Query};
 use super::super::stage;
 use super::*;
 
+mod channel;
+
 fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
     let (_, trouble) = watch::channel(trouble.map(str::to_owned));
     Probe {
@@ -15,6 +17,10 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         monitors: Arc::default(),
         standing: watch::channel(Standing::Leads).1,
         port: 0,
+        door: notify::Door {
+            bell: notify::Bell::default(),
+            token: None,
+        },
     }
 }
 

@@ -85,16 +85,16 @@ fn one_good_signature_is_enough_whatever_lies_beside_it() {
     let why = Refusal::OtherImage {
         found: format!("'{OTHER}'"),
     };
-    assert_eq!(ours.judge(IMAGE, &evidence), Verdict::Refused { why });
+    assert_eq!(ours.judge(&image(), &evidence), Verdict::Refused { why });
     evidence.bundles.push(good_bundle("rsa").to_string().into_bytes());
-    assert_eq!(ours.judge(IMAGE, &evidence), Verdict::Verified { key: key.clone() });
+    assert_eq!(ours.judge(&image(), &evidence), Verdict::Verified { key: key.clone() });
     let simple = [bad(), vec![simple("rsa", payload(KIND, IMAGE))], bad()].concat();
     let evidence = Evidence {
         simple,
         ..Evidence::default()
     };
-    assert_eq!(ours.judge(IMAGE, &evidence), Verdict::Verified { key });
-    assert_eq!(ours.judge(IMAGE, &Evidence::default()), Verdict::NotSigned);
+    assert_eq!(ours.judge(&image(), &evidence), Verdict::Verified { key });
+    assert_eq!(ours.judge(&image(), &Evidence::default()), Verdict::NotSigned);
 }
 
 #[test]

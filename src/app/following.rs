@@ -1,0 +1,393 @@
+//! Our part in following the registry: the core's questions are put to it, and what comes of them is told to those whom it
+//! concerns. Every replica has it; the one that leads asks.
+//!
+//! Must never act upon a choice: others carry it out.
+
+pub mod asking;
+mod credentials;
+pub mod setup;
+mod telling;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::artifact::candidate::Signature;
+use addon_core::artifact::choice::{Activity, Memory};
+use addon_core::artifact::following::{Answer, Following, Installed, Move, Question, Status, Trouble};
+use addon_core::artifact::reference::Repository;
+use addon_core::artifact::settings::Settings;
+use addon_core::artifact::trial::replica::Wanted;
+use addon_core::artifact::view::ChannelState;
+use addon_core::operator::query::{self, Query};
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::info;
+
+use self::asking::Inquiry;
+use self::setup::{BadFile, Files, Office};
+use self::telling::Teller;
+use super::Outside;
+use super::parts::Parts;
+use crate::cluster::Cluster;
+use crate::driver::Clock;
+use crate::meters::Meters;
+use crate::notices::announcements::channel::ChannelAnnouncer;
+use crate::report::Chain;
+use crate::serve::Loop;
+use crate::serve::notify::{Bell, Door};
+use crate::serve::standing::{Standing, Told};
+use crate::settings::channel::{CHANNEL, Follow};
+use crate::settings::{self, Environment, Work};
+
+/// How often it is looked whether time, people or the work under way have changed the choice.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long the loop is given to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The registry is not asked at once more often than that, however often that is wanted.
+const REST: Duration = Duration::from_secs(2);
+
+/// How following stands, for those who show it and those who act upon it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Followed {
+    /// Nobody knows yet whether there is anything to follow.
+    #[default]
+    Unknown,
+    /// The registry is not followed.
+    Off {
+        /// Why not, in a sentence.
+        why: String,
+    },
+    /// It is, by us or by the replica that leads.
+    On(Box<Known>),
+}
+
+/// All that is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// The settings that people made.
+    pub settings: Option<Settings>,
+    /// The operator as its cluster has it.
+    pub installed: Option<Installed>,
+    /// The findings at the registry, and the choice; of a replica that does not lead they are as they were when it did.
+    pub status: Status,
+    /// Whether the version that runs is signed; nothing if that is not known.
+    pub signature: Option<Signature>,
+    /// Rounds of questions that came to an end, answered or not.
+    pub rounds: u64,
+    /// Whether this is a quiet moment.
+    pub activity: Option<Activity>,
+    /// The memory of the choice, which is to be kept for later lives.
+    pub memory: Memory,
+    /// The number of what was recalled before that memory went on.
+    pub recalled: u64,
+    /// The version whose trial may begin.
+    pub wanted: Option<Wanted>,
+}
+
+/// The memory of the choice as the replica left it that led before. Those who send it count.
+#[derive(Debug, Clone, Default)]
+pub struct Recalled {
+    /// Tells it from those before.
+    pub number: u64,
+    /// That memory.
+    pub memory: Memory,
+}
+
+/// The ways by which a follower hears of the cluster. It ends when nobody can tell it anything any more.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// How the operator is installed.
+    pub(super) installed: watch::Receiver<Option<Installed>>,
+    /// The memory of the choice.
+    pub(super) recalled: watch::Receiver<Recalled>,
+}
+
+/// The door to the bell of this operator.
+pub(super) fn door(settings: &settings::Settings, bell: &Bell) -> Door {
+    let token = match &settings.work {
+        Work::Modules(modules) => modules.channel.notify_token.clone(),
+        Work::Hooks(_) => None,
+    };
+    let bell = bell.clone();
+    Door { bell, token }
+}
+
+/// Follows the registry, unless a person does not want that, or nobody knows which image we run from. Returns the name of our pod if it
+/// does.
+pub(super) fn start(
+    settings: &settings::Settings,
+    environment: &Environment,
+    cluster: &Cluster,
+    (outside, heard): (&Outside, Heard),
+    parts: &mut Parts,
+) -> Result<Option<String>, BadFile> {
+    let Work::Modules(modules) = &settings.work else {
+        // Hooks alone are installed by other charts, from images of other people.
+        return Ok(None);
+    };
+    outside.channel.send_replace(ChannelState::Unknown);
+    let channel = &modules.channel;
+    let files = Files::read(channel)?;
+    let pod = match &channel.follow {
+        Follow::As(pod) => pod.clone(),
+        Follow::Refused => {
+            be_off(outside, &format!("{CHANNEL} is false"));
+            return Ok(None);
+        }
+        Follow::NoPod => {
+            be_off(
+                outside,
+                "the name of our pod is not known: ADDON_OPERATOR_POD does not say it",
+            );
+            return Ok(None);
+        }
+    };
+    let cluster = cluster.clone();
+    let own = pod.clone();
+    let read = Box::new(move || credentials::of_pod(cluster.clone(), own.clone()));
+    let office = match Office::new(channel, files, environment, read) {
+        Ok(office) => office,
+        Err(error) => {
+            be_off(outside, &Chain(&error).to_string());
+            return Ok(None);
+        }
+    };
+    let ways = Ways {
+        doors: outside.doors.clone(),
+        standing: outside.standing.subscribe(),
+        installed: heard.installed,
+        recalled: heard.recalled,
+        bell: outside.bell.clone(),
+        followed: outside.followed.clone(),
+        meters: Arc::clone(&outside.meters),
+        announcer: outside.channel_announcer(),
+    };
+    let follower = Follower::new(Memory::default(), super::seed(), office, ways);
+    parts.spawn("following the registry", follower.run());
+    Ok(Some(pod))
+}
+
+/// Says that nothing is followed, and why.
+pub(super) fn be_off(outside: &Outside, why: &str) {
+    info!(reason = why, "The registry is not asked for other versions");
+    outside.bell.unhang(why);
+    outside.channel.send_replace(ChannelState::Off { why: why.to_owned() });
+    outside.followed.send_replace(Followed::Off { why: why.to_owned() });
+}
+
+/// The ways in and out.
+#[derive(Debug)]
+pub struct Ways {
+    /// To ask the loop for the settings, and what is under way.
+    pub doors: Loop,
+    /// Whether we lead.
+    pub standing: Told,
+    /// How the operator is installed.
+    pub installed: watch::Receiver<Option<Installed>>,
+    /// The memory of the choice as others left it.
+    pub recalled: watch::Receiver<Recalled>,
+    /// Rung when the registry is to be asked at once.
+    pub bell: Bell,
+    /// Where it is told how following stands.
+    pub followed: watch::Sender<Followed>,
+    pub meters: Arc<Meters>,
+    pub announcer: ChannelAnnouncer,
+}
+
+/// One question under way.
+struct Asking {
+    question: Question,
+    answer: BoxFuture<'static, Result<Answer, Trouble>>,
+}
+
+/// One replica's part.
+pub struct Follower {
+    following: Following,
+    office: Office,
+    ways: Ways,
+    clock: Clock,
+    activity: Option<Activity>,
+    settings: Option<Settings>,
+    /// The repository that our image came from when we first knew.
+    own: Option<Repository>,
+    inquiry: Option<(Repository, Arc<Inquiry>)>,
+    asking: Option<Asking>,
+    rounds: u64,
+    recalled: u64,
+    /// When the registry was last asked out of turn.
+    hastened: Option<Instant>,
+    teller: Teller,
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower")
+            .field("following", &self.following)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Follower {
+    /// Knows nothing yet, apart from what was remembered in lives before.
+    pub fn new(memory: Memory, seed: u64, office: Office, ways: Ways) -> Self {
+        Self {
+            following: Following::new(memory, seed),
+            teller: Teller::new(Arc::clone(&ways.meters)),
+            office,
+            ways,
+            clock: Clock::start(),
+            activity: None,
+            settings: None,
+            own: None,
+            inquiry: None,
+            asking: None,
+            rounds: 0,
+            recalled: 0,
+            hastened: None,
+        }
+    }
+
+    /// Never ends. When nobody can tell it any more how we are installed, it does nothing.
+    pub async fn run(mut self) {
+        loop {
+            if self.ways.installed.has_changed().is_err() {
+                return std::future::pending().await;
+            }
+            self.look().await;
+            let due = self.decide();
+            let bell = self.ways.bell.clone();
+            let has_rested = self.hastened.is_none_or(|last| last.elapsed() >= REST);
+            tokio::select! {
+                biased;
+                answer = answered(&mut self.asking) => self.hear(answer),
+                () = bell.rung(), if has_rested => {
+                    self.hastened = Some(Instant::now());
+                    self.following.hasten();
+                    self.asking = None;
+                }
+                Ok(()) = self.ways.standing.changed() => {}
+                _ = self.ways.installed.changed() => {}
+                () = sleep_until(due.min(Instant::now() + BEAT)) => {}
+            }
+        }
+    }
+
+    /// The loop knows what people want, and whether it has work. One that does not answer is at work.
+    async fn look(&mut self) {
+        match timeout(PATIENCE, self.ways.doors.ask(Query::Channel)).await {
+            Ok(Ok(query::Answer::Channel(report))) => {
+                self.settings = report.settings;
+                self.activity = Some(report.activity);
+            }
+            Ok(Ok(_) | Err(_)) | Err(_) => self.activity = None,
+        }
+    }
+
+    /// Returns when something is to be done again at the latest.
+    fn decide(&mut self) -> Instant {
+        let leads = match &*self.ways.standing.borrow_and_update() {
+            Standing::Leads => true,
+            Standing::Seeks { .. } | Standing::Standby(_) => false,
+        };
+        let installed = self.ways.installed.borrow_and_update().clone();
+        if self.own.is_none() {
+            self.own = installed.as_ref().and_then(|installed| installed.repository.clone());
+        }
+        let recalled = self.ways.recalled.borrow_and_update().clone();
+        if recalled.number != self.recalled {
+            self.recalled = recalled.number;
+            self.following.recall(recalled.memory);
+        }
+        self.following.lead(leads);
+        self.following.set(self.settings.clone());
+        self.following.find(installed.clone());
+        let now = self.clock.now();
+        let due = match self.following.next(now) {
+            Move::Ask(question) => {
+                self.ask(question, installed.as_ref());
+                None
+            }
+            Move::Wait(until) => {
+                self.asking = None;
+                Some(until)
+            }
+            Move::Rest => {
+                self.asking = None;
+                None
+            }
+        };
+        self.following.choose(self.activity.unwrap_or(Activity::Busy), now);
+        self.tell(leads, installed);
+        due.map_or_else(|| Instant::now() + BEAT, |due| self.clock.instant(due))
+    }
+
+    /// A question that is asked already goes on being asked.
+    fn ask(&mut self, question: Question, installed: Option<&Installed>) {
+        if self.asking.as_ref().is_some_and(|asking| asking.question == question) {
+            return;
+        }
+        let repository = installed.and_then(|installed| installed.repository.clone());
+        let (Some(repository), Some(own)) = (repository, &self.own) else {
+            return;
+        };
+        let known = self.inquiry.take().filter(|(asked, _)| *asked == repository);
+        let inquiry = match known {
+            Some((_, inquiry)) => Ok(inquiry),
+            None => self.office.inquiry(&repository, own).map(Arc::new),
+        };
+        let asked = question.clone();
+        let answer: BoxFuture<'static, _> = match inquiry {
+            Ok(inquiry) => {
+                self.inquiry = Some((repository, Arc::clone(&inquiry)));
+                Box::pin(async move { inquiry.answer(&asked).await })
+            }
+            Err(trouble) => Box::pin(async move { Err(trouble) }),
+        };
+        self.asking = Some(Asking { question, answer });
+    }
+
+    fn hear(&mut self, answer: Result<Answer, Trouble>) {
+        if let Some(Asking { question, answer: _ }) = self.asking.take() {
+            self.following.hear(&question, answer, self.clock.now());
+        }
+    }
+
+    fn tell(&mut self, leads: bool, installed: Option<Installed>) {
+        for news in self.following.news() {
+            self.rounds += self.teller.tell(&news);
+            self.ways.announcer.hear(&news.into());
+        }
+        let installed = installed.map(|installed| Installed {
+            running: self.following.running().unwrap_or_default(),
+            ..installed
+        });
+        let known = Known {
+            settings: self.settings.clone(),
+            installed,
+            status: self.following.status().clone(),
+            signature: self.following.signature().cloned(),
+            rounds: self.rounds,
+            activity: self.activity,
+            memory: self.following.memory().clone(),
+            recalled: self.recalled,
+            wanted: self.following.wanted(),
+        };
+        self.teller.measure(&known, leads);
+        let followed = Followed::On(Box::new(known));
+        self.ways.followed.send_if_modified(|told| {
+            let differs = *told != followed;
+            *told = followed;
+            differs
+        });
+    }
+}
+
+/// The answer to what is asked; none, as long as nothing is.
+async fn answered(asking: &mut Option<Asking>) -> Result<Answer, Trouble> {
+    match asking {
+        Some(asking) => (&mut asking.answer).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,117 @@
+//! The questions of following, put to the registry: tags, digests, all there is to know of a version.
+//!
+//! Must never take something for absent that could not be asked for, nor for bad a signature that could not be fetched.
+
+mod description;
+mod evidence;
+
+use std::time::Duration;
+
+use addon_core::artifact::candidate::{Candidate, Notes, Signature};
+use addon_core::artifact::following::{Answer, Question, Trouble};
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::failure::Failure;
+use jiff::Timestamp;
+use tokio::time::timeout;
+
+use crate::registry::Registry;
+use crate::registry::error::RegistryError;
+use crate::registry::place::{Place, Reference};
+use crate::signatures::{Keys, Verdict};
+
+/// All that is known of a version is some ten small documents; its signatures may be some more.
+const LONGEST: Duration = Duration::from_mins(3);
+
+/// One repository and the keys by which its versions must be signed, if any are set.
+#[derive(Debug)]
+pub struct Inquiry {
+    registry: Registry,
+    place: Place,
+    keys: Option<Keys>,
+}
+
+impl Inquiry {
+    /// Asks nobody yet.
+    pub fn new(registry: Registry, place: Place, keys: Option<Keys>) -> Self {
+        Self { registry, place, keys }
+    }
+
+    /// The answer, or why there is none.
+    pub async fn answer(&self, question: &Question) -> Result<Answer, Trouble> {
+        let (registry, place) = (&self.registry, &self.place);
+        let by_digest = |digest: &ImageDigest| Reference::Digest(digest.clone());
+        match question {
+            Question::Tags => registry.tags(place).await.map(Answer::Tags).map_err(trouble),
+            Question::Digest(tag) => {
+                let found = present(registry.head(place, &Reference::Tag(tag.clone())).await)?;
+                Ok(Answer::Digest(found.map(|found| found.digest)))
+            }
+            Question::Presence(digest) => {
+                let found = present(registry.head(place, &by_digest(digest)).await)?;
+                Ok(Answer::Presence(found.is_some()))
+            }
+            Question::Candidate(digest) => {
+                let late = |_| {
+                    let waited = LONGEST.as_secs();
+                    says(format!("looking at {digest} of {place} took longer than {waited} s"))
+                };
+                let found = timeout(LONGEST, Box::pin(self.candidate(digest)))
+                    .await
+                    .map_err(late)??;
+                Ok(Answer::Candidate(found.map(Box::new)))
+            }
+        }
+    }
+
+    async fn candidate(&self, digest: &ImageDigest) -> Result<Option<Candidate>, Trouble> {
+        let reference = Reference::Digest(digest.clone());
+        let Some(document) = present(self.registry.manifest(&self.place, &reference).await)? else {
+            return Ok(None);
+        };
+        let described = self.described(&document).await?;
+        Ok(Some(Candidate {
+            digest: digest.clone(),
+            manifests: described.manifests,
+            notes: Notes::read(&described.annotations),
+            signature: self.signature(digest).await?,
+        }))
+    }
+
+    /// One good signature is enough: bundles, which cost more questions, are looked for where none lies under the tag.
+    async fn signature(&self, digest: &ImageDigest) -> Result<Signature, Trouble> {
+        let Some(keys) = &self.keys else {
+            return Ok(Signature::NotAsked);
+        };
+        let mut evidence = self.simple_signatures(digest).await?;
+        if let Verdict::Verified { key: _ } = keys.judge(digest, &evidence) {
+            return Ok(Signature::Good);
+        }
+        self.add_bundles(digest, &mut evidence).await?;
+        Ok(match keys.judge(digest, &evidence) {
+            Verdict::Verified { key: _ } => Signature::Good,
+            Verdict::NotSigned => Signature::Bad("no signature lies beside it in the registry".to_owned()),
+            Verdict::Refused { why } => Signature::Bad(why.to_string()),
+        })
+    }
+}
+
+/// The answer that something is not there is an answer.
+fn present<T>(told: Result<T, RegistryError>) -> Result<Option<T>, Trouble> {
+    match told {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(trouble(error)),
+    }
+}
+
+fn trouble(error: RegistryError) -> Trouble {
+    let until = error.slow_until();
+    let pause = until.map(|until| Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default());
+    let Failure { report, hints, .. } = Failure::from(error);
+    let text = std::iter::once(report).chain(hints).collect::<Vec<String>>().join("; ");
+    Trouble { text, pause }
+}
+
+fn says(text: String) -> Trouble {
+    Trouble { text, pause: None }
+}

@@ -1,0 +1,107 @@
+//! The place where a registry, or the program that pushed a version, says that there is something new.
+//!
+//! It is believed nothing but that: the registry is asked at once instead of a minute later. Must never say anything to a client
+//! without the token.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use ring::hmac;
+use ring::rand::SystemRandom;
+use tokio::sync::{Notify, watch};
+use tracing::warn;
+
+use super::probe::Probe;
+use super::standing::Standing;
+use super::{not_found, text};
+
+/// The way to the part that follows the registry.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    rope: Arc<Notify>,
+    off: watch::Sender<Option<String>>,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self {
+            rope: Arc::default(),
+            off: watch::Sender::new(None),
+        }
+    }
+}
+
+impl Bell {
+    /// The registry is to be asked at once. Rung twice before it is heard, it is heard once.
+    pub fn ring(&self) {
+        self.rope.notify_one();
+    }
+
+    /// Ends when it was rung.
+    pub async fn rung(&self) {
+        self.rope.notified().await;
+    }
+
+    /// Nobody hears it, because of this.
+    pub fn unhang(&self, why: &str) {
+        self.off.send_replace(Some(why.to_owned()));
+    }
+}
+
+/// The bell, and the file with the token of those who may ring it.
+#[derive(Debug, Clone)]
+pub struct Door {
+    pub bell: Bell,
+    /// Without one nobody may.
+    pub token: Option<PathBuf>,
+}
+
+pub(super) async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Response {
+    let Door { bell, token } = &probe.door;
+    let Some(file) = token else {
+        return not_found().await;
+    };
+    // Read each time: a Secret that is mounted may change.
+    let token = match fs_err::read_to_string(file) {
+        Ok(token) => token.trim().to_owned(),
+        Err(error) => {
+            warn!(%error, "The token of those who tell of versions cannot be read");
+            return text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the token cannot be read, see the log\n",
+            );
+        }
+    };
+    if token.is_empty() || !is_shown(&headers, &token) {
+        let wanted = [(header::WWW_AUTHENTICATE, "Bearer")];
+        return (wanted, text(StatusCode::UNAUTHORIZED, "a bearer token is wanted\n")).into_response();
+    }
+    if let Some(why) = &*bell.off.borrow() {
+        return text(StatusCode::CONFLICT, format!("the registry is not followed: {why}\n"));
+    }
+    match &*probe.standing.borrow() {
+        Standing::Leads => {
+            bell.ring();
+            text(StatusCode::ACCEPTED, "the registry is asked at once\n")
+        }
+        Standing::Standby(leader) => leader.instead_of_us(),
+        Standing::Seeks { .. } => text(StatusCode::SERVICE_UNAVAILABLE, "no replica leads at the moment\n"),
+    }
+}
+
+/// Whether this token is shown. How long the answer takes tells nothing of it.
+fn is_shown(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.split_once(' '));
+    let Some((_, shown)) = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
+        return false;
+    };
+    let Ok(key) = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()) else {
+        return false;
+    };
+    let wanted = hmac::sign(&key, token.as_bytes());
+    hmac::verify(&key, shown.trim().as_bytes(), wanted.as_ref()).is_ok()
+}

@@ -1,0 +1,181 @@
+//! Whether the registry of our image is followed, which registries may be asked, and whose signatures count. Variables alone
+//! say so.
+//!
+//! Must never open a file: a path is what was said, and its reader names the variable.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use addon_core::artifact::reference::Repository;
+
+use super::ConfigurationError;
+use super::said::Setting;
+use super::words::{Checked, Words};
+
+/// Whether the registry is followed.
+pub const CHANNEL: &str = "ADDON_OPERATOR_CHANNEL";
+/// The file with certificates of authorities of registries.
+pub const AUTHORITY: &str = "ADDON_OPERATOR_CHANNEL_CA";
+/// The file or the directory with public keys.
+pub const KEYS: &str = "ADDON_OPERATOR_VERIFICATION_KEYS";
+/// The file with the token of those who may tell of a new version.
+pub const NOTIFY_TOKEN: &str = "ADDON_OPERATOR_NOTIFY_TOKEN";
+
+const REGISTRIES: &str = "ADDON_OPERATOR_CHANNEL_REGISTRIES";
+const MIRRORS: &str = "ADDON_OPERATOR_CHANNEL_MIRRORS";
+const PLAIN_HTTP: &str = "ADDON_OPERATOR_CHANNEL_PLAIN_HTTP";
+const POD: &str = "ADDON_OPERATOR_POD";
+const HOSTS: &str = "addresses of registries such as registry.example:5000, joined by commas";
+
+/// All that is said about registries and signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelSettings {
+    /// Whether the registry is followed.
+    pub follow: Follow,
+    /// Registries that may be asked besides the one that our image comes from.
+    pub registries: BTreeSet<String>,
+    /// Mirrors of registries, in the order in which they are asked.
+    pub mirrors: BTreeMap<String, Vec<MirrorAt>>,
+    /// Registries and mirrors that are asked without TLS.
+    pub plain: BTreeSet<String>,
+    /// Certificates of authorities besides those that the machine trusts.
+    pub authority: Option<PathBuf>,
+    /// Public keys of which one must have signed a version: a file, or all files of a directory.
+    pub keys: Option<PathBuf>,
+    /// The token of those who may tell of a new version.
+    pub notify_token: Option<PathBuf>,
+}
+
+/// Whether the registry is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follow {
+    /// It is, as this pod.
+    As(String),
+    /// A person does not want that.
+    Refused,
+    /// Our pod is not known, so that nobody can tell which image we run from.
+    NoPod,
+}
+
+/// Another registry that has the images of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorAt {
+    /// Its address.
+    pub host: String,
+    /// The folder in which it has them, if not at its root.
+    pub below: Option<String>,
+}
+
+impl Words<'_> {
+    pub(super) fn channel(&self) -> Checked<Box<ChannelSettings>> {
+        let said = |variable| Setting::look_up(self.environment, "", None, &[variable]);
+        let hosts = |variable| -> Checked<BTreeSet<String>> {
+            let listed = said(variable)?.parsed(HOSTS, |text| list(text, host))?;
+            Ok(listed.unwrap_or_default().into_iter().collect())
+        };
+        let mut mirrors: BTreeMap<String, Vec<MirrorAt>> = BTreeMap::new();
+        let listed = said(MIRRORS)?.parsed(
+            "REGISTRY=MIRROR or REGISTRY=MIRROR/FOLDER such as docker.io=mirror.example/hub, joined by commas",
+            |text| list(text, mirror),
+        )?;
+        for (of, mirror) in listed.unwrap_or_default() {
+            mirrors.entry(of).or_default().push(mirror);
+        }
+        Ok(Box::new(ChannelSettings {
+            follow: self.follow()?,
+            registries: hosts(REGISTRIES)?,
+            mirrors,
+            plain: hosts(PLAIN_HTTP)?,
+            authority: said(AUTHORITY)?.path(),
+            keys: said(KEYS)?.path(),
+            notify_token: said(NOTIFY_TOKEN)?.path(),
+        }))
+    }
+
+    fn follow(&self) -> Checked<Follow> {
+        let wanted = Setting::look_up(self.environment, "", None, &[CHANNEL])?;
+        let wanted = wanted.parsed("true or false", super::boolean::parse)?;
+        match (wanted, self.pod_name()?) {
+            (Some(false), _) => Ok(Follow::Refused),
+            (Some(true) | None, Some(pod)) => Ok(Follow::As(pod)),
+            (Some(true), None) => Err(ConfigurationError::Needed { name: POD, by: CHANNEL }),
+            (None, None) => Ok(Follow::NoPod),
+        }
+    }
+}
+
+fn list<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(read).collect()
+}
+
+/// A registry by the name under which images name it.
+fn host(text: &str) -> Option<String> {
+    let repository = Repository::parse(&format!("{text}/image")).ok()?;
+    // A name without a dot or a port would be a folder of the registry that goes without saying.
+    let is_meant = !text.contains('/') && repository.path().ends_with("image") && !repository.path().starts_with(text);
+    is_meant.then(|| repository.registry().to_ascii_lowercase())
+}
+
+fn mirror(text: &str) -> Option<(String, MirrorAt)> {
+    let (of, place) = text.split_once('=')?;
+    let (address, below) = match place.split_once('/') {
+        Some((address, below)) => {
+            Repository::parse(place).ok()?;
+            (address, Some(below.to_owned()))
+        }
+        None => (place, None),
+    };
+    let mirror = MirrorAt {
+        host: host(address)?,
+        below,
+    };
+    Some((host(of)?, mirror))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_is_an_address_as_images_have_it() {
+        for (text, read) in [
+            ("registry.example", Some("registry.example")),
+            ("Registry.example:5000", Some("registry.example:5000")),
+            ("localhost", Some("localhost")),
+            ("127.0.0.1:5000", Some("127.0.0.1:5000")),
+            ("[::1]:5000", Some("[::1]:5000")),
+            ("docker.io", Some("docker.io")),
+            ("index.docker.io", Some("docker.io")),
+            ("registry", None),
+            ("registry.example/team", None),
+            ("https://registry.example", None),
+            ("registry.example:no", None),
+            ("a b", None),
+        ] {
+            assert_eq!(host(text).as_deref(), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mirror_may_have_a_folder() {
+        let read = |text: &str| {
+            let (of, MirrorAt { host, below }) = mirror(text)?;
+            Some(format!("{of} {host} {}", below.unwrap_or_default()))
+        };
+        for (text, shown) in [
+            ("docker.io=mirror.example", Some("docker.io mirror.example ")),
+            (
+                "docker.io=mirror.example:5000/hub/a",
+                Some("docker.io mirror.example:5000 hub/a"),
+            ),
+            ("docker.io", None),
+            ("docker.io=", None),
+            ("docker.io=mirror", None),
+            ("docker.io=mirror.example/", None),
+            ("docker.io=mirror.example/Hub", None),
+        ] {
+            assert_eq!(read(text).as_deref(), shown, "{text}");
+        }
+    }
+}
