@@ -4,11 +4,14 @@
 //! cluster cannot be reached is no reason to end, that a directory does not exist is one.
 
 pub mod announcing;
+pub mod channel;
 pub mod check;
 mod config_events;
 pub mod confirm;
 mod debugging;
+pub mod edit;
 pub mod findings;
+pub mod following;
 mod inventory;
 mod leading;
 pub mod lint;
@@ -25,10 +28,13 @@ mod signals;
 mod start;
 pub mod switch;
 mod threads;
+mod told;
+mod trials;
+mod trying;
 mod watching;
 
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::operator::Operator;
@@ -53,27 +59,24 @@ use crate::helm::Helm;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
 use crate::mailbox::replies::Replies;
-use crate::meters::{Meters, table};
+use crate::meters::table;
 use crate::notices::Notices;
 use crate::notices::announcements::Announcer;
 use crate::process::Spawner;
 use crate::report::Report;
 use crate::secrets::Secrets;
 use crate::serve::debug;
-use crate::serve::debug::modules::Charts;
 use crate::serve::gate::Peer;
 use crate::serve::probe::{self, Probe};
-use crate::serve::standing::Standing;
-use crate::serve::{Loop, pulse};
+use crate::serve::pulse;
 use crate::settings::{
     ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work,
 };
 use crate::telemetry::{self, LevelHandle, Spools};
 use crate::traces::Traces;
-use config_events::ConfigEvents;
-use leading::Concerned;
 use parts::Parts;
 use start::StartError;
+use told::Outside;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
@@ -196,14 +199,14 @@ async fn build(
         relay: start::relay(settings),
         holds: jobs::release::holds::Holds::default(),
     });
-    let restores = tools.lookout.as_ref().is_some_and(Lookout::restores);
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
-    leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
+    let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
+    trying::start((settings, environment), (&tools.cluster, door), &outside, parts)?;
+    let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
-    let operator = Operator::new(seed(), start::policy(settings, environment, restores));
     let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
@@ -227,17 +230,19 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
             let writer = announcing::Writer {
                 cluster: cluster.clone(),
                 config_map: modules.config_map.clone(),
+                deployment: Arc::clone(&outside.deployment),
                 pod: settings.pod_name.clone(),
                 meters: Arc::clone(meters),
                 secrets: secrets.clone(),
             };
             parts.spawn("the writer of Kubernetes Events", writer.run(announcements));
+            outside.announcer.get_or_init(|| announcer.of_channel());
             notices.announced_by(announcer)
         }
     }
 }
 
-/// The watches of objects for hooks, and those of releases where there are any.
+/// The watches of objects for hooks, and those of releases where there are any; and the ear for how trials stand.
 fn watches(
     cluster: &Cluster,
     kinds: &Kinds,
@@ -246,6 +251,10 @@ fn watches(
     parts: &mut Parts,
 ) -> (Monitors, Option<Lookout>) {
     let doors = &outside.doors;
+    parts.spawn(
+        "the news of trials",
+        trials::tell(outside.trial.subscribe(), doors.clone()),
+    );
     let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
     outside.monitors.get_or_init(|| monitors.clone());
     let lookout = helm.map(|helm| {
@@ -256,48 +265,6 @@ fn watches(
         outside.lookout.get_or_init(|| lookout.clone());
     }
     (monitors, lookout)
-}
-
-/// What is answered from outside, also before there is a cluster.
-#[derive(Clone)]
-struct Outside {
-    doors: Loop,
-    meters: Arc<Meters>,
-    trouble: probe::Trouble,
-    monitors: Arc<OnceLock<Monitors>>,
-    lookout: Arc<OnceLock<Lookout>>,
-    charts: Arc<OnceLock<Charts>>,
-    events: ConfigEvents,
-    secrets: Secrets,
-    spools: Spools,
-    standing: watch::Sender<Standing>,
-}
-
-impl Outside {
-    fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, log: &Log) -> Self {
-        Self {
-            doors: doors.clone(),
-            meters: Arc::clone(meters),
-            trouble,
-            monitors: Arc::default(),
-            lookout: Arc::default(),
-            charts: Arc::default(),
-            events: ConfigEvents::default(),
-            secrets: log.secrets.clone(),
-            spools: log.spools.clone(),
-            standing: watch::Sender::new(Standing::Seeks { trouble: None }),
-        }
-    }
-
-    fn concerned(&self, spawner: &Spawner) -> Concerned {
-        Concerned {
-            doors: self.doors.clone(),
-            meters: Arc::clone(&self.meters),
-            standing: self.standing.clone(),
-            warrant: spawner.warrant().clone(),
-            spools: self.spools.clone(),
-        }
-    }
 }
 
 /// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
@@ -314,6 +281,7 @@ async fn listen(
         monitors,
         secrets,
         standing,
+        bell,
         ..
     } = outside;
     // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
@@ -327,6 +295,7 @@ async fn listen(
         secrets: secrets.clone(),
         standing: standing.subscribe(),
         port: settings.listen.port(),
+        door: following::door(settings, bell),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),

@@ -190,6 +190,12 @@ impl Clock {
         }
     }
 
+    /// The tick of a moment. The same moment is always the same tick.
+    pub fn tick(self, moment: Instant) -> Tick {
+        let micros = moment.saturating_duration_since(self.start).as_micros();
+        Tick::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
     /// When that tick comes, rounded up: a timer that fires early would be set again at once.
     pub fn instant(self, tick: Tick) -> Instant {
         // A tick so far away that no clock can tell it is not waited for before the process ends anyway.
@@ -207,6 +213,7 @@ mod tests {
         let clock = Clock::start();
         let early = clock.now().tick;
         assert!(clock.instant(early) <= Instant::now());
+        assert_eq!(clock.tick(clock.instant(early)), early);
         let later = early + Duration::from_mins(1);
         let left = clock.instant(later) - Instant::now();
         assert!(

@@ -95,6 +95,11 @@ impl Tools {
         let missing = || Failure::new(Class::Defect, "releases were to be watched where there are hooks alone");
         self.lookout.as_ref().ok_or_else(missing)
     }
+
+    /// Whether damaged releases are made whole again.
+    pub fn restores(&self) -> bool {
+        self.lookout.as_ref().is_some_and(Lookout::restores)
+    }
 }
 
 async fn sync(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Synced, Failure> {
@@ -127,7 +132,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
         Job::ConfigureHooks(owner) => hook::config::ask_all(tools, &owner, &cancel)
             .await
             .map(Done::HooksConfigured),
-        Job::EnsureCrds(modules) => unless(&cancel, crds::ensure(tools, &modules))
+        Job::EnsureCrds { modules, on_trial } => unless(&cancel, crds::ensure(tools, &modules, on_trial))
             .await
             .map(Done::CrdsEnsured),
         Job::EnsureConversions(of) => Box::pin(release::ensure_conversions(tools, &of, &cancel))
@@ -172,10 +177,12 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             text,
             base,
             create,
+            on_trial,
         } => {
-            let saved = config::save(tools, &key, text, base.as_deref(), create);
-            unless(&cancel, saved).await.map(Done::ConfigSaved)
+            let saved = config::save(tools, &key, text, (base.as_deref(), create), on_trial);
+            unless(&cancel, Box::pin(saved)).await.map(Done::ConfigSaved)
         }
+        Job::SettleSections(ruling) => unless(&cancel, Box::pin(config::settle(tools, ruling))).await,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The steps of the start, and every reason why it can end before it has begun.
 
+mod policy;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::operator::policy::{Leadership, Mode, Policy};
-use jiff::tz::TimeZone;
+use addon_core::operator::policy::Mode;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinError;
 use tracing::{error, info, warn};
 
+use super::following::setup::BadFile;
 use super::{FAILED, Log, threads};
 use crate::certificates::tls::TlsError;
 use crate::cluster::Cluster;
@@ -31,9 +33,9 @@ use crate::process::Spawner;
 use crate::process::warrant::Warrant;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
-use crate::settings::leadership;
 use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings, Work};
 use crate::traces::TracesError;
+pub(super) use policy::policy;
 
 /// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
 /// the half minute that the whole stop may take.
@@ -73,6 +75,8 @@ pub enum StartError {
     NoKubeconfig,
     #[error("cannot start traces")]
     Traces(#[source] TracesError),
+    #[error("cannot prepare to ask registries")]
+    Registries(#[from] BadFile),
     #[error("cannot find our own program file, which helm needs")]
     OwnProgram(#[source] io::Error),
 }
@@ -96,6 +100,7 @@ impl StartError {
             | Self::Disk(_)
             | Self::Tls(_)
             | Self::NoKubeconfig
+            | Self::Registries(_)
             | Self::OwnProgram(_) => Vec::new(),
         }
     }
@@ -353,41 +358,4 @@ pub(super) fn mode(settings: &Settings) -> Mode {
         Work::Modules(_) => Mode::Addons,
         Work::Hooks(_) => Mode::Hooks,
     }
-}
-
-pub(super) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
-    let modules = match &settings.work {
-        Work::Modules(modules) => Some(modules),
-        Work::Hooks(_) => None,
-    };
-    Policy {
-        mode: mode(settings),
-        leadership: match settings.leadership {
-            leadership::Leadership::Alone => Leadership::Alone,
-            leadership::Leadership::Elected { .. } => Leadership::Elected,
-        },
-        strict_order: modules.is_some_and(|modules| modules.order == Order::Strict),
-        hook_slots: settings.hooks.slots.get(),
-        review_slots: settings.hooks.slots.get().div_ceil(4).max(2),
-        edits: super::reviews::edits(settings),
-        helm_slots: modules.map_or(1, |modules| modules.helm.slots.get()),
-        hook_deadline: settings.hooks.timeout,
-        patience: settings.hooks.patience,
-        shutdown_grace: GRACE,
-        restores,
-        ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
-        time_zone: time_zone(environment),
-    }
-}
-
-/// `TZ`, as for every other program; crontabs are read in it.
-fn time_zone(environment: &Environment) -> TimeZone {
-    let Some(name) = environment.get("TZ") else {
-        return TimeZone::UTC;
-    };
-    let name = name.to_string_lossy();
-    TimeZone::get(name.trim_start_matches(':')).unwrap_or_else(|error| {
-        warn!(%error, "TZ names no time zone, crontabs are read in UTC");
-        TimeZone::UTC
-    })
 }

@@ -1,19 +1,29 @@
-//! Writes one section of the `ConfigMap`, or says who was faster.
+//! Writes one section of the `ConfigMap`, or says who was faster; and the way back from what was written on trial.
 
+use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::Failure;
-use addon_core::operator::event::Saved;
+use addon_core::operator::event::{Done, Saved};
+use addon_core::operator::policy::OnTrial;
 
 use super::Tools;
 
+/// On trial the note comes first: whatever is killed between the two, no section is saved that nobody could put back.
 pub(super) async fn save(
     tools: &Tools,
     key: &str,
     text: String,
-    base: Option<&str>,
-    create: bool,
+    (base, create): (Option<&str>, bool),
+    on_trial: OnTrial,
 ) -> Result<Saved, Failure> {
-    Ok(tools
-        .cluster
-        .save_config(&tools.config_map, key, text, base, create)
-        .await?)
+    let cluster = &tools.cluster;
+    if on_trial == OnTrial::Yes {
+        cluster.note_trial_section(key, base, &text).await?;
+    }
+    Ok(cluster.save_config(&tools.config_map, key, text, base, create).await?)
+}
+
+/// Sections that hooks saved on trial are put back or stay, and are noted no more.
+pub(super) async fn settle(tools: &Tools, ruling: Ruling) -> Result<Done, Failure> {
+    let settled = tools.cluster.settle_trial_sections(&tools.config_map, ruling).await?;
+    Ok(Done::SectionsSettled(settled))
 }

@@ -7,21 +7,29 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{ModuleName, Owner};
+use addon_core::operator::event::CrdObstacle;
+use addon_core::operator::policy::OnTrial;
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
 use tracing::info;
 
 use super::Tools;
-use crate::cluster::crds::Ensured;
+use crate::cluster::crds::{CrdError, Ensured};
 use crate::disk::crds::{self, Crd};
 use crate::report::Chain;
 
-/// The modules for which it did not work, with the reason.
-pub(super) async fn ensure(tools: &Tools, modules: &[ModuleName]) -> Result<BTreeMap<ModuleName, Failure>, Failure> {
-    let ensured = modules.iter().map(|module| Box::pin(of_module(tools, module)));
-    let failures = join_all(ensured).await.into_iter().zip(modules);
-    let failed = failures.filter_map(|(outcome, module)| Some((module.clone(), outcome.err()?)));
-    Ok(failed.collect())
+/// The modules for which it did not work, or was not to be done, with the reason.
+pub(super) async fn ensure(
+    tools: &Tools,
+    modules: &[ModuleName],
+    on_trial: OnTrial,
+) -> Result<BTreeMap<ModuleName, CrdObstacle>, Failure> {
+    let ensured = modules
+        .iter()
+        .map(|module| Box::pin(of_module(tools, module, on_trial)));
+    let outcomes = join_all(ensured).await.into_iter().zip(modules);
+    let obstacles = outcomes.filter_map(|(outcome, module)| Some((module.clone(), outcome.err()?)));
+    Ok(obstacles.collect())
 }
 
 /// A CRD with the place where it was found.
@@ -30,21 +38,32 @@ struct Found {
     crd: Crd,
 }
 
-async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
+async fn of_module(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<(), CrdObstacle> {
+    match put(tools, module, on_trial).await {
+        Ok(held) if held.is_empty() => Ok(()),
+        Ok(held) => Err(CrdObstacle::Held(held)),
+        Err(failure) => Err(CrdObstacle::Failed(failure)),
+    }
+}
+
+/// Puts them there. Returns those that are there and would have to be changed, which is not done on trial.
+async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Vec<String>, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
     let (found, mut failures) = read(&files.dir, files.crds.clone()).await?;
     if found.is_empty() && failures.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let owner = Owner::Module(module.clone());
     let acting = tools.acting(&owner, Duration::ZERO).await?;
     let labels = &tools.helm()?.options().labels;
-    let mut there = Vec::new();
+    let (mut there, mut held) = (Vec::new(), Vec::new());
     let mut changed = false;
     // One after the other: two documents may be about one CRD.
     for Found { place, crd } in found {
-        match acting.cluster().ensure_crd(&crd.name, &crd.manifest, labels).await {
+        let ensured = acting.cluster().ensure_crd(&crd.name, &crd.manifest, labels, on_trial);
+        match ensured.await {
+            Err(CrdError::Held { name }) => held.push(format!("CRD '{name}'")),
             Ok(ensured) => {
                 tell(module, &crd.name, ensured);
                 changed |= ensured != Ensured::Unchanged;
@@ -62,7 +81,7 @@ async fn of_module(tools: &Tools, module: &ModuleName) -> Result<(), Failure> {
         tools.cluster.forget_apis().await;
     }
     match join(&failures) {
-        None => Ok(()),
+        None => Ok(held),
         Some(failure) => {
             acting.forget().await;
             Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")))

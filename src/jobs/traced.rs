@@ -33,7 +33,7 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         Job::SaveValuesFiles(_) => ("save what values files say", Vec::new()),
         Job::ReadDirectories => ("read directories", Vec::new()),
         Job::ListReleases => ("list releases", Vec::new()),
-        Job::EnsureCrds(modules) => ("ensure CRDs", of_modules(modules.iter())),
+        Job::EnsureCrds { modules, .. } => ("ensure CRDs", of_modules(modules.iter())),
         Job::EnsureConversions(of) => (
             "ensure conversions",
             of_modules(of.iter().map(|conversions| &conversions.module)),
@@ -55,6 +55,7 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         Job::RunEnabledScript { module, .. } => ("run enabled script", of_modules([module].into_iter())),
         Job::SyncRelease { module, .. } => ("sync release", of_modules([module].into_iter())),
         Job::DeleteRelease { release } => ("delete release", vec![("release", release.clone())]),
+        Job::SettleSections(_) => ("settle sections", Vec::new()),
         Job::SaveConfig { key, .. } => ("save config", vec![("section", key.clone())]),
     }
 }

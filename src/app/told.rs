@@ -1,0 +1,103 @@
+//! The answers and news outside of the loop, also before there is a cluster: one value that all parts share.
+//!
+//! Must never hold anything that a decision depends on.
+
+use std::sync::{Arc, OnceLock};
+
+use addon_core::artifact::view::ChannelState;
+use addon_core::operator::event::TrialStage;
+use tokio::sync::watch;
+
+use super::Log;
+use super::config_events::ConfigEvents;
+use super::following::Followed;
+use super::leading::Concerned;
+use crate::cluster::drift::lookout::Lookout;
+use crate::cluster::monitor::Monitors;
+use crate::meters::Meters;
+use crate::notices::announcements::channel::ChannelAnnouncer;
+use crate::process::Spawner;
+use crate::secrets::Secrets;
+use crate::serve::Loop;
+use crate::serve::debug::channel::Channel;
+use crate::serve::debug::modules::Charts;
+use crate::serve::notify::Bell;
+use crate::serve::probe;
+use crate::serve::standing::Standing;
+use crate::telemetry::Spools;
+
+/// Said of the channel where nothing follows one.
+const NOT_FOLLOWED: &str = "this program follows no channel";
+
+/// All that answers need, also before there is a cluster.
+#[derive(Clone)]
+pub(super) struct Outside {
+    pub(super) doors: Loop,
+    pub(super) meters: Arc<Meters>,
+    pub(super) trouble: probe::Trouble,
+    pub(super) monitors: Arc<OnceLock<Monitors>>,
+    pub(super) lookout: Arc<OnceLock<Lookout>>,
+    pub(super) charts: Arc<OnceLock<Charts>>,
+    pub(super) events: ConfigEvents,
+    pub(super) secrets: Secrets,
+    pub(super) spools: Spools,
+    pub(super) standing: watch::Sender<Standing>,
+    /// The stage of the last trial of a version, as far as it is known.
+    pub(super) trial: watch::Sender<Option<TrialStage>>,
+    pub(super) bell: Bell,
+    pub(super) followed: watch::Sender<Followed>,
+    pub(super) channel: watch::Sender<ChannelState>,
+    /// The Deployment that we are of, once it is known.
+    pub(super) deployment: Arc<OnceLock<String>>,
+    /// Tells people what becomes of the channel, where they want to be told.
+    pub(super) announcer: Arc<OnceLock<ChannelAnnouncer>>,
+}
+
+impl Outside {
+    pub(super) fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, log: &Log) -> Self {
+        Self {
+            doors: doors.clone(),
+            meters: Arc::clone(meters),
+            trouble,
+            monitors: Arc::default(),
+            lookout: Arc::default(),
+            charts: Arc::default(),
+            events: ConfigEvents::default(),
+            secrets: log.secrets.clone(),
+            spools: log.spools.clone(),
+            standing: watch::Sender::new(Standing::Seeks { trouble: None }),
+            trial: watch::Sender::new(None),
+            bell: Bell::default(),
+            followed: watch::Sender::default(),
+            channel: watch::Sender::new(ChannelState::Off {
+                why: NOT_FOLLOWED.to_owned(),
+            }),
+            deployment: Arc::default(),
+            announcer: Arc::default(),
+        }
+    }
+
+    /// Tells people of the channel, or only counts where nobody wants Events.
+    pub(super) fn channel_announcer(&self) -> ChannelAnnouncer {
+        let announcer = self.announcer.get().cloned();
+        announcer.unwrap_or_else(|| ChannelAnnouncer::silent(Arc::clone(&self.meters)))
+    }
+
+    /// The channel, as those see it who ask about it.
+    pub(super) fn channel(&self) -> Channel {
+        Channel {
+            state: self.channel.subscribe(),
+            bell: self.bell.clone(),
+        }
+    }
+
+    pub(super) fn concerned(&self, spawner: &Spawner) -> Concerned {
+        Concerned {
+            doors: self.doors.clone(),
+            meters: Arc::clone(&self.meters),
+            standing: self.standing.clone(),
+            warrant: spawner.warrant().clone(),
+            spools: self.spools.clone(),
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Our part in the trials of versions: the decisions of the core about them are carried out here, one request each, and told to
+//! those whom they concern. Every replica of both versions has it.
+//!
+//! Must never judge, and never hold up anything else: whatever it waits for, the operator works on without it.
+
+mod deeds;
+mod records;
+mod reporting;
+mod showing;
+mod sights;
+
+use std::time::Duration;
+
+use addon_core::artifact::choice::{Activity, Running};
+use addon_core::artifact::following::Installed;
+use addon_core::artifact::reference::Reference;
+use addon_core::artifact::trial::Trials;
+use addon_core::artifact::trial::action::Move;
+use addon_core::artifact::trial::replica::{Lead, Me, Place, Wanted, Wish};
+use addon_core::artifact::trial::sight::LeaseSight;
+use addon_core::artifact::version::Version;
+use addon_core::footing::STATE_FORMAT;
+use addon_core::operator::health::Health;
+use addon_core::time::Tick;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::records::Shelf;
+use self::reporting::Reporter;
+use super::Outside;
+use super::following::setup::BadFile;
+use super::following::{self, Followed, Heard, Recalled};
+use super::leading::door::Door;
+use super::parts::Parts;
+use crate::cluster::Cluster;
+use crate::cluster::installation::watching::{Asking, Observer, Seen};
+use crate::cluster::installation::{Found, Installation};
+use crate::driver::Clock;
+use crate::notices::announcements::channel::ChannelAnnouncer;
+use crate::process::warrant::Warrant;
+use crate::report::Chain;
+use crate::serve;
+use crate::serve::standing::Standing;
+use crate::settings::{Environment, Settings};
+
+/// How often it is looked whether anything has changed of which nobody tells us, and while a version is on trial.
+const BEAT: Duration = Duration::from_secs(10);
+const BEAT_ON_TRIAL: Duration = Duration::from_secs(1);
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Sights that are older are asked for anew while there is a trial.
+const LOOK: Duration = Duration::from_secs(4);
+/// How long the loop is given to answer.
+const LOOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts to find out where we are installed.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// The ways by which those who follow the registry hear of the cluster from here.
+#[derive(Debug)]
+struct Telling {
+    installed: watch::Sender<Option<Installed>>,
+    recalled: watch::Sender<Recalled>,
+}
+
+/// Both ends of these ways.
+fn ways() -> (Telling, Heard) {
+    let ((installed, heard_installed), (recalled, heard_recalled)) =
+        (watch::channel(None), watch::channel(Recalled::default()));
+    let telling = Telling { installed, recalled };
+    let heard = Heard {
+        installed: heard_installed,
+        recalled: heard_recalled,
+    };
+    (telling, heard)
+}
+
+/// Follows the registry and takes part in trials, where a person wants that and it is known which pod we are.
+pub(super) fn start(
+    (settings, environment): (&Settings, &Environment),
+    (cluster, door): (&Cluster, Option<Door>),
+    outside: &Outside,
+    parts: &mut Parts,
+) -> Result<(), BadFile> {
+    let (telling, heard) = ways();
+    let Some(pod) = following::start(settings, environment, cluster, (outside, heard), parts)? else {
+        return Ok(());
+    };
+    let Some(door) = door else {
+        let why = "no version can be tried where no leader is elected: ADDON_OPERATOR_HA is not true";
+        following::be_off(outside, why);
+        return Ok(());
+    };
+    // Judges do not lead: their writes count by what they are made over.
+    let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
+    let (outside, yielded) = (outside.clone(), parts.yielded().clone());
+    parts.spawn("trials of versions", async move {
+        let Some((installation, me)) = find(&cluster, &pod, &outside).await else {
+            drop(telling);
+            return std::future::pending().await;
+        };
+        door.name_versions(me.digests.clone());
+        outside.deployment.get_or_init(|| installation.deployment.clone());
+        let observer = Observer::new(&cluster, &installation);
+        let trying = Trying::new(
+            &cluster,
+            (installation, me),
+            &observer,
+            (door, yielded),
+            (outside, telling),
+        );
+        tokio::join!(observer.run(), trying.run());
+    });
+    Ok(())
+}
+
+/// Looks until it is known where we are installed, or that this is no place for trials.
+async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Option<(Installation, Me)> {
+    let mut told = None;
+    loop {
+        let trouble = match cluster.installation(pod).await {
+            Ok(Found::In(installation)) => match me(&installation) {
+                Some(me) => return Some((*installation, me)),
+                None => "our pod does not say which digest of our image it runs".to_owned(),
+            },
+            Ok(Found::Elsewhere(why)) => {
+                following::be_off(outside, &why);
+                return None;
+            }
+            Err(error) => Chain(&error).to_string(),
+        };
+        if told.as_ref() != Some(&trouble) {
+            warn!(error = trouble, "Cannot find out where we are installed, trying again");
+            told = Some(trouble);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn me(installation: &Installation) -> Option<Me> {
+    let named = Reference::parse(&installation.image);
+    let named = named.ok().and_then(|reference| reference.digest);
+    let digest = named.or_else(|| installation.digests.first().cloned())?;
+    Some(Me {
+        pod: installation.pod.clone(),
+        digest,
+        digests: installation.digests.clone(),
+        place: if installation.is_on_trial {
+            Place::Trial
+        } else {
+            Place::Deployment
+        },
+    })
+}
+
+struct Trying {
+    cluster: Cluster,
+    installation: Installation,
+    me: Me,
+    door: Door,
+    lease: watch::Receiver<LeaseSight>,
+    seen: watch::Receiver<Seen>,
+    asking: Asking,
+    outside: Outside,
+    announcer: ChannelAnnouncer,
+    series: showing::Series,
+    followed: watch::Receiver<Followed>,
+    standing: watch::Receiver<Standing>,
+    telling: Telling,
+    trials: Trials,
+    shelf: Shelf,
+    reporter: Reporter,
+    health: Option<Health>,
+    clock: Clock,
+    /// When the API server told last all that a sight is made of.
+    heard: Tick,
+    lead: Lead,
+    /// The memory of the choice has not been read since we lead.
+    is_to_recall: bool,
+    /// The last trouble with a deed that was told.
+    told: Option<String>,
+    /// Another version is to lead.
+    yielded: CancellationToken,
+}
+
+impl Trying {
+    fn new(
+        cluster: &Cluster,
+        (installation, me): (Installation, Me),
+        observer: &Observer,
+        (door, yielded): (Door, CancellationToken),
+        (outside, telling): (Outside, Telling),
+    ) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            installation,
+            lease: door.lease(),
+            door,
+            seen: observer.sights(),
+            asking: observer.asking(),
+            followed: outside.followed.subscribe(),
+            standing: outside.standing.subscribe(),
+            announcer: outside.channel_announcer(),
+            series: showing::Series::default(),
+            outside,
+            telling,
+            trials: Trials::new(me.clone()),
+            shelf: Shelf::default(),
+            reporter: Reporter::default(),
+            me,
+            health: None,
+            clock: Clock::start(),
+            heard: Tick::ZERO,
+            lead: Lead::Follows,
+            is_to_recall: false,
+            told: None,
+            yielded,
+        }
+    }
+
+    async fn run(mut self) {
+        loop {
+            self.look().await;
+            let due = self.act().await;
+            tokio::select! {
+                Ok(()) = self.seen.changed() => {}
+                Ok(()) = self.lease.changed() => {}
+                Ok(()) = self.standing.changed() => {}
+                Ok(()) = self.followed.changed() => {}
+                () = sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// Brings up to date all that a decision depends on.
+    async fn look(&mut self) {
+        let lead = match &*self.standing.borrow_and_update() {
+            // A leader that is to hand the lease over begins nothing more.
+            Standing::Leads if !self.yielded.is_cancelled() => Lead::Leads,
+            Standing::Leads | Standing::Seeks { .. } | Standing::Standby(_) => Lead::Follows,
+        };
+        self.is_to_recall = match (self.lead, lead) {
+            (_, Lead::Follows) => false,
+            (Lead::Follows, Lead::Leads) => true,
+            (Lead::Leads, Lead::Leads) => self.is_to_recall,
+        };
+        self.lead = lead;
+        self.health = match timeout(LOOP_PATIENCE, serve::health(&self.outside.doors)).await {
+            Ok(Ok(health)) => Some(health),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let is_old = self.seen.borrow().heard.is_none_or(|heard| heard.elapsed() >= LOOK);
+        if self.is_watchful() && is_old {
+            self.asking.look_again();
+        }
+        if self.is_to_recall || self.shelf.is_due(self.is_watchful()) {
+            let was_read = self.shelf.read(&self.cluster).await;
+            if self.is_to_recall && was_read {
+                self.recall();
+            }
+        }
+        self.tell_installed();
+        self.tell_operator();
+        let trial = self.shelf.trial().filter(|trial| trial.verdict.is_none());
+        let trial =
+            trial.filter(|trial| self.me.place == Place::Trial && !self.me.digests.is_disjoint(&trial.to_digests));
+        self.reporter
+            .report(trial.is_some(), &self.me, self.health.as_ref(), &self.cluster)
+            .await;
+    }
+
+    /// Decides and acts until there is nothing to be done before a time.
+    async fn act(&mut self) -> Instant {
+        let beat = if self.is_watchful() { BEAT_ON_TRIAL } else { BEAT };
+        let beat = Instant::now() + beat;
+        let now = self.clock.now();
+        let sight = self.sight();
+        self.trials.see(sight);
+        let wish = self.wish();
+        self.trials.wish(wish, now);
+        let due = match self.trials.next(now) {
+            Move::Do(action) => {
+                let outcome = self.carry_out(&action).await;
+                self.trials.did(action, outcome, self.clock.now());
+                self.shelf.doubt();
+                self.tell_trouble();
+                // The next decision follows at once, from what is seen then.
+                Instant::now()
+            }
+            Move::Wait(until) => self.clock.instant(until).min(beat),
+            Move::Rest => beat,
+        };
+        for news in self.trials.news() {
+            reporting::tell(&news);
+            self.announcer.hear(&news.into());
+        }
+        self.show();
+        due
+    }
+
+    /// Something of a trial is there, or is to be.
+    fn is_watchful(&self) -> bool {
+        let has_set = self.seen.borrow().trial.there().is_some();
+        has_set || self.shelf.trial().is_some() || self.lease.borrow().entitled.is_some() || self.wanted().is_some()
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        match &*self.followed.borrow() {
+            Followed::On(known) if self.is_current(known) => known.wanted.clone(),
+            Followed::On(_) | Followed::Off { .. } | Followed::Unknown => None,
+        }
+    }
+
+    /// It goes on from the memory that the leader before us left.
+    fn is_current(&self, known: &following::Known) -> bool {
+        !self.is_to_recall && known.recalled == self.telling.recalled.borrow().number
+    }
+
+    /// We have begun to lead: the memory goes on from where others have left it.
+    fn recall(&mut self) {
+        if let Some(remembered) = self.shelf.remembered() {
+            let memory = remembered.choice.clone();
+            self.telling.recalled.send_modify(|recalled| {
+                recalled.number += 1;
+                recalled.memory = memory;
+            });
+            self.is_to_recall = false;
+        }
+    }
+
+    fn wish(&self) -> Wish {
+        let (settings, choice) = match &*self.followed.borrow() {
+            Followed::On(known) => {
+                let choice = self.is_current(known) && self.lead == Lead::Leads;
+                (known.settings.clone(), choice.then(|| known.memory.clone()))
+            }
+            Followed::Off { .. } | Followed::Unknown => (None, None),
+        };
+        let failing = self.health.iter().flat_map(|health| health.failing.keys().cloned());
+        let seen = self.seen.borrow();
+        Wish {
+            wanted: self.wanted(),
+            settings,
+            resumed: seen
+                .deployment
+                .there()
+                .and_then(|deployment| deployment.resumed.clone()),
+            lead: self.lead,
+            activity: self.health.as_ref().map_or(Activity::Busy, |health| health.activity),
+            failing: failing.collect(),
+            choice,
+        }
+    }
+
+    /// Those who follow the registry are told how we are installed, once it is known what is remembered.
+    fn tell_installed(&self) {
+        let seen = self.seen.borrow();
+        let known = seen
+            .deployment
+            .there()
+            .zip(seen.replicas.as_ref())
+            .zip(self.shelf.remembered());
+        let installed = known.map(|((deployment, replicas), remembered)| {
+            let reference = deployment.reference.as_ref();
+            let digests = replicas.iter().flat_map(|replica| replica.digests.iter().cloned());
+            let own = matches!(self.me.place, Place::Deployment).then_some(&self.me.digests);
+            let installed = Installed {
+                repository: reference.map(|reference| reference.repository.clone()),
+                running: Running {
+                    digests: digests.chain(own.into_iter().flatten().cloned()).collect(),
+                    tag: reference.and_then(Reference::followed_tag),
+                    version: Version::parse_full(env!("CARGO_PKG_VERSION")),
+                    state_format: STATE_FORMAT.to_owned(),
+                },
+                chart: deployment.chart.clone(),
+                platforms: replicas.iter().filter_map(|replica| replica.platform.clone()).collect(),
+                ..Installed::default()
+            };
+            installed.after(remembered)
+        });
+        self.telling.installed.send_if_modified(|told| {
+            let differs = *told != installed;
+            *told = installed;
+            differs
+        });
+    }
+
+    fn tell_trouble(&mut self) {
+        let trouble = self.trials.trouble().map(str::to_owned);
+        if trouble != self.told {
+            if let Some(error) = &trouble {
+                warn!(error, "A step of a trial failed, trying again");
+            } else {
+                info!("The trial goes on");
+            }
+            self.told = trouble;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The deeds of a trial, carried out: each is one request that counts only over what was seen.
+//!
+//! Must never try again by itself: the next decision is made of what is seen then.
+
+use std::time::Duration;
+
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::artifact::trial::action::{Action, Outcome};
+use addon_core::artifact::trial::record::Trial;
+use addon_core::failure::Failure;
+use tokio::time::timeout;
+
+use super::Trying;
+use crate::cluster::error::RequestError;
+use crate::cluster::installation::patching;
+use crate::cluster::state::trial::Changed;
+
+/// How long the election may take to write which version is entitled.
+const ENTITLED_WITHIN: Duration = Duration::from_secs(15);
+
+impl Trying {
+    pub(super) async fn carry_out(&mut self, action: &Action) -> Outcome {
+        match action {
+            Action::Pin { from, to } | Action::Promote { from, to } => {
+                outcome(self.cluster.patch_image(&self.installation, from, to).await)
+            }
+            Action::Entitle(version) => self.entitle(version.as_ref()).await,
+            Action::Record { over, trial } => self.record(over.as_deref(), trial.as_deref()).await,
+            Action::Remember { over, remembered } => changed(self.cluster.save_remembered(over, remembered).await),
+            Action::MakeSet { trial, image } => {
+                let made = self.cluster.make_trial_set(&self.installation, trial, image).await;
+                self.asking.look_again();
+                outcome(made)
+            }
+            Action::DropSet { uid } => self.drop_set(uid).await,
+        }
+    }
+
+    /// Waits until the lease says so: what follows must not come first.
+    async fn entitle(&mut self, version: Option<&ImageDigest>) -> Outcome {
+        self.door.entitle(version.cloned());
+        let says_so = self.lease.wait_for(|lease| lease.entitled.as_ref() == version);
+        match timeout(ENTITLED_WITHIN, says_so).await {
+            Ok(Ok(_)) => Outcome::Done,
+            Ok(Err(_)) | Err(_) => {
+                Outcome::Failed("cannot write to the lease which version is entitled to it".to_owned())
+            }
+        }
+    }
+
+    async fn record(&self, over: Option<&Trial>, trial: Option<&Trial>) -> Outcome {
+        let settles = self.health.as_ref().is_some_and(|health| !health.noted.is_empty());
+        if trial.is_none() && settles {
+            // The operator puts back by this record what hooks saved on trial.
+            return Outcome::Changed;
+        }
+        if over.is_none() || trial.is_none() {
+            // The words of an earlier version are not those of this one.
+            if let Err(error) = self.cluster.forget_report().await {
+                return failed(error);
+            }
+        }
+        changed(self.cluster.change_trial(over, trial).await)
+    }
+
+    async fn drop_set(&self, uid: &str) -> Outcome {
+        let dropped = self.cluster.drop_trial_set(&self.installation, uid).await;
+        self.asking.look_again();
+        outcome(dropped)
+    }
+}
+
+fn outcome(outcome: Result<patching::Outcome, RequestError>) -> Outcome {
+    match outcome {
+        Ok(patching::Outcome::Done) => Outcome::Done,
+        Ok(patching::Outcome::Changed { now: _ }) => Outcome::Changed,
+        Err(error) => failed(error),
+    }
+}
+
+fn changed<T>(changed: Result<Changed<T>, RequestError>) -> Outcome {
+    match changed {
+        Ok(Changed::Done) => Outcome::Done,
+        Ok(Changed::Other(_)) => Outcome::Changed,
+        Err(error) => failed(error),
+    }
+}
+
+fn failed(error: RequestError) -> Outcome {
+    let Failure { report, hints, .. } = error.into();
+    let hints = if hints.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", hints.join("; "))
+    };
+    Outcome::Failed(format!("{report}{hints}"))
+}

@@ -1,0 +1,125 @@
+//! The records that all replicas share, as they were read last.
+//!
+//! Must never show a record that could not be read as one that is not there.
+
+use std::time::Duration;
+
+use addon_core::artifact::trial::record::{Remembered, Report, Trial};
+use addon_core::artifact::trial::sight::Known;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::cluster::Cluster;
+use crate::cluster::state::trial::{Kept, Records};
+use crate::report::Chain;
+
+/// Between two readings.
+const PAUSE: Duration = Duration::from_mins(1);
+/// The same while there is a trial.
+const PAUSE_ON_TRIAL: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    records: Option<Records>,
+    /// When they were asked for that are here.
+    as_of: Option<Instant>,
+    /// They may be others by now.
+    is_doubted: bool,
+    /// Why one of them cannot be used.
+    told: Option<String>,
+}
+
+impl Shelf {
+    pub(super) fn is_due(&self, is_watchful: bool) -> bool {
+        let pause = if is_watchful { PAUSE_ON_TRIAL } else { PAUSE };
+        self.is_doubted || self.as_of.is_none_or(|as_of| as_of.elapsed() >= pause)
+    }
+
+    /// They are to be read again at the next opportunity.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// Says whether that went well. What was read before stays.
+    pub(super) async fn read(&mut self, cluster: &Cluster) -> bool {
+        let asked = Instant::now();
+        match cluster.channel_records().await {
+            Ok(records) => {
+                let problem = problem(&records);
+                self.tell(problem);
+                (self.records, self.as_of, self.is_doubted) = (Some(records), Some(asked), false);
+                true
+            }
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                self.tell(Some(text));
+                false
+            }
+        }
+    }
+
+    /// When they were read.
+    pub(super) fn as_of(&self) -> Option<Instant> {
+        self.as_of
+    }
+
+    pub(super) fn trial(&self) -> Option<&Trial> {
+        match &self.records.as_ref()?.trial {
+            Kept::Is(trial) => Some(trial),
+            Kept::Absent | Kept::Unreadable(_) => None,
+        }
+    }
+
+    pub(super) fn known_trial(&self) -> Known<Trial> {
+        known(self.records.as_ref().map(|records| &records.trial))
+    }
+
+    pub(super) fn known_report(&self) -> Known<Report> {
+        known(self.records.as_ref().map(|records| &records.report))
+    }
+
+    /// All that is remembered; nothing while that is not known.
+    pub(super) fn remembered(&self) -> Option<&Remembered> {
+        static NOTHING: std::sync::LazyLock<Remembered> = std::sync::LazyLock::new(Remembered::default);
+        match &self.records.as_ref()?.remembered {
+            Kept::Is(remembered) => Some(remembered),
+            Kept::Absent => Some(&NOTHING),
+            Kept::Unreadable(_) => None,
+        }
+    }
+
+    fn tell(&mut self, problem: Option<String>) {
+        if let Some(error) = problem.as_ref().filter(|problem| self.told.as_ref() != Some(*problem)) {
+            warn!(
+                error,
+                "Cannot read the records of trials; until then no version is tried"
+            );
+        }
+        self.told = problem;
+    }
+}
+
+fn problem(records: &Records) -> Option<String> {
+    let Records {
+        trial,
+        report,
+        remembered,
+    } = records;
+    let of_trial = unreadable(trial).or_else(|| unreadable(report));
+    of_trial.or_else(|| unreadable(remembered))
+}
+
+fn unreadable<T>(kept: &Kept<T>) -> Option<String> {
+    match kept {
+        Kept::Unreadable(why) => Some(why.clone()),
+        Kept::Absent | Kept::Is(_) => None,
+    }
+}
+
+fn known<T: Clone>(kept: Option<&Kept<T>>) -> Known<T> {
+    match kept {
+        Some(Kept::Is(record)) => Known::There(record.clone()),
+        Some(Kept::Absent) => Known::Absent,
+        Some(Kept::Unreadable(_)) | None => Known::Unknown,
+    }
+}

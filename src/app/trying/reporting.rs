@@ -1,0 +1,87 @@
+//! The words of a version on trial about itself, and the news of trials in the log.
+//!
+//! Must never say that a version does well: it says which facts there are, and others judge.
+
+use std::time::Duration;
+
+use addon_core::artifact::trial::news::TrialNews;
+use addon_core::artifact::trial::record::Report;
+use addon_core::artifact::trial::replica::Me;
+use addon_core::operator::health::Health;
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::cluster::Cluster;
+use crate::report::Chain;
+
+/// A report that says the same as the last one is written as often.
+const PAUSE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub(super) struct Reporter {
+    last: Option<(Report, Instant)>,
+    number: u64,
+    converged: Option<Timestamp>,
+}
+
+impl Reporter {
+    /// Writes a report where one is due.
+    pub(super) async fn report(&mut self, is_on_trial: bool, me: &Me, health: Option<&Health>, cluster: &Cluster) {
+        let Some(health) = health.filter(|_| is_on_trial) else {
+            return;
+        };
+        if health.converged {
+            self.converged.get_or_insert_with(Timestamp::now);
+        }
+        let report = Report {
+            of: me.digest.clone(),
+            pod: me.pod.clone(),
+            number: self.number,
+            converged: self.converged,
+            failing: health.failing.clone(),
+        };
+        let is_due = self.last.as_ref().is_none_or(|(last, at)| {
+            let is_news = last.converged != report.converged || last.failing != report.failing;
+            is_news || at.elapsed() >= PAUSE
+        });
+        if !is_due {
+            return;
+        }
+        self.number += 1;
+        let report = Report {
+            number: self.number,
+            ..report
+        };
+        match cluster.write_report(&report).await {
+            Ok(()) => self.last = Some((report, Instant::now())),
+            Err(error) => warn!(error = %Chain(&error), "The report on our own trial could not be written"),
+        }
+    }
+}
+
+/// Writes the news into the log.
+pub(super) fn tell(news: &TrialNews) {
+    match news {
+        TrialNews::Pinned(image) => info!(image, "The Deployment names the digest of our image beside its tag now"),
+        TrialNews::PutBack { image, manager } => {
+            warn!(image, manager, "The image of the Deployment was put back by others");
+        }
+        TrialNews::Begun(target) => info!(digest = target.digest.as_str(), "The trial of a version begins"),
+        TrialNews::Ended(target, verdict) => {
+            let (digest, why) = (target.digest.as_str(), &verdict.why);
+            info!(digest, ruling = %verdict.ruling, why, "The trial of a version is over");
+        }
+        TrialNews::Promoted(image) => info!(image, "The Deployment names the version that has passed"),
+        TrialNews::Sticks(target, why) => {
+            let digest = target.digest.as_str();
+            warn!(
+                digest,
+                why, "The rollout of the version that has passed goes no further"
+            );
+        }
+        TrialNews::Stopped(why) => warn!(why, "No version is tried any more until a person resumes"),
+        TrialNews::Held(image) => info!(image, "The image that people put into the Deployment holds"),
+        TrialNews::Resumed => info!("A person told us to go on with the channel"),
+    }
+}

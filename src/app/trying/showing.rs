@@ -1,0 +1,118 @@
+//! The state of channel and trials, for those who ask about it.
+//!
+//! Must never leave out why something waits.
+
+use addon_core::artifact::trial::replica::Lead;
+use addon_core::artifact::trial::stage::Stage;
+use addon_core::artifact::view::{Answerer, ChannelState, Known, Records, View};
+use jiff::Timestamp;
+
+use super::Trying;
+use super::following::Followed;
+use crate::cluster::installation::watching::Seen;
+use crate::meters::table::channel::INFO;
+
+impl Trying {
+    pub(super) fn show(&mut self) {
+        let followed = match &*self.followed.borrow() {
+            Followed::On(followed) => (**followed).clone(),
+            Followed::Unknown => super::following::Known::default(),
+            // The part that turned it off has said why.
+            Followed::Off { why: _ } => return,
+        };
+        let Seen {
+            deployment,
+            replicas: _,
+            trial,
+            heard: _,
+        } = self.seen.borrow().clone();
+        let records = self.shelf.remembered().map(|remembered| Records {
+            trial: self.shelf.trial().cloned(),
+            report: self.shelf.known_report().there().cloned(),
+            remembered: remembered.clone(),
+        });
+        let (stage, trouble) = (self.trials.stage(), self.trials.trouble());
+        let known = Known {
+            settings: followed.settings,
+            installed: followed.installed,
+            deployment: deployment.there().cloned(),
+            signature: followed.signature,
+            following: followed.status,
+            rounds: followed.rounds,
+            records,
+            trial_set: trial.there().cloned(),
+            hold: holds(stage).then(|| stage.to_string()),
+            stage: (*stage != Stage::Idle).then(|| match trouble {
+                Some(trouble) => format!("{stage}; {trouble}"),
+                None => stage.to_string(),
+            }),
+        };
+        let state = ChannelState::On(Box::new(known));
+        self.measure(&state);
+        self.outside.channel.send_if_modified(|shown| {
+            let differs = *shown != state;
+            *shown = state;
+            differs
+        });
+    }
+}
+
+/// The series that says how things stand, by its labels. Only the replica that leads has one.
+#[derive(Debug, Default)]
+pub(super) struct Series(Option<[String; 3]>);
+
+impl Trying {
+    fn measure(&mut self, state: &ChannelState) {
+        let labels = (self.lead == Lead::Leads).then(|| labels(&View::of(state, Answerer::Leader, Timestamp::now())));
+        if labels == self.series.0 {
+            return;
+        }
+        let meters = &self.outside.meters;
+        if let Some([running, available, state]) = self.series.0.take() {
+            meters.end(&INFO, [&running, &available, &state]);
+        }
+        if let Some([running, available, state]) = &labels {
+            meters.set(&INFO, [running, available, state], 1.0);
+        }
+        self.series.0 = labels;
+    }
+}
+
+/// The version that runs and the one that is wanted instead, by its digest where it tells no version, and one word.
+fn labels(view: &View) -> [String; 3] {
+    let digest = || view.running.digests.first().map(ToString::to_string);
+    let running = view.running.version.clone().or_else(digest);
+    let available = view.available.as_ref().map(|target| match &target.version {
+        Some(version) => version.to_string(),
+        None => target.digest.to_string(),
+    });
+    [
+        running.unwrap_or_default(),
+        available.unwrap_or_default(),
+        view.state.word().to_owned(),
+    ]
+}
+
+/// Nothing is taken before a person resumes.
+fn holds(stage: &Stage) -> bool {
+    match stage {
+        Stage::Held(_) | Stage::Stopped(_) => true,
+        Stage::Unknown(_)
+        | Stage::Unheard
+        | Stage::Idle
+        | Stage::Pinning(_)
+        | Stage::PinningAgain
+        | Stage::Waits(..)
+        | Stage::Begins(_)
+        | Stage::Starts(..)
+        | Stage::HandsOver(_)
+        | Stage::Converges(_)
+        | Stage::Proves(..)
+        | Stage::Doubts(_)
+        | Stage::Unjudged(_)
+        | Stage::Elsewhere(_)
+        | Stage::Promotes(_)
+        | Stage::RollsOut(..)
+        | Stage::WindsUp(..) => false,
+    }
+}
