@@ -4,6 +4,7 @@
 //! answers of its debug socket.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
+mod channel;
 mod completion;
 mod config;
 mod global;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
+use crate::app::channel::ChannelError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
@@ -81,6 +83,8 @@ enum Command {
     Global(global::Global),
     /// Show or change what can be changed while the operator runs
     Config(config::Config),
+    /// Show which version of the operator is wanted and how it gets there, approve of it, hold it, go back
+    Channel(channel::Channel),
     /// Show hooks and what they know of the cluster
     Hook(hook::Hook),
     /// Find out which rights modules need
@@ -208,6 +212,8 @@ enum CommandError {
     #[error(transparent)]
     Switch(#[from] SwitchError),
     #[error(transparent)]
+    Channel(#[from] ChannelError),
+    #[error(transparent)]
     Outside(#[from] OutsideError),
     #[error("nothing is changed: standard input is no terminal, so that nobody can be asked")]
     NobodyToAsk,
@@ -217,6 +223,8 @@ enum CommandError {
     Unconfirmed,
     #[error("nothing is removed: {message}")]
     NotPurged { message: String },
+    #[error("the registry is not asked: {message}")]
+    NotChecked { message: String },
     #[error("no upgrade of module '{module}' is held")]
     NothingHeld { module: String },
 }
@@ -226,9 +234,11 @@ impl CommandError {
         match self {
             Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
             Self::Switch(error) => error.hints(),
+            Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
+            Self::NotChecked { .. } => vec!["`addon-operator channel status` tells how the channel stands".to_owned()],
             Self::NobodyToAsk => vec!["--yes goes on without a question".to_owned()],
             Self::Settings(_)
             | Self::Print(_)
@@ -268,6 +278,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Completion(completion)) => completion.run::<Cli>(),
         Some(Command::Global(global)) => global.run(&caller),
         Some(Command::Config(config)) => config.run(&caller),
+        Some(Command::Channel(channel)) => channel.run(&caller),
         Some(Command::Hook(hook)) => hook.run(&caller),
         Some(Command::Rbac(rbac)) => rbac.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
@@ -284,6 +295,7 @@ impl Command {
             Self::Why(why) => Some(&why.target),
             Self::Global(global) => Some(&global.target),
             Self::Config(config) => config.asked(),
+            Self::Channel(channel) => channel.asked(),
             Self::Hook(hook) => Some(&hook.target),
             Self::Raw(raw) => Some(&raw.target),
             Self::Start(_)

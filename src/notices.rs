@@ -255,6 +255,11 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             "Configuration is lost, modules that were released with it are neither upgraded nor removed"
         ),
         Notice::ConfigLossAnswered => info!(config_map, "Modules whose configuration was lost go on"),
+        Notice::ModuleWaitsForTrial { module, reason } => {
+            warn!(module = module.as_str(), reason, "Module waits for the end of a trial");
+        }
+        Notice::TrialPassed => info!("The trial of this version is passed, what waited for that goes on"),
+        Notice::SectionsPutBack { keys, edited } => records::sections_put_back(config_map, keys, edited),
         Notice::ConfigUnknown { keys } => {
             warn!(
                 config_map,

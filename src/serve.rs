@@ -5,6 +5,7 @@
 
 pub mod debug;
 pub mod gate;
+pub mod notify;
 pub mod parameters;
 pub mod probe;
 pub mod pulse;
@@ -19,6 +20,7 @@ use std::io;
 use std::time::Duration;
 
 use addon_core::operator::event::Event;
+use addon_core::operator::health::Health;
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status};
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -119,6 +121,14 @@ async fn ask(doors: &Loop, query: Query) -> Result<Answer, Unanswered> {
 async fn status(doors: &Loop) -> Result<Status, Unanswered> {
     match ask(doors, Query::Status).await? {
         Answer::Status(status) => Ok(status),
+        _ => Err(Unanswered::Mixed),
+    }
+}
+
+/// How the loop says that it fares, for those who judge its version.
+pub async fn health(doors: &Loop) -> Result<Health, Unanswered> {
+    match ask(doors, Query::Health).await? {
+        Answer::Health(health) => Ok(health),
         _ => Err(Unanswered::Mixed),
     }
 }

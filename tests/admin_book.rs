@@ -206,7 +206,10 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
     };
 
     let off = plan(false);
-    assert_eq!((off.current().as_str(), off.release.is_none()), ("not there", true));
+    assert_eq!(
+        (off.edit().current().as_str(), off.release.is_none()),
+        ("not there", true)
+    );
     edit(r#"{"databaseEnabled": "true"}"#);
     let refused = off.carry_out().unwrap_err();
     assert_eq!(
@@ -214,7 +217,7 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
         "databaseEnabled was changed by somebody else meanwhile, to 'true'"
     );
     assert_eq!(said("databaseEnabled"), "true");
-    assert!(plan(true).is_done());
+    assert!(plan(true).edit().is_done());
 
     let off = plan(false);
     edit(r#"{"site": "replicas: 3"}"#);

@@ -246,6 +246,27 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     let (_, parameters, _) = place.run(&["config", "list", "-o", "json"]);
     assert!(parameters.contains("\"value\":\"error\""), "{parameters}");
 
+    // Nobody follows a channel here, and nothing is available.
+    let (code, status, _) = place.run(&["channel", "status"]);
+    assert!(
+        code == 0 && status.starts_with("state:      off\nwhy:        "),
+        "{status}"
+    );
+    let (code, status, _) = place.run(&["channel", "status", "-o", "json"]);
+    assert!(code == 0 && status.contains("\"state\":\"off\""), "{status}");
+    let (code, said, why) = place.run(&["channel", "approve", "--yes"]);
+    assert!(code == 1 && said.is_empty(), "{said}");
+    assert!(
+        why.contains("no version is available: the state is off\nhint: "),
+        "{why}"
+    );
+    // Nobody can be reached, and so nobody leads who could ask.
+    let (code, said, why) = place.run(&["channel", "check"]);
+    assert!(
+        code == 1 && said.is_empty() && why.starts_with("error: "),
+        "{said}{why}"
+    );
+
     running.signal("TERM");
     assert_eq!(running.0.wait().unwrap().code(), Some(0));
     assert!(!Path::new(&place.path("debug.socket")).exists());

@@ -115,7 +115,11 @@ impl World<'_> {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "shell-operator"}},
             "spec": {
                 "nodeName": NODE,
-                "containers": [{"name": "side", "image": "x"}, {"name": "shell-operator", "image": "x"}],
+                "containers": [
+                    {"name": "side", "image": "x"},
+                    {"name": "shell-operator", "image": "x"},
+                    {"name": "addon-operator", "image": "x"},
+                ],
             },
         });
         let kubectl = self.namespace.kubectl_as(User::Admin);
@@ -209,6 +213,15 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     let (good, _, why) = world.asked("queue list --kube-context testbed");
     let none = "is labelled as addon-operator and runs\nhint: --namespace says where to look, and --pod";
     assert!(!good && why.contains(none), "{why}");
+
+    // A command that changes something here asks there what it is to change.
+    let (_, said, _) = world.asked("channel status --pod first");
+    assert!(said.starts_with("state:      off\n"), "{said}");
+    let (good, said, why) = world.asked("channel approve --yes --pod first");
+    assert!(
+        !good && said.is_empty() && why.contains("no version is available: the state is off"),
+        "{said}{why}"
+    );
 
     // Of two the leader is asked, once there is one.
     world.pod("second");

@@ -3,8 +3,9 @@
 //! Nothing waits for it. An Event that cannot be written is counted and lost, which is said once until one succeeds;
 //! where the right to write is missing, it is asked for again only now and then.
 
+use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -15,11 +16,11 @@ use tracing::warn;
 
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
-use crate::cluster::events::{Regarding, Saying};
+use crate::cluster::events::{Object, Regarding, Saying};
 use crate::driver::alarm;
 use crate::meters::Meters;
 use crate::meters::table::cluster::EVENTS_DROPPED;
-use crate::notices::announcements::{Announcement, Weight};
+use crate::notices::announcements::{About, Announcement, Weight};
 use crate::notices::pacing::{Due, Pacing};
 use crate::secrets::Secrets;
 
@@ -28,11 +29,13 @@ const SAME_OBJECT: Duration = Duration::from_mins(1);
 /// How long no Event is tried after the API server refused one.
 const REFUSED_PAUSE: Duration = Duration::from_mins(10);
 
-/// Writes Events about one `ConfigMap`.
+/// Writes Events about one `ConfigMap` and one Deployment.
 #[derive(Debug)]
 pub struct Writer {
     pub cluster: Cluster,
     pub config_map: String,
+    /// The operator's own, once it is known.
+    pub deployment: Arc<OnceLock<String>>,
     /// Our own, in a cluster.
     pub pod: Option<String>,
     pub meters: Arc<Meters>,
@@ -43,7 +46,7 @@ pub struct Writer {
 /// What it remembers of its requests.
 #[derive(Debug, Default)]
 struct Memory {
-    regarding: Option<(Regarding, Instant)>,
+    regarding: BTreeMap<About, (Regarding, Instant)>,
     refused_until: Option<Instant>,
     /// The last attempt failed, and that was said.
     complained: bool,
@@ -79,7 +82,7 @@ impl Writer {
             Ok(()) => memory.complained = false,
             Err(error) => {
                 self.lost(due);
-                memory.regarding = None;
+                memory.regarding.clear();
                 if error.code() == Some(403) {
                     memory.refused_until = Some(Instant::now() + REFUSED_PAUSE);
                 }
@@ -91,15 +94,16 @@ impl Writer {
     }
 
     async fn say(&self, memory: &mut Memory, due: &Due) -> Result<(), RequestError> {
-        let now = Instant::now();
-        let regarding = match memory.regarding.take() {
-            Some((regarding, seen)) if now < seen + SAME_OBJECT => (regarding, seen),
-            _ => (
-                self.cluster.regarding(&self.config_map, self.pod.as_deref()).await?,
-                now,
-            ),
+        let (now, about) = (Instant::now(), due.announcement.about);
+        let seen = memory
+            .regarding
+            .remove(&about)
+            .filter(|(_, seen)| now < *seen + SAME_OBJECT);
+        let seen = match seen {
+            Some(seen) => seen,
+            None => (self.regarding(about).await?, now),
         };
-        let (regarding, _) = memory.regarding.insert(regarding);
+        let (regarding, _) = memory.regarding.entry(about).insert_entry(seen).into_mut();
         let announcement = &due.announcement;
         let saying = Saying {
             subject: &announcement.subject,
@@ -113,6 +117,23 @@ impl Writer {
             last: due.last,
         };
         self.cluster.say(regarding, &saying, due.times, due.first).await
+    }
+
+    /// News of the Deployment are about our pod where the Deployment is not known or may not be read.
+    async fn regarding(&self, about: About) -> Result<Regarding, RequestError> {
+        let pod = self.pod.as_deref();
+        let config_map = Object::ConfigMap(&self.config_map);
+        let object = match (about, self.deployment.get()) {
+            (About::ConfigMap, _) => config_map,
+            (About::Deployment, Some(deployment)) => {
+                match self.cluster.regarding(Object::Deployment(deployment), pod).await {
+                    Err(error) if error.code() == Some(403) => pod.map_or(config_map, Object::Pod),
+                    outcome => return outcome,
+                }
+            }
+            (About::Deployment, None) => pod.map_or(config_map, Object::Pod),
+        };
+        self.cluster.regarding(object, pod).await
     }
 
     fn lost(&self, due: &Due) {

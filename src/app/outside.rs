@@ -44,6 +44,8 @@ pub enum OutsideError {
     Signal(#[source] io::Error),
     #[error(transparent)]
     Pod(#[from] PodError),
+    #[error("the operator in its pod gave no answer: {0}")]
+    NoAnswer(String),
 }
 
 impl OutsideError {
@@ -65,6 +67,7 @@ impl OutsideError {
             }
             Self::Pod(PodError::Several { .. }) => vec!["--pod says which one".to_owned()],
             Self::Pod(PodError::Broken { .. } | PodError::NotRun { .. } | PodError::Tell(_))
+            | Self::NoAnswer(_)
             | Self::Settings(_)
             | Self::Start(_)
             | Self::Signal(_) => Vec::new(),
@@ -83,8 +86,9 @@ pub fn run(
     let code = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(OutsideError::Signal)?;
         let mut relay = Relay::default();
+        let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
         let ended = tokio::select! {
-            code = relayed(outside, program, command, environment, &mut relay) => code,
+            code = told(outside, program, command, environment, &mut tell) => code,
             // What runs there ends when it finds nobody to talk to.
             _ = interrupt.recv() => Ok(0),
         };
@@ -95,20 +99,44 @@ pub fn run(
     code
 }
 
-async fn relayed(
+/// The output of the command in the pod of the program, if it ends well.
+pub fn answer(
     outside: &Outside,
     program: Program,
     command: Vec<String>,
     environment: &Environment,
-    relay: &mut Relay,
+) -> Result<String, OutsideError> {
+    let runtime = start::runtime().map_err(OutsideError::Start)?;
+    let (mut said, mut complaint) = (Vec::new(), Vec::new());
+    let mut tell = |stream, bytes: &[u8]| {
+        match stream {
+            Stream::Stdout => said.extend_from_slice(bytes),
+            Stream::Stderr => complaint.extend_from_slice(bytes),
+        }
+        Ok(())
+    };
+    let code = runtime.block_on(told(outside, program, command, environment, &mut tell));
+    runtime.shutdown_background();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    match code? {
+        0 => Ok(text(said)),
+        _ => Err(OutsideError::NoAnswer(text([said, complaint].concat()))),
+    }
+}
+
+async fn told(
+    outside: &Outside,
+    program: Program,
+    command: Vec<String>,
+    environment: &Environment,
+    tell: &mut impl FnMut(Stream, &[u8]) -> io::Result<()>,
 ) -> Result<u8, OutsideError> {
     let settings = settings(outside, program, environment)?;
     let cluster = start::reach(&settings, environment).await?;
     let cluster = cluster.ok_or(OutsideError::NoNamespace)?;
     let (name, lease) = (program.name(), program.lease());
     let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;
-    let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
-    Ok(cluster.run_in(&place, command, &mut tell).await?)
+    Ok(cluster.run_in(&place, command, tell).await?)
 }
 
 fn settings(outside: &Outside, program: Program, environment: &Environment) -> Result<Settings, ConfigurationError> {

@@ -4,19 +4,16 @@
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, NameError};
-use addon_core::operator::event::{ConfigRead, Saved};
 use addon_core::yaml;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
+use super::edit::{self, Edit, failed};
 use super::start::{self, StartError};
 use crate::cluster::Cluster;
 use crate::cluster::drift;
 use crate::cluster::kubeconfig::ConnectError;
 use crate::settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
-
-/// Somebody may write to another key at the same moment.
-const ATTEMPTS: usize = 5;
 
 /// Why a module was not switched.
 #[derive(Debug, Error)]
@@ -37,8 +34,8 @@ pub enum SwitchError {
     NoConfigMap { name: String, namespace: String },
     #[error("{key} was changed by somebody else meanwhile, to {found}")]
     Changed { key: String, found: String },
-    #[error("the ConfigMap is written to so often that nothing came of {ATTEMPTS} attempts")]
-    Busy,
+    #[error("the ConfigMap is written to so often that nothing came of {attempts} attempts")]
+    Busy { attempts: usize },
 }
 
 impl SwitchError {
@@ -51,7 +48,7 @@ impl SwitchError {
             Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster".to_owned()],
             Self::Cluster(failure) => failure.hints.clone(),
             Self::Changed { .. } => vec!["look again, and repeat the command if it is still wanted".to_owned()],
-            Self::Settings(_) | Self::Name { .. } | Self::Start(_) | Self::Busy => Vec::new(),
+            Self::Settings(_) | Self::Name { .. } | Self::Start(_) | Self::Busy { .. } => Vec::new(),
         }
     }
 }
@@ -59,10 +56,7 @@ impl SwitchError {
 /// What is to be done, and what follows from it.
 #[derive(Debug)]
 pub struct Plan {
-    module: ModuleName,
-    wanted: bool,
-    /// What the flag says now, if it is there.
-    current: Option<String>,
+    edit: Edit,
     config_map: String,
     cluster: Cluster,
     runtime: Runtime,
@@ -74,27 +68,20 @@ impl Plan {
     /// Looks at the cluster; changes nothing.
     pub fn new(args: &StartArgs, environment: &Environment, module: &str, wanted: bool) -> Result<Self, SwitchError> {
         let (module, settings, runtime, cluster) = reach(args, environment, module)?;
-        let config_map = match &settings.work {
-            Work::Modules(modules) => modules.config_map.clone(),
-            Work::Hooks(_) => String::new(),
-        };
-        let data = match runtime.block_on(cluster.read_config(&config_map)).map_err(failed)? {
-            ConfigRead::Present {
-                data,
-                version: _,
-                provenance: _,
-            } => data,
-            ConfigRead::Missing => return Err(missing(&config_map, &cluster)),
-        };
+        let config_map = config_map(&settings);
+        let data = edit::read(&runtime, &cluster, &config_map)?;
         let release = if wanted {
             None
         } else {
             runtime.block_on(release(&cluster, module.as_str()))?
         };
+        let key = module.enabled_key();
         Ok(Self {
-            current: data.get(&module.enabled_key()).cloned(),
-            module,
-            wanted,
+            edit: Edit {
+                current: data.get(&key).cloned(),
+                wanted: Some(if wanted { "true" } else { "false" }.to_owned()),
+                key,
+            },
             config_map,
             cluster,
             runtime,
@@ -102,57 +89,27 @@ impl Plan {
         })
     }
 
-    /// The flag says it already.
-    pub fn is_done(&self) -> bool {
-        self.current.as_deref() == Some(self.text())
-    }
-
-    /// The key of the flag.
-    pub fn key(&self) -> String {
-        self.module.enabled_key()
+    /// The flag, as it is and as it will be.
+    pub fn edit(&self) -> &Edit {
+        &self.edit
     }
 
     /// Where it is, for people.
     pub fn place(&self) -> String {
-        let (namespace, server) = (self.cluster.namespace(), self.cluster.server());
-        format!("ConfigMap '{}' in namespace '{namespace}' of {server}", self.config_map)
-    }
-
-    /// What it says, for people.
-    pub fn current(&self) -> String {
-        let current = self.current.as_deref();
-        current.map_or_else(|| "not there".to_owned(), |current| format!("'{current}'"))
-    }
-
-    /// What it will say.
-    pub fn text(&self) -> &'static str {
-        if self.wanted { "true" } else { "false" }
+        edit::place(&self.cluster, &self.config_map)
     }
 
     /// Writes the flag, unless somebody else has changed it since the plan was made.
     pub fn carry_out(&self) -> Result<(), SwitchError> {
-        let (key, base) = (self.key(), self.current.as_deref());
-        for _ in 0..ATTEMPTS {
-            let save = self
-                .cluster
-                .save_config(&self.config_map, &key, self.text().to_owned(), base, false);
-            match self.runtime.block_on(save).map_err(failed)? {
-                Saved::Written { .. } => return Ok(()),
-                Saved::Conflict(ConfigRead::Missing) => return Err(missing(&self.config_map, &self.cluster)),
-                Saved::Conflict(ConfigRead::Present {
-                    data,
-                    version: _,
-                    provenance: _,
-                }) => {
-                    let found = data.get(&key).map(String::as_str);
-                    if found != base {
-                        let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("'{found}'"));
-                        return Err(SwitchError::Changed { key, found });
-                    }
-                }
-            }
-        }
-        Err(SwitchError::Busy)
+        self.edit.carry_out(&self.runtime, &self.cluster, &self.config_map)
+    }
+}
+
+/// The name of the ConfigMap; hooks alone have none.
+pub(super) fn config_map(settings: &Settings) -> String {
+    match &settings.work {
+        Work::Modules(modules) => modules.config_map.clone(),
+        Work::Hooks(_) => String::new(),
     }
 }
 
@@ -166,22 +123,20 @@ pub(super) fn reach(
         name: module.to_owned(),
         source,
     })?;
+    let (settings, runtime, cluster) = reach_cluster(args, environment)?;
+    Ok((module, settings, runtime, cluster))
+}
+
+/// The cluster, for a command that a person gave.
+pub(super) fn reach_cluster(
+    args: &StartArgs,
+    environment: &Environment,
+) -> Result<(Settings, Runtime, Cluster), SwitchError> {
     let settings = Settings::check(args, environment, &Machine::this())?;
     let runtime = start::runtime().map_err(SwitchError::Start)?;
     let cluster = runtime.block_on(start::reach(&settings, environment))?;
     let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
-    Ok((module, settings, runtime, cluster))
-}
-
-fn failed(error: impl Into<Failure>) -> SwitchError {
-    SwitchError::Cluster(error.into())
-}
-
-fn missing(config_map: &str, cluster: &Cluster) -> SwitchError {
-    SwitchError::NoConfigMap {
-        name: config_map.to_owned(),
-        namespace: cluster.namespace().to_owned(),
-    }
+    Ok((settings, runtime, cluster))
 }
 
 /// The release of that name and what it consists of, if it is ours.

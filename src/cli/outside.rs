@@ -20,6 +20,11 @@ pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
     }
 }
 
+/// The answer of the program in its pod to a command, for one that goes on with it here.
+pub(super) fn answer(place: &Outside, caller: &Caller<'_>, command: Vec<String>) -> Result<String, CommandError> {
+    Ok(outside::answer(place, caller.program, command, caller.environment)?)
+}
+
 /// Nobody reads on, which is no failure.
 fn is_unheard(error: &OutsideError) -> bool {
     let told = error.unheard();

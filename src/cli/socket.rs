@@ -114,6 +114,12 @@ impl Socket {
         Ok(serde_json::from_str(&self.get(path)?)?)
     }
 
+    /// The answer to a wish behind which there is work.
+    pub(super) fn post_patiently(&self, path: &str) -> Result<String, SocketError> {
+        let request = Request::builder().method(Method::POST).uri(path);
+        self.request(request, path, String::new(), MUCH_PATIENCE)
+    }
+
     /// The answer to a form.
     pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
         let fields: Vec<String> = fields

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::module::status::{self, Status};
 use super::{Caller, CommandError, Target, print};
+use crate::app::edit::Edit;
 use crate::app::switch::Plan;
 use crate::settings::StartArgs;
 
@@ -45,8 +46,9 @@ impl Switch {
         args.shared.kube_config.clone_from(&target.kube_config);
         args.shared.kube_context.clone_from(&target.kube_context);
         let plan = Plan::new(&args, caller.environment, &module, way == Way::On)?;
-        if plan.is_done() {
-            return print(&format!("{} is '{}' already", plan.key(), plan.text()));
+        let edit = plan.edit();
+        if edit.is_done() {
+            return print(&format!("{} is {} already", edit.key, edit.wanted()));
         }
         say(&describe(&plan))?;
         if way == Way::Off && !needy.is_empty() {
@@ -59,7 +61,7 @@ impl Switch {
             ask()?;
         }
         plan.carry_out()?;
-        print(&format!("{} is '{}' now", plan.key(), plan.text()))
+        print(&format!("{} is {} now", edit.key, edit.wanted()))
     }
 }
 
@@ -85,8 +87,7 @@ impl Switch {
 
 /// What will be done, and what follows from it.
 fn describe(plan: &Plan) -> String {
-    let (key, current, text) = (plan.key(), plan.current(), plan.text());
-    let change = format!("{}\n  {key}: {current} -> '{text}'\n", plan.place());
+    let change = change(&plan.place(), plan.edit());
     let Some((revision, objects)) = &plan.release else {
         return change;
     };
@@ -97,13 +98,19 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
+/// The edit of a key, as it is shown before it is made.
+pub(super) fn change(place: &str, edit: &Edit) -> String {
+    let (key, current, wanted) = (&edit.key, edit.current(), edit.wanted());
+    format!("{place}\n  {key}: {current} -> {wanted}\n")
+}
+
 /// Talk goes to standard error.
-fn say(text: &str) -> Result<(), CommandError> {
+pub(super) fn say(text: &str) -> Result<(), CommandError> {
     write!(io::stderr(), "{text}").map_err(CommandError::Print)
 }
 
 /// Nobody is asked who cannot answer.
-fn ask() -> Result<(), CommandError> {
+pub(super) fn ask() -> Result<(), CommandError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Err(CommandError::NobodyToAsk);

@@ -3,7 +3,9 @@
 //! Names and labels that the original had are a contract with dashboards and alerts and never change.
 
 pub mod alone;
+pub mod channel;
 pub mod cluster;
+pub mod trials;
 
 use super::meter::{Counter, Gauge, Histogram, Meter, Row, Sampled, Unit};
 
@@ -371,7 +373,13 @@ static OWN: [Row; 44] = [
 
 /// All of them, those of one name behind each other.
 pub fn all() -> Vec<&'static Row> {
-    let mut rows: Vec<&Row> = OWN.iter().chain(&alone::OWN).chain(&cluster::OWN).collect();
+    let mut rows: Vec<&Row> = OWN
+        .iter()
+        .chain(&alone::OWN)
+        .chain(&channel::OWN)
+        .chain(&cluster::OWN)
+        .chain(&trials::OWN)
+        .collect();
     rows.sort_by_key(|row| row.name);
     rows
 }

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
-use addon_core::operator::query::TaskReport;
+use addon_core::operator::query::{HeldBy, TaskReport};
 
 use super::bindings::{Bound, Enabled, WatchError};
 use super::meter::Unit;
@@ -20,7 +20,9 @@ fn every_meter_of_the_table_is_listed_once() {
     let sources = [
         include_str!("table.rs"),
         include_str!("table/alone.rs"),
+        include_str!("table/channel.rs"),
         include_str!("table/cluster.rs"),
+        include_str!("table/trials.rs"),
     ];
     let declared: usize = sources
         .iter()
@@ -129,6 +131,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             release: "three".into(),
             sign: "its module is gone from the directories",
             reason: "3 of our 3 releases would go".into(),
+            by: HeldBy::Brake,
         }],
         config_lost: vec!["one".into()],
     };

@@ -4,6 +4,8 @@
 //! Never waits and never fails: when nobody takes an announcement it is counted and lost, the log has told it anyway.
 //! That a module still is what it was is no news, nor is what a start finds as it was left. Must never name a value.
 
+pub mod channel;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ const NOTE_LIMIT: usize = 1024;
 /// Something that happened, as an Event tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
+    pub about: About,
     /// A module, a key of the `ConfigMap`, or a release.
     pub subject: String,
     /// One word for it, for people and their alerts.
@@ -33,6 +36,15 @@ pub struct Announcement {
     pub weight: Weight,
     /// What it was, at most 1 KiB.
     pub note: String,
+}
+
+/// The object that people look at for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// The `ConfigMap`, which outlives every pod.
+    ConfigMap,
+    /// The operator's own Deployment.
+    Deployment,
 }
 
 /// Whether somebody should act.
@@ -262,6 +274,7 @@ fn lost(releases: &[String]) -> Announcement {
 
 fn about(subject: &str, reason: &'static str, action: &'static str, weight: Weight, note: String) -> Announcement {
     Announcement {
+        about: About::ConfigMap,
         subject: subject.to_owned(),
         reason,
         action,

@@ -143,6 +143,9 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ConfigLost { .. }
         | Notice::ConfigLossAnswered
         | Notice::ConfigUnknown { .. }
+        | Notice::ModuleWaitsForTrial { .. }
+        | Notice::TrialPassed
+        | Notice::SectionsPutBack { .. }
         | Notice::TasksDropped { .. }
         | Notice::ShuttingDown { .. } => {}
     }

@@ -101,10 +101,11 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notices::announcements::Weight;
+    use crate::notices::announcements::{About, Weight};
 
     fn word(reason: &'static str, note: &str) -> Announcement {
         Announcement {
+            about: About::ConfigMap,
             subject: "one".into(),
             reason,
             action: "Run",

@@ -206,6 +206,15 @@ pub(super) fn module_delete_failed(module: &ModuleName, failure: &Failure, retry
     );
 }
 
+pub(super) fn sections_put_back(config_map: &str, keys: &[String], edited: &[String]) {
+    info!(
+        config_map,
+        keys = keys.join(","),
+        edited = edited.join(","),
+        "Sections that hooks saved on trial are put back, unless they were edited since"
+    );
+}
+
 pub(super) fn purge_held(releases: &[String], reason: HeldFor) {
     let (releases, told) = (releases.join(","), reason.to_string());
     match reason {

@@ -3,6 +3,7 @@
 //! Paths, formats, codes and error texts are those of the original. Must never show a secret to somebody who did not ask
 //! for it, or who may not.
 
+pub mod channel;
 mod lost;
 pub mod modules;
 mod purge;
@@ -25,6 +26,7 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::channel::Channel;
 use self::modules::Charts;
 use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
@@ -50,6 +52,8 @@ pub struct Debug {
     pub lookout: Arc<OnceLock<Lookout>>,
     /// What is known of charts and releases, once there is a cluster.
     pub charts: Arc<OnceLock<Charts>>,
+    /// How the channel stands.
+    pub channel: Channel,
     /// Whether we lead; who does not knows nothing of what is asked here.
     pub standing: standing::Told,
     /// What is not shown.
@@ -88,6 +92,7 @@ pub fn router(debug: Debug) -> Router {
             "/discovery",
             get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
         )
+        .route("/channel/check", post(channel::check))
         .route("/config/set", post(set_parameter))
         .route("/module/purge", post(purge::confirm))
         .route("/config/lost", post(lost::confirm))
@@ -129,7 +134,7 @@ async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri
         return not_found().await;
     };
     let standing = debug.standing.borrow().clone();
-    if let (Standing::Standby(leader), false) = (standing, matches!(route, Route::ConfigList(_))) {
+    if let (Standing::Standby(leader), false) = (standing, route.is_of_each_replica()) {
         return leader.instead_of_us();
     }
     let Some(secrets) = debug.secrets(&wishes) else {
@@ -171,6 +176,7 @@ impl Debug {
             }
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
+            Route::ChannelStatus(format) => self.channel_status(format),
             Route::ConfigLost(format) => self.lost(format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
@@ -227,8 +233,10 @@ impl Debug {
             Answer::Document(value) => Ok(Some(value)),
             Answer::NoSuchModule => Ok(None),
             Answer::Status(_)
+            | Answer::Health(_)
             | Answer::Queues(_)
             | Answer::Modules(_)
+            | Answer::Channel(_)
             | Answer::ReleaseValues(_)
             | Answer::Monitors(_) => Err(Unanswered::Mixed),
         }

@@ -2,7 +2,9 @@
 
 use std::future::pending;
 
+use addon_core::artifact::choice::Activity;
 use addon_core::operator::event::Event;
+use addon_core::operator::health::Health;
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
 use axum::Router;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -79,6 +81,16 @@ pub(super) fn status() -> Status {
         late: Vec::new(),
         held: Vec::new(),
         held_upgrades: Vec::new(),
+        held_by_trial: Vec::new(),
+    }
+}
+
+pub(super) fn health() -> Health {
+    Health {
+        converged: false,
+        failing: std::collections::BTreeMap::new(),
+        activity: Activity::Quiet,
+        noted: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use addon_core::operator::event::Event;
-use addon_core::operator::query::HeldRemoval;
+use addon_core::operator::query::{HeldBy, HeldRemoval};
 use axum::Form;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,6 +27,10 @@ enum Unconfirmed {
     OtherNumber { held: usize, said: usize, names: String },
     #[error("the removal of '{name}' is not held; held are: {names}")]
     NotHeld { name: String, names: String },
+    #[error(
+        "the removal of '{name}' waits for the end of a trial, which no word of a person brings about; confirmed can be: {names}"
+    )]
+    OnTrial { name: String, names: String },
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,11 +77,21 @@ impl Debug {
 
 /// Those that are confirmed by these words.
 fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirmed> {
-    let all: BTreeSet<String> = held.iter().map(|held| held.release.clone()).collect();
+    let of = |by: HeldBy| {
+        held.iter()
+            .filter(move |held| held.by == by)
+            .map(|held| held.release.clone())
+    };
+    let (all, on_trial): (BTreeSet<String>, BTreeSet<String>) =
+        (of(HeldBy::Brake).collect(), of(HeldBy::Trial).collect());
+    let names = if all.is_empty() { "none".to_owned() } else { list(&all) };
+    if let Some(name) = said.split(',').map(str::trim).find(|name| on_trial.contains(*name)) {
+        let name = name.to_owned();
+        return Err(Unconfirmed::OnTrial { name, names });
+    }
     if all.is_empty() {
         return Err(Unconfirmed::NothingHeld);
     }
-    let names = list(&all);
     if let Ok(said) = said.trim().parse::<usize>() {
         let held = all.len();
         return if said == held {
@@ -98,13 +112,25 @@ fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirm
 
 /// The held removals, for people, and the remedy.
 pub(super) fn shown(held: &[HeldRemoval]) -> String {
-    let number = held.len();
-    if number == 0 {
+    if held.is_empty() {
         return "No removal is held.\n".to_owned();
     }
     let mut text = String::new();
-    for HeldRemoval { release, sign, reason } in held {
+    for HeldRemoval {
+        release,
+        sign,
+        reason,
+        by: _,
+    } in held
+    {
         let _ = writeln!(text, "{release}: {sign}; held: {reason}");
+    }
+    let number = held.iter().filter(|held| held.by == HeldBy::Brake).count();
+    if number < held.len() {
+        text += "\nWhat a trial holds goes on by itself when that is passed, and cannot be confirmed.\n";
+    }
+    if number == 0 {
+        return text;
     }
     text + &format!(
         "\n{number} removals are held until what named these modules is back. `module purge --confirm {number}` removes them \
@@ -126,6 +152,7 @@ mod tests {
             release: (*name).to_owned(),
             sign: "no source names its module any more",
             reason: "3 of our 3 releases would go".to_owned(),
+            by: HeldBy::Brake,
         });
         held.collect()
     }
@@ -152,6 +179,26 @@ mod tests {
         for said in ["0", "a"] {
             assert_eq!(meant(said, &[]), Err(Unconfirmed::NothingHeld));
         }
+    }
+
+    #[test]
+    fn what_a_trial_holds_cannot_be_confirmed_and_is_not_counted() {
+        let mut held = held(&["a", "b"]);
+        held[1].by = HeldBy::Trial;
+        assert_eq!(meant("1", &held).map(|names| list(&names)), Ok("a".to_owned()));
+        let refused = meant("a,b", &held).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("the removal of 'b' waits for the end of a trial"),
+            "{refused}"
+        );
+        let told = shown(&held);
+        assert!(
+            told.contains("--confirm 1`") && told.contains("cannot be confirmed"),
+            "{told}"
+        );
+        held.remove(0);
+        assert_eq!(meant("1", &held), Err(Unconfirmed::NothingHeld));
+        assert!(!shown(&held).contains("--confirm"));
     }
 
     #[test]

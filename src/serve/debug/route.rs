@@ -50,6 +50,8 @@ pub(super) enum Route<'a> {
     ConfigList(Format),
     /// The releases whose configuration is lost.
     ConfigLost(Format),
+    /// How the channel stands.
+    ChannelStatus(Format),
     /// The hooks that stand alone.
     HookList(Format),
     HookSnapshots {
@@ -68,8 +70,10 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route as `/discovery` lists them.
-pub(super) const PATTERNS: [&str; 25] = [
+pub(super) const PATTERNS: [&str; 27] = [
     "GET /",
+    "POST /channel/check",
+    "GET /channel/status.{format:(json|yaml|text)}",
     "GET /config/list.{format:(json|yaml|text)}",
     "GET /config/lost.{format:(json|yaml|text)}",
     "POST /config/lost",
@@ -131,6 +135,7 @@ impl<'a> Route<'a> {
             ["module", "list"] => Self::ModuleList(format),
             ["module", "purge"] => Self::ModulePurge(format),
             ["config", "list"] => Self::ConfigList(format),
+            ["channel", "status"] => Self::ChannelStatus(format),
             ["config", "lost"] => Self::ConfigLost(format),
             ["hook", "list"] => Self::HookList(format),
             // What follows has no text form.
@@ -153,6 +158,13 @@ impl<'a> Route<'a> {
             _ => return None,
         };
         Some(route)
+    }
+}
+
+impl Route<'_> {
+    /// A standby answers that, too: it knows as much of it as the leader does.
+    pub(super) fn is_of_each_replica(&self) -> bool {
+        matches!(self, Self::ConfigList(_) | Self::ChannelStatus(_))
     }
 }
 
@@ -182,6 +194,7 @@ mod tests {
             ("/module/resource-monitor.yaml", Route::ModuleMonitors(Format::Yaml)),
             ("/graph", Route::Graph),
             ("/config/list.json", Route::ConfigList(Format::Json)),
+            ("/channel/status.yaml", Route::ChannelStatus(Format::Yaml)),
             ("/config/lost.text", Route::ConfigLost(Format::Text)),
             ("/global/list.yaml", Route::GlobalList(Format::Yaml)),
             ("/global/snapshots.json", Route::GlobalSnapshots(Format::Json)),

@@ -23,8 +23,10 @@ impl Debug {
             Answer::Monitors(hooks) => Ok(Some(hooks)),
             Answer::NoSuchModule => Ok(None),
             Answer::Status(_)
+            | Answer::Health(_)
             | Answer::Queues(_)
             | Answer::Modules(_)
+            | Answer::Channel(_)
             | Answer::ReleaseValues(_)
             | Answer::Document(_) => Err(Unanswered::Mixed),
         }

@@ -1,8 +1,12 @@
-use addon_core::operator::query::{HeldRemoval, Query as Asked, Status};
+use addon_core::artifact::choice::Activity;
+use addon_core::operator::query::{ChannelReport, HeldBy, HeldRemoval, Query as Asked, Status};
+use tokio::task::JoinSet;
 
 use super::super::stage;
 use super::*;
 use crate::settings::LogLevel;
+
+mod channel;
 
 fn document(query: &Asked) -> Answer {
     let is_one = |module: &Option<ModuleName>| module.as_ref().is_none_or(|name| name.as_str() == "one");
@@ -36,6 +40,11 @@ fn document(query: &Asked) -> Answer {
             Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}]))
         }
         Asked::Monitors(_) | Asked::ReleaseValues(_) => Answer::NoSuchModule,
+        Asked::Channel => Answer::Channel(ChannelReport {
+            settings: None,
+            activity: Activity::Quiet,
+        }),
+        Asked::Health => Answer::Health(stage::health()),
         Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
         Asked::Status => Answer::Status(Status {
             held: ["a", "b"].map(held).into(),
@@ -46,6 +55,7 @@ fn document(query: &Asked) -> Answer {
 
 fn held(release: &str) -> HeldRemoval {
     HeldRemoval {
+        by: HeldBy::Brake,
         release: release.to_owned(),
         sign: "no source names its module any more",
         reason: "2 of our 2 releases would go".to_owned(),
@@ -62,25 +72,34 @@ async fn ask_of(disclosure: Disclosure, standing: Standing, request: &str) -> (u
 }
 
 async fn ask_with(disclosure: Disclosure, powers: Powers, standing: Standing, request: &str) -> (u16, String, String) {
+    let (leader, _tasks) = debug(channel::off());
+    let debug = Debug {
+        standing: tokio::sync::watch::channel(standing).1,
+        disclosure,
+        powers,
+        ..leader
+    };
+    stage::ask(router(debug), request).await
+}
+
+/// Answers as a leader's socket does, while the tasks are there.
+fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
     let secrets = Secrets::default();
     secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
-    let (doors, _tasks) = stage::answering(document);
-    let parameters = Arc::new(Parameters::new(LogLevel::Info, |_| {}));
-    stage::ask(
-        router(Debug {
-            doors,
-            parameters,
-            monitors: Arc::default(),
-            lookout: Arc::default(),
-            charts: Arc::default(),
-            standing: tokio::sync::watch::channel(standing).1,
-            secrets,
-            disclosure,
-            powers,
-        }),
-        request,
-    )
-    .await
+    let (doors, tasks) = stage::answering(document);
+    let debug = Debug {
+        doors,
+        parameters: Arc::new(Parameters::new(LogLevel::Info, |_| {})),
+        monitors: Arc::default(),
+        lookout: Arc::default(),
+        charts: Arc::default(),
+        channel,
+        standing: tokio::sync::watch::channel(Standing::Leads).1,
+        secrets,
+        disclosure: Disclosure::OnRequest,
+        powers: Powers::Confirming,
+    };
+    (debug, tasks)
 }
 
 #[tokio::test]
@@ -314,7 +333,7 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
     }
     let (_, _, listed) = ask("GET /module/purge.json").await;
     assert!(
-        listed.starts_with(r#"[{"reason":"#) && listed.contains(r#""release":"a""#),
+        listed.starts_with(r#"[{"by":"brake","reason":"#) && listed.contains(r#""release":"a""#),
         "{listed}"
     );
 }

@@ -1,0 +1,372 @@
+//! The commands by which a person says which version of the operator is wanted: an edit of the ConfigMap, and of the
+//! Deployment where that has to work without an operator.
+//!
+//! The ConfigMap comes first: a Deployment that names what the channel wants is nobody's mistake. Must never change anything that was
+//! not shown before.
+
+use std::collections::BTreeSet;
+
+use addon_core::artifact::channel::{Channel, NoChannel};
+use addon_core::artifact::reference::{Fault, ImageDigest, Reference, ReferenceError};
+use addon_core::artifact::settings::{self as release, ApprovalError};
+use addon_core::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
+use jiff::Timestamp;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use super::edit::{self, Edit};
+use super::switch::{self, SwitchError};
+use crate::cluster::Cluster;
+use crate::cluster::deployment::{DeploymentError, Seen};
+use crate::cluster::installation::FORMER_IMAGE;
+use crate::settings::{Environment, Program, StartArgs};
+
+/// Why nothing was changed, or not all of it.
+#[derive(Debug, Error)]
+pub enum ChannelError {
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    #[error(transparent)]
+    Digest(#[from] Fault),
+    #[error(transparent)]
+    Channel(#[from] NoChannel),
+    #[error("key '{RELEASE_APPROVED}' of the ConfigMap cannot be read, so that nothing is added to it")]
+    Approved(#[from] ApprovalError),
+    #[error("Deployment '{name}' names no image that can be read")]
+    Image { name: String, source: ReferenceError },
+    #[error("Deployment '{name}' does not tell which image it named before")]
+    NoFormer { name: String },
+    #[error("the image '{image}', which Deployment '{name}' named before, has no digest")]
+    FormerByTag { name: String, image: String },
+    #[error("the image '{image}' names no tag, so that without {RELEASE_CHANNEL} nothing would be followed")]
+    NoTag { image: String },
+    #[error("no version is available: the state is {state}")]
+    NothingAvailable { state: String },
+    #[error("the operator's answer is not understood")]
+    Answer(#[from] serde_json::Error),
+    #[error("{RELEASE_CHANNEL} is set, but the Deployment is not changed")]
+    Half(#[source] DeploymentError),
+}
+
+impl ChannelError {
+    pub fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Switch(error) => return error.hints(),
+            Self::Deployment(DeploymentError::Request(failure)) => return failure.hints.clone(),
+            Self::Deployment(DeploymentError::None { .. } | DeploymentError::Several { .. }) => {
+                "--namespace says where to look, and --deployment which one it is, whatever its labels are"
+            }
+            Self::Deployment(DeploymentError::Changed { .. }) => {
+                "look again, and repeat the command if it is still wanted"
+            }
+            Self::Deployment(DeploymentError::NoDigest { .. }) => {
+                "name the digest: `addon-operator channel pin sha256:…`"
+            }
+            Self::NoFormer { .. } | Self::FormerByTag { .. } => {
+                "name the digest: `addon-operator channel rollback sha256:…`; `kubectl rollout history` may know it"
+            }
+            Self::NoTag { .. } => "--channel says which tag or range of versions is to be followed",
+            Self::NothingAvailable { .. } => "`addon-operator channel status` tells why; a digest can be named, too",
+            Self::Half(_) => {
+                "an operator that runs tries that version by itself; the same command again changes the Deployment"
+            }
+            Self::Approved(_) => "mend it: digests with blanks or commas between them, or a list of them",
+            Self::Deployment(DeploymentError::Container { .. })
+            | Self::Digest(_)
+            | Self::Channel(_)
+            | Self::Image { .. }
+            | Self::Answer(_) => return Vec::new(),
+        };
+        vec![hint.to_owned()]
+    }
+}
+
+/// The digests that are meant, and whether they are given or taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    Given,
+    TakenBack,
+}
+
+/// The version that waits, as the operator tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Available {
+    pub digest: String,
+    /// For people.
+    pub name: String,
+}
+
+impl Available {
+    /// Reads it from a status.
+    pub fn read(status: &str) -> Result<Self, ChannelError> {
+        let status: Value = serde_json::from_str(status)?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let available = &status["available"];
+        let digest = text(&available["digest"]).ok_or_else(|| ChannelError::NothingAvailable {
+            state: text(&status["state"]).unwrap_or_else(|| "unknown".to_owned()),
+        })?;
+        let name = text(&available["version"]).or_else(|| text(&available["tag"]));
+        Ok(Self {
+            name: name.unwrap_or_else(|| digest.clone()),
+            digest,
+        })
+    }
+}
+
+/// Where the operator is, whether it runs or not.
+#[derive(Debug)]
+pub struct Site {
+    config_map: String,
+    deployment: Option<String>,
+    cluster: Cluster,
+    runtime: Runtime,
+}
+
+/// Something that is done to the Deployment.
+#[derive(Debug)]
+enum Deed {
+    Put { seen: Seen, image: String },
+    NoteResumed(Seen),
+}
+
+/// All that is to be done.
+#[derive(Debug)]
+pub struct Plan {
+    site: Site,
+    edit: Edit,
+    deed: Option<Deed>,
+    /// Said beside it.
+    remarks: Vec<String>,
+}
+
+impl Site {
+    /// The place that the settings lead to. The Deployment is the one of that name, or the only one with our labels.
+    pub fn reach(
+        args: &StartArgs,
+        environment: &Environment,
+        deployment: Option<String>,
+    ) -> Result<Self, ChannelError> {
+        let (settings, runtime, cluster) = switch::reach_cluster(args, environment)?;
+        Ok(Self {
+            config_map: switch::config_map(&settings),
+            deployment,
+            cluster,
+            runtime,
+        })
+    }
+
+    /// Approves of digests, or takes that back.
+    pub fn approve(self, digests: &[String], approval: Approval) -> Result<Plan, ChannelError> {
+        let meant: BTreeSet<ImageDigest> = digests
+            .iter()
+            .map(|text| ImageDigest::parse(text.trim()))
+            .collect::<Result<_, _>>()?;
+        let current = self.current(RELEASE_APPROVED)?;
+        let before = release::approved(current.as_deref().unwrap_or_default())?;
+        let after: BTreeSet<ImageDigest> = match approval {
+            Approval::Given => before.union(&meant).cloned().collect(),
+            Approval::TakenBack => before.difference(&meant).cloned().collect(),
+        };
+        let words: Vec<&str> = after.iter().map(ImageDigest::as_str).collect();
+        let wanted = match (after == before, words.is_empty()) {
+            // However it is written, it says so already.
+            (true, _) => current.clone(),
+            (false, true) => None,
+            (false, false) => Some(words.join("\n")),
+        };
+        Ok(self.plan(RELEASE_APPROVED, current, wanted))
+    }
+
+    /// Holds a digest, or the one that runs.
+    pub fn pin(self, digest: Option<&str>) -> Result<Plan, ChannelError> {
+        let current = self.current(RELEASE_CHANNEL)?;
+        let digest = match digest {
+            Some(digest) => ImageDigest::parse(digest.trim())?,
+            None => self.runtime.block_on(self.cluster.digest_of(&self.seen()?))?,
+        };
+        let back = way_back(current.as_deref());
+        let mut plan = self.plan(RELEASE_CHANNEL, current, Some(digest.to_string()));
+        plan.remarks.push(back);
+        Ok(plan)
+    }
+
+    /// Follows others again: this channel, or the tag of the image if a digest held it.
+    pub fn resume(self, channel: Option<&str>) -> Result<Plan, ChannelError> {
+        let current = self.current(RELEASE_CHANNEL)?;
+        let is_digest = current.as_deref().is_some_and(ImageDigest::is_meant);
+        let wanted = match channel {
+            Some(channel) => Some(Channel::parse(channel)?.to_string()),
+            None => current.clone().filter(|_| !is_digest),
+        };
+        let seen = self.seen();
+        let mut remarks = Vec::new();
+        let deed = match seen {
+            Ok(seen) => {
+                let named = image(&seen)?;
+                if wanted.is_none() && named.followed_tag().is_none() {
+                    return Err(ChannelError::NoTag { image: seen.image });
+                }
+                Some(Deed::NoteResumed(seen))
+            }
+            // Without the Deployment the ConfigMap says enough in most cases.
+            Err(error) => {
+                remarks.push(format!(
+                    "The Deployment is left alone ({error}): an image that a person put there by its digest is held on"
+                ));
+                None
+            }
+        };
+        let mut plan = self.plan(RELEASE_CHANNEL, current, wanted);
+        (plan.deed, plan.remarks) = (deed, remarks);
+        Ok(plan)
+    }
+
+    /// Goes back to a digest, or to the image before the last change, and holds it.
+    pub fn rollback(self, digest: Option<&str>) -> Result<Plan, ChannelError> {
+        let current = self.current(RELEASE_CHANNEL)?;
+        let seen = self.seen()?;
+        let (image, digest) = match digest {
+            Some(digest) => {
+                let digest = ImageDigest::parse(digest.trim())?;
+                image(&seen)?;
+                // As it is spelt there, and with the tag that is to be followed later.
+                let name = seen.image.split_once('@').map_or(seen.image.as_str(), |(name, _)| name);
+                (format!("{name}@{digest}"), digest)
+            }
+            None => former(&seen)?,
+        };
+        let mut plan = self.plan(RELEASE_CHANNEL, current.clone(), Some(digest.to_string()));
+        if image != seen.image {
+            plan.deed = Some(Deed::Put { seen, image });
+        }
+        plan.remarks.push(way_back(current.as_deref()));
+        Ok(plan)
+    }
+
+    fn current(&self, key: &str) -> Result<Option<String>, ChannelError> {
+        let data = edit::read(&self.runtime, &self.cluster, &self.config_map)?;
+        Ok(data.get(key).cloned())
+    }
+
+    fn seen(&self) -> Result<Seen, DeploymentError> {
+        let find = self
+            .cluster
+            .find_deployment(Program::AddonOperator.name(), self.deployment.as_deref());
+        self.runtime.block_on(find)
+    }
+
+    fn plan(self, key: &str, current: Option<String>, wanted: Option<String>) -> Plan {
+        Plan {
+            edit: Edit {
+                key: key.to_owned(),
+                current,
+                wanted,
+            },
+            site: self,
+            deed: None,
+            remarks: Vec::new(),
+        }
+    }
+}
+
+fn former(seen: &Seen) -> Result<(String, ImageDigest), ChannelError> {
+    let name = || seen.name.clone();
+    let image = seen
+        .former
+        .clone()
+        .ok_or_else(|| ChannelError::NoFormer { name: name() })?;
+    let read = Reference::parse(&image).map_err(|source| ChannelError::Image { name: name(), source })?;
+    match read.digest {
+        Some(digest) => Ok((image, digest)),
+        None => Err(ChannelError::FormerByTag { name: name(), image }),
+    }
+}
+
+fn image(seen: &Seen) -> Result<Reference, ChannelError> {
+    Reference::parse(&seen.image).map_err(|source| ChannelError::Image {
+        name: seen.name.clone(),
+        source,
+    })
+}
+
+/// The command that takes back what holds a digest from now on.
+fn way_back(current: Option<&str>) -> String {
+    let followed = current.filter(|channel| !ImageDigest::is_meant(channel));
+    let channel = followed.map(|channel| format!(" --channel '{}'", channel.trim()));
+    format!(
+        "It is held until `addon-operator channel resume{}`",
+        channel.unwrap_or_default()
+    )
+}
+
+impl Plan {
+    /// All of it is so already.
+    pub fn is_done(&self) -> bool {
+        self.edit.is_done() && self.deed.is_none()
+    }
+
+    /// The edit of the ConfigMap.
+    pub fn edit(&self) -> &Edit {
+        &self.edit
+    }
+
+    /// Where the ConfigMap is, for people.
+    pub fn place(&self) -> String {
+        edit::place(&self.site.cluster, &self.site.config_map)
+    }
+
+    /// The change of the Deployment, for people, and what else is to be known.
+    pub fn besides(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match &self.deed {
+            Some(Deed::Put { seen, image }) => {
+                let (name, now) = (&seen.name, &seen.image);
+                lines.push(format!("Deployment '{name}'"));
+                lines.push(format!(
+                    "  image: '{now}' -> '{image}' ({FORMER_IMAGE} notes the former one)"
+                ));
+            }
+            Some(Deed::NoteResumed(seen)) => {
+                let (name, image) = (&seen.name, &seen.image);
+                lines.push(format!("Deployment '{name}'"));
+                lines.push(format!("  an annotation says that '{image}' is not held"));
+            }
+            None => {}
+        }
+        lines.extend(self.remarks.iter().cloned());
+        lines
+    }
+
+    /// Does it, unless somebody else has changed anything of it since it was planned. Returns what is so now.
+    pub fn carry_out(&self) -> Result<Vec<String>, ChannelError> {
+        let Site {
+            config_map,
+            deployment: _,
+            cluster,
+            runtime,
+        } = &self.site;
+        let mut done = Vec::new();
+        if !self.edit.is_done() {
+            self.edit.carry_out(runtime, cluster, config_map)?;
+            done.push(format!("{} is {} now", self.edit.key, self.edit.wanted()));
+        }
+        match &self.deed {
+            Some(Deed::Put { seen, image }) => {
+                let why = format!("addon-operator channel rollback: from {}", seen.image);
+                let put = runtime.block_on(cluster.put_image(seen, image, &why));
+                put.map_err(ChannelError::Half)?;
+                done.push(format!("Deployment '{}' names '{image}' now", seen.name));
+            }
+            Some(Deed::NoteResumed(seen)) => {
+                let at = format!("{:.0}", Timestamp::now());
+                runtime.block_on(cluster.note_resumed(seen, &at))?;
+                done.push(format!("Deployment '{}' is followed by others again", seen.name));
+            }
+            None => {}
+        }
+        Ok(done)
+    }
+}

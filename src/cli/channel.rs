@@ -1,0 +1,227 @@
+//! `channel`: which version of the operator is wanted, how it gets there, and the words of a person about it.
+
+use clap::{Args, Subcommand};
+
+use super::socket::SocketError;
+use super::switch::{ask, change, say};
+use super::watch::Watching;
+use super::{Caller, CommandError, Output, Target, outside, print, show};
+use crate::app::channel::{Approval, Available, Plan, Site};
+use crate::settings::StartArgs;
+
+#[derive(Debug, Args)]
+pub(super) struct Channel {
+    #[command(subcommand)]
+    command: ChannelCommand,
+    #[command(flatten)]
+    target: Target,
+    /// How to print the status
+    #[arg(short, long, value_enum, default_value = "text", global = true)]
+    output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+enum ChannelCommand {
+    #[command(flatten)]
+    Ask(Question),
+    #[command(flatten)]
+    Act(Deed),
+}
+
+/// The commands that ask the running operator.
+#[derive(Debug, Subcommand)]
+enum Question {
+    /// Show which version runs, which one is wanted, what it waits for, and what is next
+    Status(Watching),
+    /// Let the operator ask the registry now instead of within a minute, and show the status then
+    Check,
+}
+
+/// The commands that edit the ConfigMap, and need no running operator.
+#[derive(Debug, Subcommand)]
+enum Deed {
+    /// Approve of a version: it waits for mode and delay no more, nor because it failed, but for a window
+    #[command(
+        after_help = "It adds to releaseApproved. Without it a version that wants an approval waits. No other version is moved by it."
+    )]
+    Approve {
+        /// Its digest, or several; without one the version that is available now
+        #[arg(value_name = "DIGEST")]
+        digests: Vec<String>,
+        /// Take the approval back instead
+        #[arg(long)]
+        take_back: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Hold a version: no other is taken until `channel resume`
+    #[command(after_help = "It sets releaseChannel to the digest. Without it the channel moves on.")]
+    Pin {
+        /// Its digest, which is tried if it does not run; without one the version that runs
+        digest: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Follow others again, after a pin, a rollback, or an image that a person has put into the Deployment
+    #[command(
+        after_help = "It takes a digest out of releaseChannel, or sets that, and notes on the Deployment that its image is not held. \
+                      Without it what is held stays, and so does what others have stopped (UpdateStopped)."
+    )]
+    Resume {
+        /// The tag or range of versions to follow [default: releaseChannel, or the tag of the operator's own image]
+        #[arg(long, value_name = "TAG|RANGE")]
+        channel: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Go back at once to the image before the last change, and hold it
+    #[command(
+        after_help = "It sets releaseChannel and the image of the Deployment, with your own rights and without a trial: no operator has \
+                      to run. Without it only a version that fails on trial is left again."
+    )]
+    Rollback {
+        /// Another digest than that of the former image
+        digest: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Where it is written.
+#[derive(Debug, Args)]
+struct Place {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Name of the ConfigMap [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    config_map: Option<String>,
+    /// Name of the operator's Deployment, if its labels do not tell
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    deployment: Option<String>,
+}
+
+impl Channel {
+    /// Whom it asks, unless it needs no running operator.
+    pub(super) fn asked(&self) -> Option<&Target> {
+        match self.command {
+            ChannelCommand::Ask(_) => Some(&self.target),
+            ChannelCommand::Act(_) => None,
+        }
+    }
+
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let Self {
+            command,
+            target,
+            output,
+        } = self;
+        let path = format!("/channel/status.{}", output.extension());
+        match command {
+            ChannelCommand::Ask(Question::Status(watching)) => {
+                let socket = target.socket(caller)?;
+                watching.print(|| Ok(socket.get(&path)?))
+            }
+            ChannelCommand::Ask(Question::Check) => {
+                let socket = target.socket(caller)?;
+                socket.post_patiently("/channel/check").map_err(not_asked)?;
+                show(socket.get(&path)?.trim_end_matches('\n'))
+            }
+            ChannelCommand::Act(deed) => deed.run(&target, caller),
+        }
+    }
+}
+
+impl Deed {
+    fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
+        match self {
+            Self::Approve {
+                mut digests,
+                take_back,
+                place,
+            } => {
+                if digests.is_empty() {
+                    let available = Available::read(&status(target, caller)?)?;
+                    say(&format!("Available is {}\n", available.name))?;
+                    digests.push(available.digest);
+                }
+                let approval = if take_back {
+                    Approval::TakenBack
+                } else {
+                    Approval::Given
+                };
+                place.carry_out(target, caller, |site| Ok(site.approve(&digests, approval)?))
+            }
+            Self::Pin { digest, place } => place.carry_out(target, caller, |site| Ok(site.pin(digest.as_deref())?)),
+            Self::Resume { channel, place } => {
+                place.carry_out(target, caller, |site| Ok(site.resume(channel.as_deref())?))
+            }
+            Self::Rollback { digest, place } => {
+                place.carry_out(target, caller, |site| Ok(site.rollback(digest.as_deref())?))
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Shows what follows, asks, and does it.
+    fn carry_out(
+        self,
+        target: &Target,
+        caller: &Caller<'_>,
+        plan: impl FnOnce(Site) -> Result<Plan, CommandError>,
+    ) -> Result<(), CommandError> {
+        let Self {
+            yes,
+            config_map,
+            deployment,
+        } = self;
+        let mut args = StartArgs {
+            namespace: target.namespace.clone(),
+            config_map,
+            ..StartArgs::default()
+        };
+        args.shared.kube_config.clone_from(&target.kube_config);
+        args.shared.kube_context.clone_from(&target.kube_context);
+        let plan = plan(Site::reach(&args, caller.environment, deployment)?)?;
+        let edit = plan.edit();
+        if plan.is_done() {
+            return print(&format!("{} is {} already", edit.key, edit.wanted()));
+        }
+        if edit.is_done() {
+            say(&format!("{} stays {}\n", edit.key, edit.wanted()))?;
+        } else {
+            say(&change(&plan.place(), edit))?;
+        }
+        for line in plan.besides() {
+            say(&format!("{line}\n"))?;
+        }
+        if !yes {
+            ask()?;
+        }
+        print(&plan.carry_out()?.join("\n"))
+    }
+}
+
+/// That it is refused is no answer.
+fn not_asked(error: SocketError) -> CommandError {
+    match error {
+        SocketError::Refused { message, .. } => CommandError::NotChecked { message },
+        error => CommandError::Socket(error),
+    }
+}
+
+/// The status, from the operator here, or from the one that the cluster knows.
+fn status(target: &Target, caller: &Caller<'_>) -> Result<String, CommandError> {
+    const PATH: &str = "/channel/status.json";
+    let elsewhere = target.outside();
+    if elsewhere.is_none() {
+        match target.socket(caller)?.get(PATH) {
+            Ok(status) => return Ok(status),
+            Err(SocketError::Absent { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let command = ["addon-operator", "channel", "status", "-o", "json"].map(str::to_owned);
+    outside::answer(&elsewhere.unwrap_or_default(), caller, command.into())
+}
