@@ -4,6 +4,8 @@
 
 mod chart {
     mod accounts;
+    mod channel;
+    mod channel_rights;
     mod config_map;
     mod configurations;
     mod generated;

@@ -2,7 +2,7 @@
 
 use testbed::plane::User;
 
-use super::tool::{HELMS, chart, helm, image_said, printed};
+use super::tool::{HELMS, chart, helm, image_said, printed, root};
 
 /// Only the leader has the answers, and who leads is told by the lease.
 #[test]
@@ -60,6 +60,48 @@ fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
                 "{part}: {notes}"
             );
             assert!(told.is_none_or(|told| notes.contains(told)), "{part}: {notes}");
+        }
+    }
+}
+
+/// Without keys all who may push the image decide what runs, which a person should have read once.
+#[test]
+fn a_channel_is_told_with_what_it_lacks() {
+    let namespace = testbed::shared::plane().namespace("channel-noted").unwrap();
+    let (chart, image) = (chart(), image_said());
+    let inside = format!("--namespace={}", namespace.name());
+    let most = format!("--values={}", root().join("tests/chart/values/most.yaml").display());
+    // Kinds that are not there.
+    let without = "--set=monitoring.serviceMonitor.enabled=false,monitoring.prometheusRule.enabled=false";
+    let (on, always) = ("--set=channel.enabled=true", "--set=image.pullPolicy=Always");
+    let rows: [(&[&str], [bool; 4]); 5] = [
+        (&[], [false; 4]),
+        (&[on], [true, true, false, false]),
+        (&[on, always], [true, true, true, false]),
+        (&[on, "--set=rbac.create=false"], [true, true, false, true]),
+        (
+            &[&most, without, "--set=image.pullPolicy=IfNotPresent"],
+            [true, false, false, false],
+        ),
+    ];
+    for part in HELMS {
+        for (values, told) in rows {
+            let kubeconfig = namespace.kubeconfig(User::Admin);
+            let install = ["install", "ao", chart.to_str().unwrap(), &image, &inside];
+            let template = ["--dry-run=server"].into_iter().chain(values.iter().copied());
+            let said = printed(helm(part, Some(&kubeconfig), install.into_iter().chain(template)));
+            let notes = said.split("\nNOTES:").nth(1).unwrap();
+            let words = [
+                "channel status",
+                "verification.keys",
+                "image.pullPolicy=Always",
+                "docs/channels.md",
+            ];
+            assert_eq!(
+                words.map(|word| notes.contains(word)),
+                told,
+                "{part}, {values:?}: {notes}"
+            );
         }
     }
 }

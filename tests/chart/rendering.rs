@@ -88,6 +88,20 @@ fn values_that_cannot_be_meant_are_refused_by_their_path() {
         ("image.repository=host/name:tag", "/image/repository"),
         ("image.digest=latest", "/image/digest"),
         ("image.pullPolicy=Sometimes", "/image/pullPolicy"),
+        ("channel.enable=true", "/channel"),
+        ("channel.enabled=yes", "/channel/enabled"),
+        (
+            "channel.registries={https://registry.example.com}",
+            "/channel/registries/0",
+        ),
+        (
+            "channel.mirrors.quay\\.io={https://mirror.example.com}",
+            "/channel/mirrors/quay.io/0",
+        ),
+        ("channel.registries={team}", "/channel/registries/0"),
+        ("channel.plainHttp={registry.example.com/team}", "/channel/plainHttp/0"),
+        ("channel.notifyTokenSecret.key=a/b", "/channel/notifyTokenSecret/key"),
+        ("verification.keys={release.pub}", "/verification/keys/0"),
         ("configMap.name=Capital", "/configMap/name"),
         ("configMap.sections.fooEnabled=true", "/configMap/sections/fooEnabled"),
         ("modules.drift=yes", "/modules/drift"),
@@ -210,7 +224,7 @@ fn the_installation_page_sets_values_that_exist() {
         .skip_while(|word| *word != "--set")
         .filter(|word| word.contains('=') && word.starts_with(|first: char| first.is_ascii_lowercase()))
         .filter(|word| {
-            ["image.", "monitoring.", "webhooks.", "hostNetwork"]
+            ["image.", "channel.", "monitoring.", "webhooks.", "hostNetwork"]
                 .iter()
                 .any(|part| word.starts_with(part))
         })
@@ -224,7 +238,10 @@ fn the_installation_page_sets_values_that_exist() {
     };
     let set: Vec<String> = set.iter().map(|word| format!("--set={}", filled(word))).collect();
     let all = rendered(HELMS[1], &set.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(all.contains(&format!("image: \"a.example/b@{digest}\"")), "{all}");
+    assert!(
+        all.contains(&format!("image: \"a.example/b:stable@{digest}\"")),
+        "{all}"
+    );
     for values in ["rbac:", "configMap:"] {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs_err::write(file.path(), block(&page, values)).unwrap();

@@ -128,10 +128,14 @@ impl Stage {
         let file = self.path("older/templates/services.yaml");
         let text = fs::read_to_string(&file).unwrap();
         let ours = "spec:\n  ports:\n";
-        assert_eq!(text.matches(ours).count(), 1);
+        assert_eq!(
+            text.matches(ours).count(),
+            2,
+            "those of webhooks, and then the one for notes"
+        );
         let older =
             "spec:\n  publishNotReadyAddresses: true\n  selector: {addon-operator/leader: \"true\"}\n  ports:\n";
-        fs::write(file, text.replace(ours, older)).unwrap();
+        fs::write(file, text.replacen(ours, older, 1)).unwrap();
     }
 
     /// What `rbac generate` says of the modules, as a file.
@@ -186,7 +190,7 @@ impl Stage {
     }
 
     /// The environment of a pod's container, as a kubelet would make it, apart from what is different on this machine.
-    fn environment(&self, pod: &Value, own: &Path, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
+    fn environment(&self, pod: &Value, folder: &Path, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
         let (container, address) = (&pod["spec"]["containers"][0], here().to_string());
         let said = container["env"].as_array().unwrap().iter().map(|variable| {
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
@@ -204,13 +208,13 @@ impl Stage {
         let [validating, conversion] = webhooks;
         let own: [(&str, OsString); 13] = [
             ("PATH", "/usr/bin:/bin".into()),
-            ("HOME", own.join("home").into()),
-            ("KUBECONFIG", self.kubeconfig(own).into()),
+            ("HOME", folder.join("home").into()),
+            ("KUBECONFIG", self.kubeconfig(folder).into()),
             ("HELM_BIN", testbed::shared::program(self.helm).into()),
             ("ADDON_OPERATOR_MODULES_DIR", self.path("modules").into()),
             ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
-            ("ADDON_OPERATOR_TMP_DIR", own.join("tmp").into()),
-            ("DEBUG_UNIX_SOCKET", own.join("debug.socket").into()),
+            ("ADDON_OPERATOR_TMP_DIR", folder.join("tmp").into()),
+            ("DEBUG_UNIX_SOCKET", folder.join("debug.socket").into()),
             ("ADDON_OPERATOR_LISTEN_PORT", free_port().to_string().into()),
             ("VALIDATING_WEBHOOK_LISTEN_ADDRESS", validating.ip().to_string().into()),
             ("VALIDATING_WEBHOOK_LISTEN_PORT", validating.port().to_string().into()),
@@ -218,6 +222,12 @@ impl Stage {
             ("CONVERSION_WEBHOOK_LISTEN_PORT", conversion.port().to_string().into()),
         ];
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        // A kubelet would mount the Secret.
+        if let Some(token) = variables.get_mut("ADDON_OPERATOR_NOTIFY_TOKEN") {
+            let file = folder.join("token");
+            fs::write(&file, "secret word").unwrap();
+            *token = file.into();
+        }
         variables
     }
 

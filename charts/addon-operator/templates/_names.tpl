@@ -35,14 +35,64 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* The image as the values name it. */}}
 {{- define "addon-operator.image" -}}
 {{- $missing := "image.repository is not set, and there is no public image yet: push your own, and say where it is pulled from" -}}
 {{- $repository := required $missing .Values.image.repository -}}
-{{- if .Values.image.digest -}}
+{{- if and .Values.image.digest .Values.image.tag -}}
+{{- printf "%s:%s@%s" $repository .Values.image.tag .Values.image.digest -}}
+{{- else if .Values.image.digest -}}
 {{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
 {{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
+{{- end }}
+
+{{/*
+The image of the container. An upgrade with the values of before keeps the version that the channel has reached since: that the values are those
+of before tells the note of them on the Deployment. Where no cluster can be looked at, the values count.
+*/}}
+{{- define "addon-operator.runningImage" -}}
+{{- $said := include "addon-operator.image" . -}}
+{{- $image := $said -}}
+{{- if .Values.channel.enabled -}}
+{{- $found := lookup "apps/v1" "Deployment" .Release.Namespace (include "addon-operator.name" .) | default dict -}}
+{{- if eq $said (dig "metadata" "annotations" "addon-operator/chart-image" "" $found) -}}
+{{- range dig "spec" "template" "spec" "containers" list $found -}}
+{{- if eq .name "addon-operator" -}}
+{{- $image = .image -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $image -}}
+{{- end }}
+
+{{/* The one that the operator makes for a trial, beside that of the Deployment. */}}
+{{- define "addon-operator.trialReplicaSet" -}}
+{{ include "addon-operator.name" . }}-trial
+{{- end }}
+
+{{/* Services that lead to the leader, one a line. */}}
+{{- define "addon-operator.leaderServices" -}}
+{{- $name := include "addon-operator.name" . -}}
+{{- if .Values.webhooks.enabled }}
+- {{ $name }}-validating-svc
+- {{ $name }}-conversion-svc
+{{- end }}
+{{- if include "addon-operator.isNotified" . }}
+- {{ $name }}-notify-svc
+{{- end }}
+{{- end }}
+
+{{/* Not empty if somebody may have the registry asked at once. */}}
+{{- define "addon-operator.isNotified" -}}
+{{- if and .Values.channel.enabled .Values.channel.notifyTokenSecret.name }}true{{ end -}}
+{{- end }}
+
+{{/* Not empty if the operator is given keys. */}}
+{{- define "addon-operator.isVerified" -}}
+{{- if and .Values.channel.enabled .Values.verification.keys }}true{{ end -}}
 {{- end }}
 
 {{/* The webhook configurations that the operator keeps. The name of the second one is its own choice. */}}
