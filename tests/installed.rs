@@ -4,6 +4,7 @@
 
 mod installed {
     mod aging;
+    mod channel;
     mod stage;
     mod story;
 }

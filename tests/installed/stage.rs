@@ -19,9 +19,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const POD: &str = "app.kubernetes.io/name=addon-operator";
+pub(crate) const DEPLOYMENT: &str = "ao-addon-operator";
 /// Of slices that lead to the pod that leads.
 const LED: &str = "kubernetes.io/service-name=ao-addon-operator-validating-svc";
-const LEASE: &str = "addon-operator-leader-election";
+pub(crate) const LEASE: &str = "addon-operator-leader-election";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,7 +47,7 @@ pub(crate) fn start() -> ControlPlane {
 /// What a pod runs: everything of an image but its tag.
 pub(crate) struct Image {
     repository: String,
-    digest: String,
+    pub(crate) digest: String,
 }
 
 impl Image {
@@ -153,9 +154,16 @@ impl<'a> Stage<'a> {
     /// Installs or upgrades the chart, and waits until its pods are what it wants.
     pub(crate) fn install(&self, helm: Part, more: &[&str]) {
         let image = [
-            format!("image.repository={}", self.image.repository),
-            format!("image.digest={}", self.image.digest),
+            ("repository", self.image.repository.as_str()),
+            ("digest", self.image.digest.as_str()),
         ];
+        self.install_image(helm, &image, more);
+    }
+
+    /// The same with another image.
+    pub(crate) fn install_image(&self, helm: Part, image: &[(&str, &str)], more: &[&str]) {
+        let image = image.iter().map(|(key, value)| format!("image.{key}={value}"));
+        let image: Vec<String> = image.collect();
         let chart = root().join("charts/addon-operator");
         let rights = self.rights();
         let mut arguments = vec!["upgrade", "--install", "ao", chart.to_str().unwrap()];
@@ -205,7 +213,7 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    fn logs(&self) -> String {
+    pub(crate) fn logs(&self) -> String {
         let log = |pod: String| self.namespace.kubectl(["logs", &pod]);
         let logs = self
             .pods()
