@@ -43,7 +43,7 @@ const LONG_FUNCTIONS: &[LongFunction] = &[
     },
     LongFunction {
         path: "crates/addon-sim/src/world.rs",
-        name: "suffer",
+        name: "undergo",
         reason: "one arm an action, likewise",
     },
 ];
