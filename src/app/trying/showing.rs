@@ -41,7 +41,7 @@ impl Trying {
             rounds: followed.rounds,
             records,
             trial_set: trial.there().cloned(),
-            hold: holds(stage).then(|| stage.to_string()),
+            hold: stage.is_held().then(|| stage.to_string()),
             stage: (*stage != Stage::Idle).then(|| match trouble {
                 Some(trouble) => format!("{stage}; {trouble}"),
                 None => stage.to_string(),
@@ -91,28 +91,4 @@ fn labels(view: &View) -> [String; 3] {
         available.unwrap_or_default(),
         view.state.word().to_owned(),
     ]
-}
-
-/// Nothing is taken before a person resumes.
-fn holds(stage: &Stage) -> bool {
-    match stage {
-        Stage::Held(_) | Stage::Stopped(_) => true,
-        Stage::Unknown(_)
-        | Stage::Unheard
-        | Stage::Idle
-        | Stage::Pinning(_)
-        | Stage::PinningAgain
-        | Stage::Waits(..)
-        | Stage::Begins(_)
-        | Stage::Starts(..)
-        | Stage::HandsOver(_)
-        | Stage::Converges(_)
-        | Stage::Proves(..)
-        | Stage::Doubts(_)
-        | Stage::Unjudged(_)
-        | Stage::Elsewhere(_)
-        | Stage::Promotes(_)
-        | Stage::RollsOut(..)
-        | Stage::WindsUp(..) => false,
-    }
 }

@@ -107,6 +107,30 @@ pub enum Remains {
 }
 
 impl Stage {
+    /// Nothing is taken before a person resumes.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Held(_) | Self::Stopped(_) => true,
+            Self::Unknown(_)
+            | Self::Unheard
+            | Self::Idle
+            | Self::Pinning(_)
+            | Self::PinningAgain
+            | Self::Waits(..)
+            | Self::Begins(_)
+            | Self::Starts(..)
+            | Self::HandsOver(_)
+            | Self::Converges(_)
+            | Self::Proves(..)
+            | Self::Doubts(_)
+            | Self::Unjudged(_)
+            | Self::Elsewhere(_)
+            | Self::Promotes(_)
+            | Self::RollsOut(..)
+            | Self::WindsUp(..) => false,
+        }
+    }
+
     /// Its name, for machines.
     pub fn label(&self) -> &'static str {
         match self {
