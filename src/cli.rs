@@ -346,6 +346,18 @@ struct Caller<'a> {
 }
 
 impl Target {
+    /// The arguments of a start that reach the same cluster, for commands that work on its ConfigMap by themselves.
+    fn start_args(&self, config_map: Option<String>) -> StartArgs {
+        let mut args = StartArgs {
+            namespace: self.namespace.clone(),
+            config_map,
+            ..StartArgs::default()
+        };
+        args.shared.kube_config.clone_from(&self.kube_config);
+        args.shared.kube_context.clone_from(&self.kube_context);
+        args
+    }
+
     /// Where the operator is, if somebody says that it is not here.
     fn outside(&self) -> Option<Outside> {
         let outside = Outside {

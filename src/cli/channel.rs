@@ -7,7 +7,6 @@ use super::switch::{ask, change, say};
 use super::watch::Watching;
 use super::{Caller, CommandError, Output, Target, outside, print, show};
 use crate::app::channel::{Approval, Available, Plan, Site};
-use crate::settings::StartArgs;
 
 #[derive(Debug, Args)]
 pub(super) struct Channel {
@@ -40,7 +39,7 @@ enum Question {
 /// The commands that edit the ConfigMap, and need no running operator.
 #[derive(Debug, Subcommand)]
 enum Deed {
-    /// Approve of a version: it waits for mode and delay no more, nor because it failed, but for a window
+    /// Approve of a version: it no longer waits for mode, delay or a trial that failed; it still waits for a window
     #[command(
         after_help = "It adds to releaseApproved. Without it a version that wants an approval waits. No other version is moved by it."
     )]
@@ -176,13 +175,7 @@ impl Place {
             config_map,
             deployment,
         } = self;
-        let mut args = StartArgs {
-            namespace: target.namespace.clone(),
-            config_map,
-            ..StartArgs::default()
-        };
-        args.shared.kube_config.clone_from(&target.kube_config);
-        args.shared.kube_context.clone_from(&target.kube_context);
+        let args = target.start_args(config_map);
         let plan = plan(Site::reach(&args, caller.environment, deployment)?)?;
         let edit = plan.edit();
         if plan.is_done() {

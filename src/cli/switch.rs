@@ -8,7 +8,6 @@ use super::module::status::{self, Status};
 use super::{Caller, CommandError, Target, print};
 use crate::app::edit::Edit;
 use crate::app::switch::Plan;
-use crate::settings::StartArgs;
 
 /// Which module, and where its ConfigMap is.
 #[derive(Debug, Args)]
@@ -38,13 +37,7 @@ impl Switch {
             yes,
             config_map,
         } = self;
-        let mut args = StartArgs {
-            namespace: target.namespace.clone(),
-            config_map,
-            ..StartArgs::default()
-        };
-        args.shared.kube_config.clone_from(&target.kube_config);
-        args.shared.kube_context.clone_from(&target.kube_context);
+        let args = target.start_args(config_map);
         let plan = Plan::new(&args, caller.environment, &module, way == Way::On)?;
         let edit = plan.edit();
         if edit.is_done() {

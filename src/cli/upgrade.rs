@@ -4,7 +4,6 @@ use clap::Args;
 
 use super::{Caller, CommandError, Target, print};
 use crate::app::confirm::HeldUpgrade;
-use crate::settings::StartArgs;
 
 /// Which module.
 #[derive(Debug, Args)]
@@ -19,12 +18,7 @@ pub(super) struct Upgrade {
 impl Upgrade {
     pub(super) fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self { module, confirm } = self;
-        let mut args = StartArgs {
-            namespace: target.namespace.clone(),
-            ..StartArgs::default()
-        };
-        args.shared.kube_config.clone_from(&target.kube_config);
-        args.shared.kube_context.clone_from(&target.kube_context);
+        let args = target.start_args(None);
         let Some(upgrade) = HeldUpgrade::find(&args, caller.environment, &module)? else {
             if confirm {
                 return Err(CommandError::NothingHeld { module });
