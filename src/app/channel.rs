@@ -340,7 +340,7 @@ impl Plan {
         lines
     }
 
-    /// Does it, unless somebody else has changed anything of it since it was planned. Returns what is so now.
+    /// Does it, unless another writer has changed anything of it since it was planned. Returns what is so now.
     pub fn carry_out(&self) -> Result<Vec<String>, ChannelError> {
         let Site {
             config_map,

@@ -1,6 +1,6 @@
 //! An edit of one key of the ConfigMap that a person makes by a command: shown first, then written.
 //!
-//! Must never overwrite what somebody else has written to that key since it was shown.
+//! Must never overwrite a text that another writer has put under that key since it was shown.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Edit {
         shown(self.wanted.as_deref())
     }
 
-    /// Writes it, unless somebody else has changed the key since it was read.
+    /// Writes it, unless another writer has changed the key since it was read.
     pub(super) fn carry_out(&self, runtime: &Runtime, cluster: &Cluster, config_map: &str) -> Result<(), SwitchError> {
         let (key, base) = (&self.key, self.current.as_deref());
         for _ in 0..ATTEMPTS {

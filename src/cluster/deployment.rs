@@ -45,7 +45,7 @@ pub enum DeploymentError {
     },
     #[error("it is not clear which container of Deployment '{name}' is the operator's")]
     Container { name: String },
-    #[error("Deployment '{name}' was changed by somebody else meanwhile: it names {found}")]
+    #[error("Deployment '{name}' was changed by another writer meanwhile: it names {found}")]
     Changed { name: String, found: String },
     #[error("it is not clear which digest Deployment '{name}' runs: {why}")]
     NoDigest { name: String, why: String },
@@ -201,7 +201,7 @@ impl Cluster {
         }
     }
 
-    /// Helm 4 does not change a field that somebody else owns, so that we must not own the image. If that fails nothing is lost: the
+    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If that fails nothing is lost: the
     /// image is what a person wanted, and the operator sees to it again.
     async fn disown_fields(&self, deployment: &Seen) {
         let (api, name) = (self.deployments(), &deployment.name);

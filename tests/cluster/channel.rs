@@ -230,7 +230,7 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
         "releaseChannel is set, but the Deployment is not changed"
     );
     assert!(
-        cause.contains("changed by somebody else meanwhile") && cause.contains(&image('c')),
+        cause.contains("changed by another writer meanwhile") && cause.contains(&image('c')),
         "{cause}"
     );
     assert_eq!(

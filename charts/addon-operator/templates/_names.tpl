@@ -85,7 +85,7 @@ of before tells the note of them on the Deployment. Where no cluster can be look
 {{- end }}
 {{- end }}
 
-{{/* Not empty if somebody may have the registry asked at once. */}}
+{{/* Not empty if a client with the token may have the registry asked at once. */}}
 {{- define "addon-operator.isNotified" -}}
 {{- if and .Values.channel.enabled .Values.channel.notifyTokenSecret.name }}true{{ end -}}
 {{- end }}
