@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use testbed::port::KeptPort;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
 
 /// The program in an environment of its own.
@@ -72,7 +74,7 @@ fn commands_print_what_is_written_down() {
 /// A place to start the operator in, with a cluster that nobody answers for.
 struct Place {
     dir: tempfile::TempDir,
-    port: u16,
+    port: KeptPort,
 }
 
 impl Place {
@@ -86,13 +88,10 @@ impl Place {
                           clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
                           contexts: [{name: a, context: {cluster: a, user: a}}]}";
         fs_err::write(dir.path().join("kubeconfig"), kubeconfig).unwrap();
-        // The port is free again at once; that somebody else takes it meanwhile is possible and has never been seen.
-        let port = TcpListener::bind(("127.0.0.1", 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        Self { dir, port }
+        Self {
+            dir,
+            port: KeptPort::keep().unwrap(),
+        }
     }
 
     fn path(&self, name: &str) -> String {
@@ -110,7 +109,7 @@ impl Place {
         command
             .env("ADDON_OPERATOR_NAMESPACE", "default")
             .env("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1");
-        command.env("ADDON_OPERATOR_LISTEN_PORT", self.port.to_string());
+        command.env("ADDON_OPERATOR_LISTEN_PORT", self.port.number().to_string());
         command
     }
 
@@ -176,10 +175,13 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn a_start_that_cannot_work_says_why() {
     let place = Place::new();
-    let taken = TcpListener::bind(("127.0.0.1", place.port)).unwrap();
+    let taken = TcpListener::bind(("127.0.0.1", place.port.number())).unwrap();
     let (code, said) = place.refused(&[]);
     assert_eq!(code, 1);
-    let address = format!("cannot listen on 127.0.0.1:{} for probes and metrics", place.port);
+    let address = format!(
+        "cannot listen on 127.0.0.1:{} for probes and metrics",
+        place.port.number()
+    );
     assert!(said.contains(&address) && said.contains("start --help"), "{said}");
     drop(taken);
 
@@ -196,8 +198,7 @@ fn a_start_that_cannot_work_says_why() {
         ),
     ];
     for (args, expected) in rows {
-        // A port that was free a moment ago need not be free any more.
-        let (code, said) = place.refused(&[&args[..], &["--prometheus-listen-port", "0"]].concat());
+        let (code, said) = place.refused(&args);
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(expected), "{expected} is not in {said}");
     }

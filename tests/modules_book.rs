@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,11 +49,11 @@ impl Stage {
             fs_err::create_dir(folder.path().join(name)).unwrap();
         }
         symlink(OPERATOR, folder.path().join("bin/addon-operator")).unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let namespace = plane.namespace("modules").unwrap();
         Self {
-            namespace: plane.namespace("modules").unwrap(),
+            port: namespace.port().unwrap(),
+            namespace,
             folder,
-            port: listener.local_addr().unwrap().port(),
         }
     }
 

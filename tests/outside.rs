@@ -3,7 +3,6 @@
 //! machine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -20,11 +19,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
 const NODE: &str = "outside";
 const PATIENCE: Duration = Duration::from_mins(1);
 const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; fi\n";
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
 
 fn executable(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -54,7 +48,7 @@ impl World<'_> {
 
     /// A node whose kubelet runs programs that it finds in our directory.
     fn kubelet(&self) -> Bound {
-        let port = free_port();
+        let port = self.namespace.port().unwrap();
         self.plane().add_node(NODE).unwrap();
         let status = json!({
             "phase": "Running",
@@ -102,7 +96,7 @@ impl World<'_> {
             .env("KUBECONFIG", self.namespace.kubeconfig(User::Operator))
             .env("SHELL_OPERATOR_HOOKS_DIR", self.path("hooks"))
             .env("SHELL_OPERATOR_TMP_DIR", self.path("tmp"))
-            .env("SHELL_OPERATOR_LISTEN_PORT", free_port().to_string())
+            .env("SHELL_OPERATOR_LISTEN_PORT", self.namespace.port().unwrap().to_string())
             .env("DEBUG_UNIX_SOCKET", self.path("debug.socket"));
         let log = fs::File::create(self.path("operator.log")).unwrap().into_parts().0;
         command.stdout(log.try_clone().unwrap()).stderr(log);

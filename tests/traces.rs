@@ -24,6 +24,7 @@ use rustls::{ServerConfig, ServerConnection};
 use tempfile::{NamedTempFile, TempDir};
 use testbed::namespace::Namespace;
 use testbed::plane::User;
+use testbed::port::KeptPort;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 use tokio::runtime::Runtime;
@@ -269,12 +270,9 @@ fn a_collector_is_told_what_runs_and_how_it_ends() {
 
 #[test]
 fn a_collector_that_is_away_holds_up_nothing() {
-    // A port on which nobody listens any more.
-    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let mut operator = Operator::start("traces-away", &gone.to_string(), &[]);
+    let port = KeptPort::keep().unwrap();
+    let collector = format!("127.0.0.1:{}", port.number());
+    let mut operator = Operator::start("traces-away", &collector, &[]);
     operator.wait_for("the word is opensesame");
     let took = operator.stop();
     assert!(took < Duration::from_secs(15), "{took:?}");

@@ -92,8 +92,9 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     let peak = peak(operator.process());
     assert!(peak < ROOM, "{} MiB", peak >> 20);
     let (_, metrics) = operator.get("/metrics");
-    // Whether a large one has come as a whole before it was given up depends on the machine.
-    for reason in ["no_room", "unknown_path"] {
+    // Whether a large one has come as a whole before it was given up depends on the machine, and so does whether many came at once.
+    let is_crowded = answers.iter().any(|status| status == "429");
+    for reason in is_crowded.then_some("no_room").into_iter().chain(["unknown_path"]) {
         let told = format!("reason=\"{reason}\"");
         assert!(metrics.contains(&told), "{reason}: {metrics}");
     }

@@ -1,6 +1,6 @@
 //! Stands between an operator and its API server, and can be absent or lie.
 //!
-//! Listens on a port that was free a moment ago, so that nobody answers there before it is opened.
+//! Keeps its port before it is opened, and nobody answers there until then.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io::{Read as _, Write as _};
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
+use testbed::port::KeptPort;
 use testbed::wait::wait_until;
 
 use super::stage::PATIENCE;
@@ -35,7 +36,7 @@ type Cuts = Arc<Mutex<Vec<Weak<Pair>>>>;
 
 pub(crate) struct Proxy {
     server: SocketAddr,
-    port: u16,
+    port: KeptPort,
     lie: Arc<Mutex<Option<Lie>>>,
     open: Option<Open>,
 }
@@ -49,21 +50,16 @@ struct Open {
 impl Proxy {
     /// Nobody listens yet.
     pub(crate) fn closed(server: SocketAddr) -> Self {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         Self {
             server,
-            port,
+            port: KeptPort::keep().unwrap(),
             lie: Arc::default(),
             open: None,
         }
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Lies from now on, also on connections that exist; `None` ends that.
@@ -72,7 +68,7 @@ impl Proxy {
     }
 
     pub(crate) fn open(&mut self) {
-        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).map(Some);
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, self.port())).map(Some);
         let listener = wait_until(PATIENCE, "the port of the proxy", bind).unwrap();
         let closing = Arc::new(AtomicBool::new(false));
         let cuts = Cuts::default();
@@ -108,7 +104,7 @@ impl Proxy {
         };
         closing.store(true, Ordering::SeqCst);
         // Wakes it up; it takes no connection after this one.
-        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port())));
         // It ends in no other way than by returning.
         drop(accepting.join());
         let cuts = std::mem::take(&mut *cuts.lock().unwrap_or_else(PoisonError::into_inner));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,15 +54,13 @@ impl Stage {
             .prefix("stage-")
             .tempdir_in(plane.folder())
             .unwrap();
+        let mark = plane.audit().mark().unwrap();
+        let namespace = plane.namespace(prefix).unwrap();
         let stage = Self {
-            mark: plane.audit().mark().unwrap(),
-            namespace: plane.namespace(prefix).unwrap(),
+            mark,
+            port: namespace.port().unwrap(),
+            namespace,
             folder,
-            port: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-                .unwrap()
-                .local_addr()
-                .unwrap()
-                .port(),
             lives: AtomicU32::new(0),
             extra: BTreeMap::new(),
         };

@@ -4,7 +4,6 @@ mod load;
 mod look;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -75,13 +74,12 @@ impl World {
         fs::create_dir(folder.path().join("notes"))?;
         let load = Load::furnish(&namespace, folder.path(), draw)?;
         let clock = clock::compile(folder.path())?;
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let ground = Ground {
             namespace: &namespace,
             folder: folder.path(),
             helm: &shared::program(helm),
             clock: &clock,
-            port: free,
+            port: namespace.port()?,
         };
         let replicas = [
             Replica::prepare(0, &ground)?,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,11 +33,6 @@ pub(crate) fn here() -> IpAddr {
     // Nothing is sent: this only asks by which way it would be.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).unwrap();
     socket.local_addr().unwrap().ip()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((here(), 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 pub(crate) fn name_of(pod: &Value) -> &str {
@@ -215,7 +210,10 @@ impl Stage {
             ("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", self.path("global-hooks").into()),
             ("ADDON_OPERATOR_TMP_DIR", folder.join("tmp").into()),
             ("DEBUG_UNIX_SOCKET", folder.join("debug.socket").into()),
-            ("ADDON_OPERATOR_LISTEN_PORT", free_port().to_string().into()),
+            (
+                "ADDON_OPERATOR_LISTEN_PORT",
+                self.namespace.port().unwrap().to_string().into(),
+            ),
             ("VALIDATING_WEBHOOK_LISTEN_ADDRESS", validating.ip().to_string().into()),
             ("VALIDATING_WEBHOOK_LISTEN_PORT", validating.port().to_string().into()),
             ("CONVERSION_WEBHOOK_LISTEN_ADDRESS", conversion.ip().to_string().into()),
@@ -247,7 +245,7 @@ impl Stage {
 
     /// The same without a touch of the Services, which lead to where pods would be.
     pub(crate) fn start_unreached(&self, pod: &Value) -> Running {
-        self.launch(pod, SIDES.map(|_| (here(), free_port()).into()))
+        self.launch(pod, SIDES.map(|_| (here(), self.namespace.port().unwrap()).into()))
     }
 
     fn launch(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> Running {

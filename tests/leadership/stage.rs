@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::io::{self, PipeReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -90,11 +90,11 @@ impl Stage {
             .prefix("stage-")
             .tempdir_in(plane.folder())
             .unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let namespace = plane.namespace(prefix).unwrap();
         let stage = Self {
-            namespace: plane.namespace(prefix).unwrap(),
+            port: namespace.port().unwrap(),
+            namespace,
             folder,
-            port: listener.local_addr().unwrap().port(),
             lease: None,
         };
         let mut objects = String::new();

@@ -30,6 +30,8 @@ pub mod audit;
 
 pub mod wait;
 
+pub mod port;
+
 pub mod proxy;
 
 pub mod registry;

@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::plane::{self, ControlPlane, User, component};
+use crate::port::KeptPort;
 use crate::reader::{Objects, Only, ReadError};
 use crate::wait::{TimedOut, wait_until};
 
@@ -39,6 +40,7 @@ pub struct Namespace<'a> {
     name: String,
     /// What to show when the test panics: a title, and a file whose end is of interest.
     logs: Mutex<Vec<(String, PathBuf)>>,
+    ports: Mutex<Vec<KeptPort>>,
 }
 
 impl<'a> Namespace<'a> {
@@ -53,6 +55,7 @@ impl<'a> Namespace<'a> {
             plane,
             name,
             logs: Mutex::default(),
+            ports: Mutex::default(),
         };
         let failed = |source| NamespaceError::Kubeconfig {
             name: namespace.name.clone(),
@@ -130,6 +133,14 @@ impl<'a> Namespace<'a> {
         let there = format!("--external-name={address}");
         self.kubectl(["create", "service", "externalname", service, &there, "--tcp=443"])?;
         Ok(SocketAddr::new(IpAddr::V4(address), 443))
+    }
+
+    /// A port on which programs of this test can listen, on any address of the machine. Kept until this value is dropped.
+    pub fn port(&self) -> io::Result<u16> {
+        let port = KeptPort::keep()?;
+        let number = port.number();
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+        Ok(number)
     }
 
     /// Registers a log whose end is printed if the test panics.

@@ -128,6 +128,8 @@ pub struct ControlPlane {
     /// Made when it is first needed.
     reader: OnceLock<Reader>,
     folder: Option<Folder>,
+    /// Its programs find them again after an outage; `None` where another process owns them.
+    ports: Option<setup::Ports>,
 }
 
 #[derive(Debug, Error)]
@@ -167,6 +169,7 @@ impl ControlPlane {
             home: None,
             reader: OnceLock::new(),
             folder: None,
+            ports: None,
         })
     }
 

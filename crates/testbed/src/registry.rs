@@ -4,7 +4,7 @@
 //! must never listen on anything but loopback.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::find::{FindError, Finder};
 use crate::folder::Folder;
 use crate::part::Part;
 use crate::plane::component::{Component, ComponentError, wait_for};
+use crate::port::KeptPort;
 
 pub mod guard;
 
@@ -30,6 +31,7 @@ pub struct Registry {
     /// Dropped before the folder with its files.
     _component: Component,
     _folder: Folder,
+    _port: KeptPort,
 }
 
 #[derive(Debug, Error)]
@@ -42,27 +44,15 @@ pub enum StartError {
     Component(#[from] ComponentError),
 }
 
-/// How often its port may be snatched from us before that is an error of its own.
-const ATTEMPTS: usize = 5;
-
 impl Registry {
     /// Finds or builds the program, starts it, and returns when it answers. It ends with this value.
     pub fn start() -> Result<Self, StartError> {
         let tools = Finder::from_environment().find(&[Part::Registry])?;
         let program = tools.get(&Part::Registry).map(|found| found.file.as_path());
         let program = program.ok_or_else(|| FindError::Missing(vec![Part::Registry]))?;
-        let mut attempt = 1;
-        loop {
-            match Self::start_program(program) {
-                Err(StartError::Component(error)) if error.is_taken_port() && attempt < ATTEMPTS => attempt += 1,
-                outcome => return outcome,
-            }
-        }
-    }
-
-    fn start_program(program: &Path) -> Result<Self, StartError> {
         let folder = Folder::create_for_registry()?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let kept = KeptPort::keep()?;
+        let port = kept.number();
         let order = prepare(folder.path(), port)?;
         let mut component = Component::start(Part::Registry.name(), program, &order, folder.path(), None)?;
         wait_for(std::slice::from_mut(&mut component), "the registry to answer", || {
@@ -72,6 +62,7 @@ impl Registry {
             address: format!("127.0.0.1:{port}"),
             _component: component,
             _folder: folder,
+            _port: kept,
         })
     }
 

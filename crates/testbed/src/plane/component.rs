@@ -42,13 +42,6 @@ pub enum ComponentError {
     Interrupted,
 }
 
-impl ComponentError {
-    /// Whether somebody else took a port between our looking for free ones and the use of it.
-    pub(crate) fn is_taken_port(&self) -> bool {
-        matches!(self, Self::Died { tail, .. } if tail.contains("address already in use"))
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Component {
     recipe: Recipe,

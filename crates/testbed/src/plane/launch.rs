@@ -14,10 +14,11 @@ use super::outage::STORE;
 use super::pods::Home;
 use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
-use crate::find::{FindError, Finder, Tools};
+use crate::find::{FindError, Finder};
 use crate::folder::Folder;
 use crate::kubectl::KubectlError;
 use crate::part::Part;
+use crate::port::KeptPort;
 use crate::registry;
 use crate::space::SpaceError;
 
@@ -42,33 +43,21 @@ pub enum StartError {
 /// A probe that hangs must not hide that a program died, or that the start was interrupted.
 pub(super) const SOON: &str = "--request-timeout=5s";
 
-/// How often ports may be snatched from us before that is an error of its own.
-const ATTEMPTS: usize = 5;
-
 pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane, StartError> {
     let tools = finder.find(&options.parts())?;
-    let mut attempt = 1;
-    loop {
-        match bring_up(options, &tools) {
-            Err(StartError::Component(error)) if error.is_taken_port() && attempt < ATTEMPTS => attempt += 1,
-            outcome => return outcome,
-        }
-    }
-}
-
-fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError> {
     let folder = match &options.folder {
         Some(path) => Folder::create_at(path)?,
         None => Folder::create()?,
     };
-    let ports = Ports::find()?;
+    let ports = Ports::keep()?;
     let path = folder.path().to_owned();
+    let address = |port: &KeptPort| format!("127.0.0.1:{}", port.number());
     let facts = Facts {
-        server: format!("https://127.0.0.1:{}", ports.server),
+        server: format!("https://{}", address(&ports.server)),
         pods: options.pods,
-        registry: options.has_registry().then(|| format!("127.0.0.1:{}", ports.registry)),
+        registry: options.has_registry().then(|| address(&ports.registry)),
     };
-    setup::write(&path, tools, &facts.server)?;
+    setup::write(&path, &tools, &facts.server)?;
     let home = match options.pods {
         Pods::Running => Some(Home::make(&ports)?),
         Pods::Pending | Pods::Alive => None,
@@ -81,12 +70,13 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         home,
         reader: OnceLock::new(),
         folder: Some(folder),
+        ports: None,
     };
 
     plane.add(Part::Etcd, &store_flags(&plane.path, &ports))?;
     plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports, options.pods))?;
     wait_for(plane.components(), "the API server to listen", || {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server)).map(drop)
+        TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server.number())).map(drop)
     })?;
     let admin = plane.admin();
     wait_for(plane.components(), "the API server to be ready", || {
@@ -97,7 +87,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
         &controller_flags(&plane.path, options.pods),
     )?;
     if options.has_registry() {
-        plane.add_registry(ports.registry)?;
+        plane.add_registry(ports.registry.number())?;
     }
     let (role, user) = (
         "--clusterrole=cluster-admin",
@@ -110,6 +100,7 @@ fn bring_up(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError
     })?;
     let facts = serde_json::to_string(&plane.facts).map_err(io::Error::from)?;
     fs::write(plane.path.join(FACTS), facts)?;
+    plane.ports = Some(ports);
     Ok(plane)
 }
 
@@ -138,7 +129,7 @@ fn flags<const N: usize>(named: [(&str, String); N]) -> Vec<String> {
 }
 
 fn store_flags(folder: &Path, ports: &Ports) -> Vec<String> {
-    let (clients, peers) = (store_url(ports.store), store_url(ports.store_peer));
+    let (clients, peers) = (store_url(&ports.store), store_url(&ports.store_peer));
     flags([
         ("data-dir", folder.join(STORE).display().to_string()),
         // Nothing here survives its owner, so nothing needs to survive a power cut.
@@ -151,8 +142,8 @@ fn store_flags(folder: &Path, ports: &Ports) -> Vec<String> {
     ])
 }
 
-fn store_url(port: u16) -> String {
-    format!("http://127.0.0.1:{port}")
+fn store_url(port: &KeptPort) -> String {
+    format!("http://127.0.0.1:{}", port.number())
 }
 
 fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
@@ -161,10 +152,10 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
     // accounts with that pair spares us a key generator.
     let key = format!("{}/apiserver.key", file(CERTIFICATES));
     flags([
-        ("etcd-servers", store_url(ports.store)),
+        ("etcd-servers", store_url(&ports.store)),
         ("bind-address", "127.0.0.1".to_owned()),
         ("advertise-address", "127.0.0.1".to_owned()),
-        ("secure-port", ports.server.to_string()),
+        ("secure-port", ports.server.number().to_string()),
         ("cert-dir", file(CERTIFICATES)),
         ("token-auth-file", file(TOKENS)),
         ("authorization-mode", "RBAC".to_owned()),

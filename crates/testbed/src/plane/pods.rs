@@ -5,7 +5,7 @@
 //! lead into it from the loopback of the machine, under the same numbers.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use super::{ControlPlane, Pods, component::Component, component::wait_for};
 use crate::forward::Door;
 use crate::node;
 use crate::part::Part;
+use crate::registry::guard::{self, Guard, GuardError};
 use crate::space::Network;
 
 pub(super) const NODE: &str = "testbed";
@@ -36,7 +37,7 @@ impl Home {
     pub(super) fn make(ports: &Ports) -> Result<Self, StartError> {
         let network = Network::create()?;
         network.furnish("link set lo up\n")?;
-        let door = Door::open(&network, &[ports.server, ports.registry]).map_err(StartError::Door)?;
+        let door = Door::open(&network, &[ports.server.number(), ports.registry.number()]).map_err(StartError::Door)?;
         Ok(Self { network, _door: door })
     }
 }
@@ -81,6 +82,26 @@ impl ControlPlane {
         };
         let connected = home.network.within(|| Ok(TcpStream::connect(pod)));
         connected.map_err(io::Error::other)?
+    }
+
+    /// A guard before the registry, which pods and their node find where it says that it listens. It speaks plain HTTP.
+    pub fn guard_for_pods(&self) -> Result<Guard, GuardError> {
+        let (socket, registry) = self.before_pods()?;
+        Guard::start_plain_on(socket, registry)
+    }
+
+    /// A guard with TLS, which pods find. Nodes pull elsewhere: they know no authority and no login.
+    pub fn mirror_for_pods(&self) -> Result<Guard, GuardError> {
+        let (socket, registry) = self.before_pods()?;
+        Guard::start_on(socket, registry)
+    }
+
+    /// A listener in the network of pods, and the registry that is to be behind it.
+    fn before_pods(&self) -> Result<(TcpListener, &str), GuardError> {
+        let nowhere = || GuardError::Address("of a control plane without pods and registry".to_owned());
+        let (home, registry) = self.home.as_ref().zip(self.registry()).ok_or_else(nowhere)?;
+        let socket = home.network.within(|| guard::bound(node::network::NODE));
+        Ok((socket.map_err(io::Error::other)?, registry))
     }
 
     pub(super) fn add_pods(&mut self) -> Result<(), StartError> {

@@ -3,7 +3,6 @@
 //! Their tokens are worth nothing outside of one control plane on loopback: nothing here may be reused elsewhere.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use serde_json::json;
 use super::caller;
 use super::{DISCOVERY, PROGRAMS, User};
 use crate::find::Tools;
+use crate::port::KeptPort;
 
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const POLICY: &str = "audit-policy.json";
@@ -50,25 +50,22 @@ impl Inmate {
 
 const INMATES: [Inmate; 4] = [Inmate::Controllers, Inmate::Scheduler, Inmate::Kwok, Inmate::Node];
 
-/// Ports that were free a moment ago.
+/// The ports on which the programs of a control plane listen.
+#[derive(Debug)]
 pub(super) struct Ports {
-    pub(super) store: u16,
-    pub(super) store_peer: u16,
-    pub(super) server: u16,
-    pub(super) registry: u16,
+    pub(super) store: KeptPort,
+    pub(super) store_peer: KeptPort,
+    pub(super) server: KeptPort,
+    pub(super) registry: KeptPort,
 }
 
 impl Ports {
-    pub(super) fn find() -> io::Result<Self> {
-        // All are held at once, so that none is found twice.
-        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let (store, store_peer, server, registry) = (free()?, free()?, free()?, free()?);
-        let number = |listener: &TcpListener| listener.local_addr().map(|address| address.port());
+    pub(super) fn keep() -> io::Result<Self> {
         Ok(Self {
-            store: number(&store)?,
-            store_peer: number(&store_peer)?,
-            server: number(&server)?,
-            registry: number(&registry)?,
+            store: KeptPort::keep()?,
+            store_peer: KeptPort::keep()?,
+            server: KeptPort::keep()?,
+            registry: KeptPort::keep()?,
         })
     }
 }
