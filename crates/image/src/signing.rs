@@ -115,7 +115,7 @@ impl Signer {
     }
 
     /// The signature of these bytes, in base64.
-    pub(crate) fn sign(&self, message: &[u8]) -> Result<String, SigningError> {
+    pub fn sign(&self, message: &[u8]) -> Result<String, SigningError> {
         let signature = match &self.pair {
             Pair::P256(pair) => pair
                 .sign(&SystemRandom::new(), message)
@@ -169,7 +169,7 @@ impl Signer {
 }
 
 /// What simple signing signs: that this repository's image with this digest is ours.
-pub(crate) fn payload(repository: &str, digest: &str) -> Vec<u8> {
+pub fn payload(repository: &str, digest: &str) -> Vec<u8> {
     let critical = json!({
         "identity": { "docker-reference": repository },
         "image": { "docker-manifest-digest": digest },

@@ -48,7 +48,7 @@ pub enum Only<'a> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the kinds are served that tests ask for, by the names that kubectl takes.
-const KINDS: [(&str, &str, &str); 14] = [
+const KINDS: [(&str, &str, &str); 15] = [
     ("configmap", "configmaps", "/api/v1"),
     ("daemonset", "daemonsets", "/apis/apps/v1"),
     ("deployment", "deployments", "/apis/apps/v1"),
@@ -58,6 +58,7 @@ const KINDS: [(&str, &str, &str); 14] = [
     ("lease", "leases", "/apis/coordination.k8s.io/v1"),
     ("persistentvolumeclaim", "persistentvolumeclaims", "/api/v1"),
     ("pod", "pods", "/api/v1"),
+    ("replicaset", "replicasets", "/apis/apps/v1"),
     ("role", "roles", "/apis/rbac.authorization.k8s.io/v1"),
     ("rolebinding", "rolebindings", "/apis/rbac.authorization.k8s.io/v1"),
     ("secret", "secrets", "/api/v1"),

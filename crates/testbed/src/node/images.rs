@@ -17,6 +17,7 @@ use tokio::task::JoinError;
 
 use super::layer;
 use super::reference::{Reference, ReferenceError};
+use crate::process;
 use pull::{Pull, WireError};
 
 /// An image that containers can be started from.
@@ -130,16 +131,19 @@ impl Images {
             image: name.to_owned(),
             source,
         };
-        let root = self.folder.join(manifest.own_digest.replace(':', "-"));
+        let layers: Vec<&str> = manifest.layers.iter().map(|layer| layer.digest.as_str()).collect();
+        let root = self.place(&layers);
         if !root.exists() {
             fs::create_dir_all(&self.folder).map_err(failed)?;
             let site = tempfile::tempdir_in(&self.folder).map_err(failed)?;
-            let mut layers = Vec::new();
-            for blob in &manifest.layers {
-                layers.push(pull.blob(&blob.digest, site.path()).await.map_err(wire)?);
+            let (count, below) = self.below(&layers);
+            let mut files = Vec::new();
+            for layer in &layers[count..] {
+                files.push(pull.blob(layer, site.path()).await.map_err(wire)?);
             }
             let to = root.clone();
-            let unpacked = tokio::task::spawn_blocking(move || unpack(site.path(), &layers, &to)).await;
+            let unpacked =
+                tokio::task::spawn_blocking(move || unpack(site.path(), below.as_deref(), &files, &to)).await;
             let unpacked = unpacked.map_err(|source| PullError::Panic {
                 image: name.to_owned(),
                 source,
@@ -152,18 +156,49 @@ impl Images {
             config,
         })
     }
+
+    /// Where these layers lie, one over the other. Images with the same layers share it.
+    fn place(&self, layers: &[&str]) -> PathBuf {
+        self.folder.join(pull::digest_of(layers).replace(':', "-"))
+    }
+
+    /// How many of the layers lie unpacked already, as those of another image, and where.
+    fn below(&self, layers: &[&str]) -> (usize, Option<PathBuf>) {
+        let places = (1..layers.len())
+            .rev()
+            .map(|count| (count, self.place(&layers[..count])));
+        let mut there = places.filter(|(_, place)| place.exists());
+        there.next().map_or((0, None), |(count, place)| (count, Some(place)))
+    }
 }
 
-fn unpack(site: &Path, layers: &[PathBuf], to: &Path) -> io::Result<()> {
+fn unpack(site: &Path, below: Option<&Path>, layers: &[PathBuf], to: &Path) -> io::Result<()> {
     let root = site.join("root");
-    fs::create_dir(&root)?;
-    // Who is not root must be able to enter it.
-    fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    if let Some(below) = below {
+        // Files are shared: what the layers on top change, they remove before.
+        link(below, &root)?;
+    } else {
+        fs::create_dir(&root)?;
+        // Users other than root must be able to enter it.
+        fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
     for file in layers {
         layer::lay(fs::File::open(file)?, &root)?;
         fs::remove_file(file)?;
     }
     fs::rename(root, to)
+}
+
+/// A copy of a folder whose files are those of the folder itself.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    let mut command = process::command("cp");
+    command.args(["--archive", "--link"]).args([from, to]);
+    let output = process::run(command, None).map_err(io::Error::other)?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
 }
 
 impl Config {

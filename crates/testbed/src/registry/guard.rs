@@ -7,7 +7,7 @@
 )]
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http_body_util::combinators::UnsyncBoxBody;
@@ -98,20 +98,35 @@ struct Broken;
 impl Guard {
     /// Stands before the registry at an address, lets everybody in and does no harm yet.
     pub fn start(registry: &str) -> Result<Self, GuardError> {
-        let (authority, config) = made()?;
+        Self::start_on(bound(Ipv4Addr::LOCALHOST)?, registry)
+    }
+
+    /// The same on a listener that is there, perhaps in the network of pods.
+    pub(crate) fn start_on(socket: std::net::TcpListener, registry: &str) -> Result<Self, GuardError> {
+        let (authority, config) = made(socket.local_addr()?.ip())?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Self::begin(registry, authority, Some(acceptor))
+        Self::begin(socket, registry, authority, Some(acceptor))
     }
 
     /// The same without TLS.
     pub fn start_plain(registry: &str) -> Result<Self, GuardError> {
-        Self::begin(registry, String::new(), None)
+        Self::start_plain_on(bound(Ipv4Addr::LOCALHOST)?, registry)
     }
 
-    fn begin(registry: &str, authority: String, acceptor: Option<TlsAcceptor>) -> Result<Self, GuardError> {
+    /// The same without TLS.
+    pub(crate) fn start_plain_on(socket: std::net::TcpListener, registry: &str) -> Result<Self, GuardError> {
+        Self::begin(socket, registry, String::new(), None)
+    }
+
+    fn begin(
+        socket: std::net::TcpListener,
+        registry: &str,
+        authority: String,
+        acceptor: Option<TlsAcceptor>,
+    ) -> Result<Self, GuardError> {
         let upstream = registry.parse().map_err(|_| GuardError::Address(registry.to_owned()))?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let (address, listener) = listen(&runtime)?;
+        let (address, listener) = listen(&runtime, socket)?;
         let shared = Arc::new(Shared {
             upstream,
             has_tls: acceptor.is_some(),
@@ -171,9 +186,13 @@ impl Shared {
     }
 }
 
-/// A listener on a free port of loopback, for a runtime in which the caller need not be.
-pub(super) fn listen(runtime: &Runtime) -> io::Result<(SocketAddr, TcpListener)> {
-    let socket = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+/// A listener on a free port of this address.
+pub(crate) fn bound(address: Ipv4Addr) -> io::Result<std::net::TcpListener> {
+    std::net::TcpListener::bind((address, 0))
+}
+
+/// The same for a runtime in which the caller need not be.
+pub(super) fn listen(runtime: &Runtime, socket: std::net::TcpListener) -> io::Result<(SocketAddr, TcpListener)> {
     socket.set_nonblocking(true)?;
     let address = socket.local_addr()?;
     let _runtime = runtime.enter();
@@ -181,9 +200,9 @@ pub(super) fn listen(runtime: &Runtime) -> io::Result<(SocketAddr, TcpListener)>
 }
 
 /// An authority as PEM, and the TLS of a listener that it vouches for.
-fn made() -> Result<(String, ServerConfig), GuardError> {
+fn made(listens: IpAddr) -> Result<(String, ServerConfig), GuardError> {
     let (authority, key) = (Authority::new("testbed registries")?, KeyPair::generate()?);
-    let mut params = CertificateParams::new(["localhost", "127.0.0.1", NAME].map(str::to_owned))?;
+    let mut params = CertificateParams::new(["localhost", NAME, &listens.to_string()].map(str::to_owned))?;
     params.distinguished_name = named("registry");
     let cert = authority.sign(&params, &key)?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));

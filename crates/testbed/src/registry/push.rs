@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -18,6 +19,30 @@ use sha2::{Digest as _, Sha256};
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+
+/// A layer with these files, all of them programs as well. A name that begins with `.wh.` takes the file of that name away.
+pub fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut layer = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o755);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        layer.append_data(&mut header, path, *content).unwrap();
+    }
+    layer.into_inner().unwrap()
+}
+
+/// A layer with all that is in a folder, at a place in the image.
+pub fn layer_of(folder: &Path, place: &str) -> Vec<u8> {
+    let mut layer = tar::Builder::new(Vec::new());
+    layer.append_dir_all(place.trim_start_matches('/'), folder).unwrap();
+    layer.into_inner().unwrap()
+}
 
 /// A repository of a registry.
 #[derive(Debug)]
@@ -55,8 +80,7 @@ impl Repository {
         for layer in layers {
             let size = layer.len();
             let digest = self.upload(layer).await;
-            let kind = "application/vnd.oci.image.layer.v1.tar";
-            listed.push(json!({ "mediaType": kind, "digest": digest, "size": size }));
+            listed.push(json!({ "mediaType": LAYER, "digest": digest, "size": size }));
         }
         let config = json!({
             "mediaType": "application/vnd.oci.image.config.v1+json",
@@ -66,9 +90,15 @@ impl Repository {
         self.put(tag, MANIFEST, &manifest).await
     }
 
-    /// Pushes another version of an image that is there: the same layers with a configuration and annotations that are altered.
-    /// Returns its digest.
-    pub async fn derive(&self, from: &str, tag: &str, alter: impl FnOnce(&mut Value, &mut Value)) -> String {
+    /// Pushes another version of an image that is there: the same layers and these on top, with a configuration and annotations
+    /// that are altered. Returns its digest.
+    pub async fn derive(
+        &self,
+        from: &str,
+        tag: &str,
+        layers: &[Vec<u8>],
+        alter: impl FnOnce(&mut Value, &mut Value),
+    ) -> String {
         let mut manifest = self.get(&format!("manifests/{from}")).await;
         if let Some(first) = manifest["manifests"][0]["digest"].as_str() {
             manifest = self.get(&format!("manifests/{first}")).await;
@@ -77,6 +107,12 @@ impl Repository {
         let mut whole = self.get(&format!("blobs/{config}")).await;
         let mut annotations = manifest.get("annotations").cloned().unwrap_or_else(|| json!({}));
         alter(&mut whole["config"], &mut annotations);
+        for layer in layers {
+            let digest = self.upload(layer).await;
+            whole["rootfs"]["diff_ids"].as_array_mut().unwrap().push(json!(digest));
+            let listed = json!({ "mediaType": LAYER, "digest": digest, "size": layer.len() });
+            manifest["layers"].as_array_mut().unwrap().push(listed);
+        }
         let whole = whole.to_string().into_bytes();
         manifest["config"]["digest"] = json!(self.upload(&whole).await);
         manifest["config"]["size"] = json!(whole.len());
@@ -85,12 +121,21 @@ impl Repository {
         self.put(tag, &kind, &manifest).await
     }
 
+    /// The manifest of a digest, as it stands there.
+    pub async fn manifest(&self, digest: &str) -> String {
+        self.text(&format!("manifests/{digest}")).await
+    }
+
     async fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(path).await).unwrap()
+    }
+
+    async fn text(&self, path: &str) -> String {
         let accepted = format!("{MANIFEST}, {INDEX}, */*");
         let request = Request::get(format!("{}/{path}", self.address)).header("Accept", accepted);
         let (status, _, said) = self.send(request, Vec::new()).await;
         assert_eq!(status, StatusCode::OK, "{path}: {said}");
-        serde_json::from_str(&said).unwrap()
+        said
     }
 
     /// Pushes a manifest, or whatever takes its place, under a tag or its digest, and returns the digest.

@@ -3,7 +3,7 @@
 //! So a name that nobody has registered leads to a guard. It must never look at what it carries.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
@@ -27,7 +27,8 @@ impl Tunnel {
     /// Begins to carry to `target`; with a login, only for those who show this value of `Proxy-Authorization`.
     pub fn start(target: SocketAddr, login: Option<&'static str>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let (address, listener) = super::guard::listen(&runtime)?;
+        let socket = super::guard::bound(Ipv4Addr::LOCALHOST)?;
+        let (address, listener) = super::guard::listen(&runtime, socket)?;
         let heads = Heads::default();
         let kept = Arc::clone(&heads);
         // The runtime owns it, and ends it.

@@ -70,8 +70,6 @@ struct Document {
 pub(super) struct Manifest {
     /// Of what the reference led to.
     pub(super) digest: String,
-    /// Of the manifest for this platform, the same if there is only one.
-    pub(super) own_digest: String,
     config: Option<Descriptor>,
     pub(super) layers: Vec<Descriptor>,
 }
@@ -99,7 +97,6 @@ impl<'a> Pull<'a> {
         }
         if document.manifests.is_empty() {
             return Ok(Manifest {
-                own_digest: digest.clone(),
                 digest,
                 config: document.config,
                 layers: document.layers,
@@ -115,7 +112,6 @@ impl<'a> Pull<'a> {
         check(ours, &own_digest)?;
         Ok(Manifest {
             digest,
-            own_digest,
             config: document.config,
             layers: document.layers,
         })
@@ -195,6 +191,11 @@ fn check(wanted: &str, found: &str) -> Result<(), WireError> {
         found: found.to_owned(),
         wanted: wanted.to_owned(),
     })
+}
+
+/// One digest for a sequence of them.
+pub(super) fn digest_of(layers: &[&str]) -> String {
+    digest(Sha256::digest(layers.concat()).as_slice())
 }
 
 fn digest(hash: &[u8]) -> String {
