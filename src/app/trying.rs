@@ -201,7 +201,7 @@ impl Trying {
             asking: observer.asking(),
             followed: outside.followed.subscribe(),
             standing: outside.standing.subscribe(),
-            announcer: outside.channel_announcer(),
+            announcer: outside.channel_announcer().begun(),
             series: showing::Series::default(),
             outside,
             telling,

@@ -40,6 +40,15 @@ impl ChannelAnnouncer {
         Self { door: None, meters }
     }
 
+    /// Shows all counts where a channel is followed: a first rise is one from zero.
+    #[must_use]
+    pub fn begun(self) -> Self {
+        for ruling in [Ruling::Passed, Ruling::Failed, Ruling::Unclear, Ruling::Void] {
+            self.meters.add(&TRIALS, [word(ruling)], 0.0);
+        }
+        self
+    }
+
     /// Counts the news, and announces them if people should know.
     pub fn hear(&self, news: &ChannelNews) {
         if let ChannelNews::Tried(TrialNews::Ended(_, verdict)) = news {
@@ -280,7 +289,7 @@ mod tests {
     #[test]
     fn verdicts_are_counted_also_where_nobody_wants_events() {
         let meters = Arc::new(Meters::new("own_"));
-        let silent = ChannelAnnouncer::silent(Arc::clone(&meters));
+        let silent = ChannelAnnouncer::silent(Arc::clone(&meters)).begun();
         for ruling in [Ruling::Failed, Ruling::Failed, Ruling::Passed] {
             silent.hear(&end(ruling));
         }
@@ -288,6 +297,7 @@ mod tests {
         for line in [
             "own_channel_trials_total{verdict=\"failed\"} 2",
             "own_channel_trials_total{verdict=\"passed\"} 1",
+            "own_channel_trials_total{verdict=\"unclear\"} 0",
         ] {
             assert!(page.contains(line), "{page}");
         }

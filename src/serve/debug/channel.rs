@@ -58,13 +58,29 @@ pub(super) async fn check(State(debug): State<Debug>) -> Response {
         Ok(rounds) => rounds,
         Err(off) => return bad_request(off),
     };
+    // One that is left alone hears it when that is over.
     debug.channel.bell.ring();
+    if let Some(not_yet) = left_alone(&state.borrow(), Timestamp::now()) {
+        return text(StatusCode::SERVICE_UNAVAILABLE, not_yet).into_response();
+    }
     let is_over = |state: &ChannelState| rounds(state).is_ok_and(|rounds| rounds != before);
     if let Ok(Ok(_)) = timeout(PATIENCE, state.wait_for(is_over)).await {
         return text(StatusCode::OK, "the registry was asked\n").into_response();
     }
     let late = format!("the registry was not asked within {} s\n", PATIENCE.as_secs());
     text(StatusCode::SERVICE_UNAVAILABLE, late).into_response()
+}
+
+/// That the registry is not asked for now because it wants that, and until when; nothing if it may be asked.
+fn left_alone(state: &ChannelState, now: Timestamp) -> Option<String> {
+    let ChannelState::On(known) = state else { return None };
+    let until = known.following.left_alone.filter(|until| *until > now)?;
+    let why = known
+        .following
+        .trouble
+        .as_deref()
+        .unwrap_or("it wants to be left alone");
+    Some(format!("it is left alone until {until:.0}: {why}\n"))
 }
 
 /// How many rounds are over; why there are none.

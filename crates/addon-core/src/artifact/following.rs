@@ -94,6 +94,8 @@ pub struct Status {
     pub missing: BTreeSet<ImageDigest>,
     /// When the next round begins.
     pub next: Option<Timestamp>,
+    /// Before this the registry is not asked, for it wants to be left alone.
+    pub left_alone: Option<Timestamp>,
 }
 
 /// One replica's part in following the registry.
@@ -320,6 +322,7 @@ impl Following {
             trouble: None,
             missing,
             next: None,
+            left_alone: None,
         };
         self.news.note_round(true);
         self.pause(None, now);
@@ -329,7 +332,9 @@ impl Following {
         let spread = Duration::from_millis(self.jitter.draw() % SPREAD_MS);
         let pause = wanted.unwrap_or(PAUSE).clamp(PAUSE, LONGEST_PAUSE) + spread;
         self.next = now.tick + pause;
-        self.left_alone = wanted.map_or(Tick::ZERO, |wanted| now.tick + wanted.min(LONGEST_PAUSE));
+        let left_alone = wanted.map(|wanted| wanted.min(LONGEST_PAUSE));
+        self.left_alone = left_alone.map_or(Tick::ZERO, |left_alone| now.tick + left_alone);
+        self.status.left_alone = left_alone.and_then(|left_alone| now.wall.checked_add(left_alone).ok());
         self.status.next = now.wall.checked_add(pause).ok();
     }
 }

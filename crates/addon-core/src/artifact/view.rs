@@ -16,7 +16,7 @@ use super::choice::Target;
 use super::following::{self, Installed};
 use super::reference::ImageDigest;
 use super::settings::Settings;
-use super::trial::record::{Remembered, Report, Ruling, Trial};
+use super::trial::record::{Failures, Remembered, Report, Ruling, Trial};
 use super::trial::sight::{Deployment, TrialSet};
 
 pub use now::State;
@@ -212,8 +212,8 @@ pub struct OnTrial {
     pub pod_is: Option<String>,
     /// When its first converge was over.
     pub converged: Option<Timestamp>,
-    /// The subjects that fail under it, each with its failures in a row.
-    pub failing: BTreeMap<String, u32>,
+    /// The subjects that fail under it, each with its failures.
+    pub failing: BTreeMap<String, Failures>,
     /// Those of them that failed before.
     pub failed_before: BTreeSet<String>,
     /// The verdict.
@@ -295,9 +295,7 @@ impl View {
             trial: parts::trial(known),
             // A person's hold is told as the reason of the state.
             stage: known.stage.clone().filter(|_| known.hold.is_none()),
-            failed: remembered
-                .map(|remembered| remembered.failed.clone())
-                .unwrap_or_default(),
+            failed: remembered.map(parts::failed).unwrap_or_default(),
             unclear: remembered.and_then(parts::unclear),
             warnings: parts::warnings(known, available),
             available: available.cloned(),

@@ -9,21 +9,19 @@ use super::modules::Turn;
 use super::policy::Mode;
 use super::task::{Lane, Task};
 use crate::artifact::choice::Activity;
+use crate::artifact::trial::record::Failures;
 use crate::hook::config::Stage;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{HookId, ModuleName, Owner};
 use crate::queue::Entry;
-
-/// The failures of a module that cannot be run as it is declared: it is not tried again before something else changes.
-pub const FOR_GOOD: u32 = u32::MAX;
 
 /// A summary of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The first converge of this process is over.
     pub converged: bool,
-    /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures in a row.
-    pub failing: BTreeMap<String, u32>,
+    /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
+    pub failing: BTreeMap<String, Failures>,
     /// Whether a trial that began now would disturb anything.
     pub activity: Activity,
     /// The keys of sections that hooks saved on trial, and that are neither put back nor forgotten yet. The record of that trial
@@ -67,30 +65,30 @@ impl Operator {
         }
     }
 
-    /// Everything that fails now, and how often in a row.
-    fn failures(&self) -> BTreeMap<String, u32> {
+    /// Everything that fails now.
+    fn failures(&self) -> BTreeMap<String, Failures> {
         let mut failing = BTreeMap::new();
-        let mut fails = |subject: String, times: u32| {
-            let known: &mut u32 = failing.entry(subject).or_default();
-            *known = times.max(*known);
+        let mut fails = |subject: String, failures: Failures| {
+            let known = failing.entry(subject).or_insert(failures);
+            *known = failures.max(*known);
         };
         for (_, tasks) in self.queues.lanes() {
             for entry in tasks.iter().filter(|entry| entry.failures > 0) {
                 if let Some(subject) = self.subject(entry) {
-                    fails(subject, entry.failures);
+                    fails(subject, Failures::InARow(entry.failures));
                 }
             }
         }
         for (name, unit) in &self.modules {
             let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
             if unit.failures > 0 && is_there {
-                fails(of_module(name), unit.failures);
+                fails(of_module(name), Failures::InARow(unit.failures));
             }
             if let Some((times, _, _)) = self.assessment.script_failure(name) {
-                fails(of_module(name), times);
+                fails(of_module(name), Failures::InARow(times));
             }
             if matches!(&unit.turn, Turn::Held(hold) if unit.enabled && hold.is_own_fault) {
-                fails(of_module(name), FOR_GOOD);
+                fails(of_module(name), Failures::ForGood);
             }
         }
         failing

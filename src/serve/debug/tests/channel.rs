@@ -1,14 +1,20 @@
 //! How the channel is told, and how a check is waited for. Must never depend on a registry.
 
 use std::cell::Cell;
+use std::time::Duration;
 
+use addon_core::artifact::following;
 use addon_core::artifact::view::{ChannelState, Known};
+use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::*;
 use crate::serve::notify::Bell;
 
 const OFF: &str = "nobody follows one here";
+/// Far less than a check waits for a registry, and far more than an answer takes.
+const SOON: Duration = Duration::from_secs(20);
 
 /// One that is not followed.
 pub(super) fn off() -> Channel {
@@ -95,5 +101,45 @@ async fn a_check_rings_and_is_over_with_the_round_that_follows() {
         state.send_replace(followed(8));
     };
     let ((code, body), ()) = tokio::join!(asking, round);
+    assert_eq!((code, body.as_str()), (200, "the registry was asked\n"));
+}
+
+#[tokio::test]
+async fn a_check_does_not_wait_for_a_registry_that_wants_to_be_left_alone() {
+    let now = Timestamp::now();
+    let left_alone_until = |until| {
+        ChannelState::On(Box::new(Known {
+            following: following::Status {
+                trouble: Some("it asks for that".to_owned()),
+                left_alone: Some(until),
+                ..following::Status::default()
+            },
+            ..Known::default()
+        }))
+    };
+    let until = now + Duration::from_mins(10);
+    let state = watch::Sender::new(left_alone_until(until));
+    let bell = Bell::default();
+    let place = || {
+        debug(Channel {
+            state: state.subscribe(),
+            bell: bell.clone(),
+        })
+    };
+    let (early, _tasks) = place();
+    let asked = stage::ask(router(early), "POST /channel/check");
+    let (code, _, body) = timeout(SOON, asked).await.expect("it should be told at once");
+    let told = format!("it is left alone until {until:.0}: it asks for that\n");
+    assert_eq!((code, body), (503, told));
+    // It is asked as soon as that is over.
+    timeout(SOON, bell.rung()).await.expect("it should ring");
+
+    state.send_replace(left_alone_until(now));
+    let (late, _tasks) = place();
+    let round = async {
+        bell.rung().await;
+        state.send_replace(followed(1));
+    };
+    let ((code, _, body), ()) = tokio::join!(stage::ask(router(late), "POST /channel/check"), round);
     assert_eq!((code, body.as_str()), (200, "the registry was asked\n"));
 }

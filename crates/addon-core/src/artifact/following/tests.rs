@@ -3,7 +3,7 @@ use crate::artifact::candidate::Notes;
 use crate::artifact::choice::{Idle, Reason, Target};
 use crate::artifact::platform::Platform;
 use crate::artifact::reference::{Repository, Tag};
-use crate::artifact::trial::record::{Remembered, Unclear};
+use crate::artifact::trial::record::{Failed, Remembered, Unclear};
 use crate::artifact::version::Version;
 
 /// What the registry has: tags, and the digests that are there.
@@ -295,6 +295,8 @@ fn a_registry_that_wants_to_be_left_alone_is_for_an_hour_at_most() {
             panic!("it should wait")
         };
         assert!(next >= at(least).tick && next <= at(least + 6).tick, "{wanted}: {next}");
+        let left_alone = at(wanted.min(3600)).wall;
+        assert_eq!(following.status().left_alone, Some(left_alone), "{wanted}");
     }
 }
 
@@ -348,6 +350,7 @@ fn a_registry_that_wants_to_be_left_alone_is_not_hastened() {
     assert_eq!(following.next(at(1)), Move::Wait(at(300).tick));
     assert_eq!(following.next(at(300)), Move::Ask(question.clone()));
     following.hear(&question, Err(trouble(None)), at(300));
+    assert_eq!(following.status().left_alone, None);
     following.hasten();
     assert_eq!(following.next(at(301)), Move::Ask(question));
 }
@@ -496,8 +499,9 @@ fn what_is_remembered_of_trials_counts_in_the_choice() {
             other => panic!("{other:?}"),
         }
     };
+    let why = "it hangs".to_owned();
     let failed = Remembered {
-        failed: [(digest("1.1.0"), "it hangs".to_owned())].into(),
+        failed: [(digest("1.1.0"), Failed { why, at: at(0).wall })].into(),
         ..Remembered::default()
     };
     assert_eq!(labels(&failed), ["failed_before"]);

@@ -139,10 +139,12 @@ impl Trials {
     fn stage_of(&self, view: View<'_>, trial: &Trial) -> Stage {
         let target = trial.to.clone();
         if leads_on_trial(view) {
-            let left = self.clocks.watch.as_ref().and_then(Watch::left);
-            return match left {
-                Some(left) => Stage::Proves(target, left),
-                None => Stage::Converges(target),
+            let watch = self.clocks.watch.as_ref();
+            let fails = watch.and_then(Watch::fails).map(str::to_owned);
+            return match (watch.and_then(Watch::left), fails) {
+                (Some(left), _) => Stage::Proves(target, left),
+                (None, Some(subject)) => Stage::Fails(target, subject),
+                (None, None) => Stage::Converges(target),
             };
         }
         match (is_charged(view, trial), self.leads()) {

@@ -1,7 +1,8 @@
 //! The memory of trials: what a verdict, a person's word or the hands of others leave in it.
 //!
-//! Must never forget a version that failed, unless it has passed later.
+//! Must never forget a version that failed, unless it has passed later, or many others failed after it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 use super::Trials;
 use super::action::Action;
 use super::news::TrialNews;
-use super::record::{Remembered, Ruling, Trial, Unclear, Verdict};
+use super::record::{Failed, Remembered, Ruling, Trial, Unclear, Verdict};
 use super::sight::Deployment;
 use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::Settings;
@@ -20,6 +21,8 @@ const FIRST_PAUSE: Duration = Duration::from_mins(5);
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 /// Within this time others may put back an image twice; the third time stops us.
 const HOUR: Duration = Duration::from_hours(1);
+/// So many versions that failed are remembered: the memory is part of a Secret, which must not outgrow its bounds.
+const MOST_FAILED: usize = 100;
 /// Which of the times stops us.
 const TIMES: usize = 3;
 
@@ -41,7 +44,8 @@ pub(super) fn after(remembered: &Remembered, trial: &Trial, verdict: &Verdict) -
             after.spent.retain(|digest| !trial.to_digests.contains(digest));
         }
         Ruling::Failed => {
-            after.failed.insert(digest.clone(), verdict.why.clone());
+            after.failed.insert(digest.clone(), failed(verdict));
+            forget_the_first(&mut after.failed);
             after.spent.extend(trial.to_digests.iter().cloned());
         }
         Ruling::Unclear => {
@@ -54,6 +58,23 @@ pub(super) fn after(remembered: &Remembered, trial: &Trial, verdict: &Verdict) -
         Ruling::Void => after.unclear = before.or(after.unclear),
     }
     after
+}
+
+fn failed(verdict: &Verdict) -> Failed {
+    Failed {
+        why: verdict.why.clone(),
+        at: verdict.at,
+    }
+}
+
+fn forget_the_first(failed: &mut BTreeMap<ImageDigest, Failed>) {
+    while failed.len() > MOST_FAILED {
+        let first = failed.iter().min_by_key(|(_, failed)| failed.at);
+        let Some(digest) = first.map(|(digest, _)| digest.clone()) else {
+            return;
+        };
+        failed.remove(&digest);
+    }
 }
 
 fn unclear(digest: &ImageDigest, times: u32, verdict: &Verdict) -> Unclear {

@@ -56,6 +56,7 @@ impl Trials {
             | Stage::Starts(..)
             | Stage::HandsOver(_)
             | Stage::Converges(_)
+            | Stage::Fails(..)
             | Stage::Proves(..)
             | Stage::Doubts(_)
             | Stage::Unjudged(_)

@@ -78,6 +78,16 @@ pub enum Ruling {
     Void,
 }
 
+/// The failures of a subject. A later one in this order is worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Failures {
+    /// So many in a row.
+    InARow(u32),
+    /// It is a module that cannot be run as it is declared: it is not tried again before something else changes.
+    ForGood,
+}
+
 /// The words of the version on trial about itself, written at every change and every ten seconds as long as there is no verdict:
 /// also while it does not lead, since a pod that has lost the lease is not one that hangs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,8 +101,8 @@ pub struct Report {
     pub number: u64,
     /// When the first converge of this process was over, by its own clock; nothing before.
     pub converged: Option<Timestamp>,
-    /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures in a row.
-    pub failing: BTreeMap<String, u32>,
+    /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures.
+    pub failing: BTreeMap<String, Failures>,
 }
 
 /// All that is remembered of channel and trials from life to life.
@@ -101,8 +111,8 @@ pub struct Report {
 pub struct Remembered {
     /// The memory of the choice.
     pub choice: Memory,
-    /// The digests that failed on trial, with the reason.
-    pub failed: BTreeMap<ImageDigest, String>,
+    /// The digests that failed on trial: the last hundred of them.
+    pub failed: BTreeMap<ImageDigest, Failed>,
     /// Those of them of which a person has to approve anew: an approval counts for one trial. Nothing stays here without its
     /// approval.
     pub spent: BTreeSet<ImageDigest>,
@@ -117,6 +127,16 @@ pub struct Remembered {
     pub adopted: Option<String>,
     /// The word by which a person told us last to go on. Another one tells us so again.
     pub resumed: Option<String>,
+}
+
+/// A trial that its version failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failed {
+    /// Why.
+    pub why: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Trials of one digest in a row that found out nothing.

@@ -39,6 +39,8 @@ pub enum Stage {
     HandsOver(Target),
     /// It leads, and is to finish its first converge.
     Converges(Target),
+    /// It leads, and this subject fails that did not before.
+    Fails(Target, String),
     /// It has finished it, and is to lead for this long without new failures.
     Proves(Target, Duration),
     /// It was to lead and an old replica does: it is waited for whether the new one still speaks.
@@ -121,6 +123,7 @@ impl Stage {
             | Self::Starts(..)
             | Self::HandsOver(_)
             | Self::Converges(_)
+            | Self::Fails(..)
             | Self::Proves(..)
             | Self::Doubts(_)
             | Self::Unjudged(_)
@@ -146,6 +149,7 @@ impl Stage {
             Self::Starts(..) => "starts",
             Self::HandsOver(_) => "hands_over",
             Self::Converges(_) => "converges",
+            Self::Fails(..) => "fails",
             Self::Proves(..) => "proves",
             Self::Doubts(_) => "doubts",
             Self::Unjudged(_) => "unjudged",
@@ -203,6 +207,7 @@ impl Stage {
                 Some(target),
                 "is on trial and leads; its first converge is to be over".to_owned(),
             ),
+            Self::Fails(target, subject) => (Some(target), fails(subject)),
             Self::Proves(target, left) => (Some(target), proves(*left)),
             Self::Doubts(target) => (
                 Some(target),
@@ -228,6 +233,10 @@ impl Stage {
 }
 
 const UNJUDGED: &str = "is on trial, and no pod of the old version is there to judge it: until one is, removals wait";
+
+fn fails(subject: &str) -> String {
+    format!("is on trial and leads; {subject} fails, and did not before")
+}
 
 fn proves(left: Duration) -> String {
     let (led, of) = (PROBATION.saturating_sub(left).as_secs(), PROBATION.as_secs());

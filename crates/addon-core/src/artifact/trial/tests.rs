@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 
-use super::record::Verdict;
+use super::record::{Failed, Failures, Verdict};
 use super::replica::{Place, Wanted};
 use super::sight::{PodState, TrialPod};
 use super::*;
@@ -160,8 +160,8 @@ impl Bench {
         });
     }
 
-    pub(super) fn report(&mut self, number: u64, converged: bool, failing: &[(&str, u32)]) {
-        let failing = failing.iter().map(|(name, times)| ((*name).to_owned(), *times));
+    pub(super) fn report(&mut self, number: u64, converged: bool, failing: &[(&str, Failures)]) {
+        let failing = failing.iter().map(|(name, failures)| ((*name).to_owned(), *failures));
         self.sight.report = Known::There(Report {
             of: digest(2),
             pod: "trial-1".to_owned(),
@@ -198,7 +198,7 @@ impl Bench {
     }
 
     /// The same, and the new version tells of itself.
-    pub(super) fn pass_with_reports(&mut self, seconds: u64, converged: bool, failing: &[(&str, u32)]) {
+    pub(super) fn pass_with_reports(&mut self, seconds: u64, converged: bool, failing: &[(&str, Failures)]) {
         for _ in 0..seconds {
             self.report(self.seconds, converged, failing);
             self.pass(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::record::{Report, Ruling, Trial};
+use super::record::{Failures, Report, Ruling, Trial};
 use super::sight::{LeaseSight, PodState, TrialPod};
 use crate::time::Tick;
 
@@ -26,7 +26,7 @@ const LATE: Duration = Duration::from_secs(10);
 /// So often the container of the trial may not be started again.
 const RESTARTS: u32 = 2;
 /// So often in a row a subject may not fail that did not fail before.
-const FAILURES: u32 = 3;
+const FAILURES: Failures = Failures::InARow(3);
 /// So many pods, or times in the lead, may not be lost.
 pub const LOSSES: u32 = 3;
 
@@ -76,7 +76,7 @@ struct Words {
     number: u64,
     converged: Option<Timestamp>,
     /// Its worst failure that is new.
-    worst: Option<(String, u32)>,
+    worst: Option<(String, Failures)>,
 }
 
 /// One observation.
@@ -160,6 +160,11 @@ impl Watch {
     pub(super) fn left(&self) -> Option<Duration> {
         let clean = self.pod.as_ref()?.clean?;
         Some(PROBATION.saturating_sub(self.heard.since(clean)))
+    }
+
+    /// The subject whose failure is new and worst.
+    pub(super) fn fails(&self) -> Option<&str> {
+        self.pod.as_ref()?.worst().map(|(subject, _)| subject.as_str())
     }
 
     /// The ruling as of the last observation, with a sentence that says why; nothing while the trial goes on.
@@ -274,6 +279,10 @@ impl PodWatch {
         now.uid == self.uid && (now.restarts > self.restarts || has_lost_the_lead)
     }
 
+    fn worst(&self) -> Option<&(String, Failures)> {
+        self.words.as_ref()?.worst.as_ref()
+    }
+
     /// Why it has failed.
     fn failure(&self, heard: Tick, limit: Duration) -> Option<String> {
         let is_over = |since: Option<Tick>, time: Duration| since.is_some_and(|since| heard.since(since) >= time);
@@ -288,11 +297,11 @@ impl PodWatch {
             };
             return Some(format!("its container was started again {} times{last}", self.restarts));
         }
-        let worst = self.words.as_ref().and_then(|words| words.worst.as_ref());
-        if let Some((subject, failures)) = worst.filter(|(_, failures)| *failures >= FAILURES) {
-            return Some(format!(
-                "{subject} failed {failures} times in a row and did not fail before"
-            ));
+        if let Some((subject, failures)) = self.worst().filter(|(_, failures)| *failures >= FAILURES) {
+            return Some(match *failures {
+                Failures::InARow(times) => format!("{subject} failed {times} times in a row and did not fail before"),
+                Failures::ForGood => format!("{subject} cannot be run as it is declared, and did not fail before"),
+            });
         }
         if is_over(self.unready, limit) {
             return Some(format!("its pod was not ready within {}", shown(limit)));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::text::span;
-use super::{Known, Next, whole};
+use super::{Known, Next, parts, whole};
 use crate::artifact::channel::Channel;
 use crate::artifact::choice::{Choice, Idle, Reason};
 use crate::artifact::trial::record::{Ruling, Trial};
@@ -200,10 +200,8 @@ fn asked_again(known: &Known, now: Timestamp) -> Next {
 fn on_trial(known: &Known, now: Timestamp) -> Next {
     const JUDGES: &str = "the pods of the old version judge";
     let records = known.records.as_ref();
-    let has_converged = records
-        .and_then(|records| records.report.as_ref())
-        .is_some_and(|report| report.converged.is_some());
     let trial = records.and_then(|records| records.trial.as_ref());
+    let has_converged = parts::trial(known).is_some_and(|trial| trial.converged.is_some());
     let end = trial.and_then(|trial| trial.begun.checked_add(trial.limit).ok());
     let text = match end.filter(|end| !has_converged && *end > now) {
         Some(end) => format!(

@@ -2,11 +2,14 @@
 //!
 //! Must never leave out a thing that keeps people's wish from coming true.
 
+use std::collections::BTreeMap;
+
 use super::{Channel, Known, OnTrial, Policy, Running, Unclear, Verdict, Wait, Warning, whole};
 use crate::artifact::candidate::Signature;
 use crate::artifact::channel;
 use crate::artifact::choice::{Choice, Reason, Target};
 use crate::artifact::policy;
+use crate::artifact::reference::ImageDigest;
 use crate::artifact::trial::record::{self, Remembered};
 use crate::artifact::trial::sight::{PodState, TrialPod};
 use crate::artifact::window::{Day, Window};
@@ -86,7 +89,10 @@ pub(super) fn available(known: &Known) -> Option<&Target> {
 }
 
 pub(super) fn waits(known: &Known) -> Vec<Wait> {
+    let has_trial = known.records.as_ref().is_some_and(|records| records.trial.is_some());
     let reasons = match &known.following.choice {
+        // The choice of before, or of the version on trial about itself: its stage tells what is waited for.
+        Some(Choice::Waits { .. }) if has_trial => &[],
         Some(Choice::Waits { reasons, .. }) => reasons.as_slice(),
         Some(Choice::Nothing(_) | Choice::Begin(_)) | None => &[],
     };
@@ -115,6 +121,13 @@ fn remedy(reason: &Reason) -> Option<&'static str> {
         Reason::Withdrawn { .. } => Some("`addon-operator channel resume --channel TAG` follows another channel"),
         Reason::Unclear { .. } | Reason::Window { .. } | Reason::Busy { .. } => None,
     }
+}
+
+pub(super) fn failed(remembered: &Remembered) -> BTreeMap<ImageDigest, String> {
+    let failed = remembered.failed.iter();
+    failed
+        .map(|(digest, failed)| (digest.clone(), failed.why.clone()))
+        .collect()
 }
 
 pub(super) fn trial(known: &Known) -> Option<OnTrial> {

@@ -6,7 +6,7 @@ use crate::artifact::choice::{Choice, Idle, Reason, Running as Runs, Step};
 use crate::artifact::platform::Platform;
 use crate::artifact::policy::{Mode, Policy as Way};
 use crate::artifact::reference::{Reference, Tag};
-use crate::artifact::trial::record::{self, Verdict as Ruled};
+use crate::artifact::trial::record::{self, Failures, Verdict as Ruled};
 use crate::artifact::trial::sight::{PodState, TrialPod};
 use crate::artifact::version::Version;
 
@@ -52,6 +52,7 @@ fn known(choice: Choice) -> Known {
             trouble: None,
             missing: BTreeSet::new(),
             next: Some(at("2026-01-05T12:00:42.25Z")),
+            left_alone: None,
         },
         rounds: 1,
         records: Some(Records::default()),
@@ -121,7 +122,11 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
                 pod: "addon-operator-trial-x".to_owned(),
                 number: 7,
                 converged: Some(at("2026-01-05T11:59:30Z")),
-                failing: [("module site".to_owned(), 3), ("hook hooks/a.sh".to_owned(), 1)].into(),
+                failing: [
+                    ("module site".to_owned(), Failures::InARow(3)),
+                    ("hook hooks/a.sh".to_owned(), Failures::InARow(1)),
+                ]
+                .into(),
             }),
             remembered: Remembered::default(),
         }),
@@ -294,10 +299,26 @@ next:       the pods of the old version judge
     let told = shown(silent);
     let next = "next:       the pods of the old version judge; it fails unless its first converge is over in 12m\n";
     assert!(told.contains(next) && !told.contains("reports"), "{told}");
+    let mut broken = on_trial(None);
+    let report = broken.records.as_mut().unwrap().report.as_mut().unwrap();
+    report.failing = [("module site".to_owned(), Failures::ForGood)].into();
+    let told = shown(broken);
+    assert!(
+        told.contains("fails:      module site, not to be run as it is declared"),
+        "{told}"
+    );
     // The report of another version says nothing about this one.
     let mut other = on_trial(None);
     other.records.as_mut().unwrap().report.as_mut().unwrap().of = digest('d');
-    assert!(!shown(other).contains("fails"));
+    let told = shown(other);
+    assert!(
+        told.contains(next) && !told.contains("fails:") && !told.contains("reports"),
+        "{told}"
+    );
+    // The choice is of before the trial.
+    let mut chosen = on_trial(None);
+    chosen.following = known(waits(vec![Reason::FailedBefore], None)).following;
+    assert!(!shown(chosen).contains("waits for"));
 }
 
 #[test]
@@ -319,7 +340,14 @@ next:       the old version takes the lease again, and the pod of the trial goes
 fn what_was_tried_is_remembered() {
     let mut known = known(waits(vec![Reason::FailedBefore], None));
     known.records.as_mut().unwrap().remembered = Remembered {
-        failed: [(digest('b'), "it was started again twice".to_owned())].into(),
+        failed: [(
+            digest('b'),
+            record::Failed {
+                why: "it was started again twice".to_owned(),
+                at: at(NOW),
+            },
+        )]
+        .into(),
         unclear: Some(record::Unclear {
             digest: digest('c'),
             times: 2,

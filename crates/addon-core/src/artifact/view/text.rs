@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{Channel, OnTrial, Policy, Replica, Running, View};
 use crate::artifact::choice::Target;
 use crate::artifact::policy;
-use crate::artifact::trial::record::Ruling;
+use crate::artifact::trial::record::{Failures, Ruling};
 
 /// As wide as the longest name of a line, with its colon and a blank.
 const WIDTH: usize = 12;
@@ -178,9 +178,9 @@ impl OnTrial {
         lines.add("pod", pod.map(|(pod, is)| format!("{pod}, {is}")));
         let converged = converged.map(|at| format!("its first converge was over {} ago", until(now, at)));
         lines.add("reports", converged);
-        let failing = failing.iter().map(|(subject, count)| {
+        let failing = failing.iter().map(|(subject, failures)| {
             let before = failed_before.contains(subject).then_some(", as it did before");
-            format!("{subject}, {}{}", times(*count), before.unwrap_or_default())
+            format!("{subject}, {}{}", fails(*failures), before.unwrap_or_default())
         });
         lines.add("fails", failing);
         let verdict = verdict.as_ref().map(|verdict| {
@@ -236,6 +236,13 @@ fn times(count: u32) -> String {
     match count {
         1 => "once".to_owned(),
         count => format!("{count} times"),
+    }
+}
+
+fn fails(failures: Failures) -> String {
+    match failures {
+        Failures::InARow(count) => times(count),
+        Failures::ForGood => "not to be run as it is declared".to_owned(),
     }
 }
 

@@ -70,7 +70,7 @@ fn a_version_that_fails_is_remembered_and_the_old_one_leads_again() {
     bench.pass(1);
     assert_eq!(bench.done(), ["failed", "entitle 1", "remember", "drop"]);
     let why = "its container was started again 2 times: exit code 1".to_owned();
-    assert_eq!(bench.remembered().failed, [(digest(2), why)].into());
+    assert_eq!(bench.remembered().failed[&digest(2)].why, why);
     let news = bench.trials.news();
     assert!(matches!(&news[..], [TrialNews::Ended(..)]), "{news:?}");
     bench.sight.set = Known::Absent;
@@ -88,10 +88,31 @@ fn a_version_that_fails_is_remembered_and_the_old_one_leads_again() {
     );
 }
 
+fn failed(second: i64) -> Failed {
+    Failed {
+        why: "it hangs".to_owned(),
+        at: Timestamp::from_second(second).unwrap(),
+    }
+}
+
+#[test]
+fn the_first_failures_are_forgotten_when_there_are_too_many() {
+    let mut bench = Bench::judge();
+    // The later it failed, the lower its digest.
+    let other = |number: i64| ImageDigest::parse(&format!("sha256:{number:064x}")).unwrap();
+    bench.remembered().failed = (0..100).map(|number| (other(200 - number), failed(number))).collect();
+    bench.put_pod(PodState::Crashed("exit code 1".to_owned()), 2);
+    bench.pass(1);
+    let failed = &bench.remembered().failed;
+    assert_eq!(failed.len(), 100);
+    assert!(failed.contains_key(&digest(2)) && failed.contains_key(&other(199)));
+    assert!(!failed.contains_key(&other(200)), "it failed before all others");
+}
+
 #[test]
 fn an_approval_lifts_a_failure_for_one_trial() {
     let mut bench = Bench::leader();
-    bench.remembered().failed = [(digest(2), "it hangs".to_owned())].into();
+    bench.remembered().failed = [(digest(2), failed(0))].into();
     bench.remembered().spent = [digest(2)].into();
     bench.wish.settings.as_mut().unwrap().approved = [digest(2)].into();
     bench.pass(5);
@@ -204,7 +225,7 @@ fn a_trial_is_void_if_people_change_what_it_stands_on() {
         "it was taken out of releaseApproved meanwhile",
     );
     check(
-        |bench| bench.remembered().failed = [(digest(2), String::new())].into(),
+        |bench| bench.remembered().failed = [(digest(2), failed(0))].into(),
         "this version failed on trial meanwhile",
     );
 }

@@ -1,6 +1,6 @@
 //! The rulings of a judge, each with its bound.
 
-use super::record::Ruling;
+use super::record::{Failures, Ruling};
 use super::*;
 
 /// A judge that sees this at each second rules so after that many of them, and not before.
@@ -39,10 +39,10 @@ fn it_passes_after_a_minute_in_the_lead_without_new_failures() {
     check(60, Ruling::Passed, why, nothing, converged);
     // The minute begins anew after a failure, and what failed before does not count.
     let fails = |bench: &mut Bench, second| {
-        let failing: &[(&str, u32)] = if second == 30 {
-            &[("module a", 1)]
+        let failing: &[(&str, Failures)] = if second == 30 {
+            &[("module a", Failures::InARow(1))]
         } else {
-            &[("module b", 9)]
+            &[("module b", Failures::InARow(9))]
         };
         bench.report(second, true, failing);
     };
@@ -77,10 +77,20 @@ fn it_fails_by_its_own_fault() {
 
     let failing = |bench: &mut Bench, second: u64| {
         let times = u32::try_from(second / 10).unwrap();
-        bench.report(second, true, &[("module a", times)]);
+        bench.report(second, true, &[("module a", Failures::InARow(times))]);
     };
     let why = "module a failed 3 times in a row and did not fail before";
     check(30, Ruling::Failed, why, nothing, failing);
+    let broken = |bench: &mut Bench, second: u64| {
+        let failing: &[_] = if second < 10 {
+            &[]
+        } else {
+            &[("module a", Failures::ForGood)]
+        };
+        bench.report(second, true, failing);
+    };
+    let why = "module a cannot be run as it is declared, and did not fail before";
+    check(10, Ruling::Failed, why, nothing, broken);
 
     let starting = |bench: &mut Bench, _| bench.put_pod(PodState::Starting, 0);
     let why = "its pod was not ready within 15 min";
@@ -135,8 +145,9 @@ fn nothing_is_found_out_by_the_fault_of_others() {
     };
     check(30, Ruling::Unclear, "its pod was lost 3 times", nothing, lost);
     let on_and_off = |bench: &mut Bench, second: u64| {
-        let times = u32::from(second.is_multiple_of(50));
-        bench.report(second, true, &[("module a", times)][..usize::try_from(times).unwrap()]);
+        let failing = [("module a", Failures::InARow(1))];
+        let is_failing = second.is_multiple_of(50);
+        bench.report(second, true, if is_failing { &failing } else { &[] });
     };
     let why = "it has converged, and has not led for 1 min without new failures within 15 min";
     check(15 * 60, Ruling::Unclear, why, nothing, on_and_off);
@@ -220,5 +231,25 @@ fn trials_that_find_out_nothing_have_longer_and_longer_pauses() {
     assert!(
         memory::after(&remembered, &trial, &passed).unclear.is_some(),
         "that of another version stays"
+    );
+}
+
+#[test]
+fn the_stage_of_a_version_that_leads_names_what_still_keeps_it_from_passing() {
+    let mut bench = Bench::judge();
+    let mut stage = |converged, failing: &[(&str, Failures)]| {
+        bench.report(bench.seconds, converged, failing);
+        bench.pass(1);
+        bench.trials.stage().label()
+    };
+    assert_eq!(stage(false, &[]), "converges");
+    assert_eq!(stage(false, &[("module a", Failures::InARow(1))]), "fails");
+    assert_eq!(stage(true, &[("module a", Failures::InARow(2))]), "fails");
+    assert_eq!(stage(true, &[]), "proves");
+    assert_eq!(stage(true, &[("module a", Failures::InARow(1))]), "fails");
+    let told = bench.trials.stage().to_string();
+    assert!(
+        told.ends_with("is on trial and leads; module a fails, and did not before"),
+        "{told}"
     );
 }

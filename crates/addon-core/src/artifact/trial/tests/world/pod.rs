@@ -6,7 +6,7 @@ use super::super::{at, digest, wanted, word};
 use super::{Kind, World};
 use crate::artifact::reference::ImageDigest;
 use crate::artifact::trial::action::{Action, Move as Deed, Outcome};
-use crate::artifact::trial::record::Report;
+use crate::artifact::trial::record::{Failures, Report};
 use crate::artifact::trial::replica::{Lead, Me, Place, Wish};
 use crate::artifact::trial::sight::{PodState, Sight};
 use crate::artifact::trial::stage::Stage;
@@ -357,7 +357,8 @@ impl World {
         let converged = led >= 15 && kind != Kind::NeverConverges;
         let begun = process.leads.unwrap_or_default();
         let failures = u32::try_from(led / 15).unwrap();
-        let failing = (kind == Kind::BreaksModule && converged).then(|| ("module a".to_owned(), failures));
+        let failing =
+            (kind == Kind::BreaksModule && converged).then(|| ("module a".to_owned(), Failures::InARow(failures)));
         (process.reports, process.reported) = (process.reports + 1, self.now);
         self.cluster.report = Some(Report {
             of: digest(pod.version),
@@ -467,6 +468,7 @@ fn is_nameless(stage: &Stage) -> bool {
         | Stage::Starts(..)
         | Stage::HandsOver(_)
         | Stage::Converges(_)
+        | Stage::Fails(..)
         | Stage::Proves(..)
         | Stage::Doubts(_)
         | Stage::Unjudged(_)
