@@ -8,14 +8,15 @@ use addon_core::artifact::reference::{ImageDigest, Reference};
 use addon_core::failure::Failure;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
+use kube::core::DynamicObject;
 use kube::{Api, ResourceExt as _};
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::Cluster;
 use super::error::RequestError;
-use super::installation::{FORMER_IMAGE, PATCHED_IMAGE};
+use super::installation::FORMER_IMAGE;
+use super::installation::patching::{Unwritten, Writing};
 
 /// Either of these labels has the program's name on our objects.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
@@ -25,10 +26,6 @@ const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 pub const RESUMED: &str = "addon-operator/resumed";
 /// When a person said so last: the same image may be meant again.
 pub const RESUMED_AT: &str = "addon-operator/resumed-at";
-/// Tells people in `kubectl rollout history` why there is another revision.
-const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
-/// The manager of the fields that we change.
-const MANAGER: &str = "addon-operator-channel";
 
 /// Why the Deployment is not found, or not changed.
 #[derive(Debug, Error)]
@@ -66,12 +63,10 @@ pub struct Seen {
     pub image: String,
     /// The image that the last change replaced, if that noted it.
     pub former: Option<String>,
-    /// The place of the operator's container among the containers, and its name.
-    container: (usize, String),
+    /// The name of the operator's container.
+    container: String,
     /// The labels that its pods have.
     selector: Vec<(String, String)>,
-    /// Where it has no annotations yet: its version, for others may make the first one meanwhile.
-    bare: Option<String>,
 }
 
 impl Cluster {
@@ -125,7 +120,7 @@ impl Cluster {
         let run: BTreeSet<ImageDigest> = pods
             .items
             .iter()
-            .filter_map(|pod| digest(pod, &deployment.container.1))
+            .filter_map(|pod| digest(pod, &deployment.container))
             .collect();
         let no_digest = |why: &str| DeploymentError::NoDigest {
             name: deployment.name.clone(),
@@ -142,110 +137,50 @@ impl Cluster {
     /// Puts another image into the Deployment, if it still names the one that was seen. Notes both, and why: an operator that finds them
     /// takes the change for its own, and does not take it back.
     pub async fn put_image(&self, deployment: &Seen, image: &str, why: &str) -> Result<(), DeploymentError> {
-        let (at, container) = &deployment.container;
-        let path = format!("/spec/template/spec/containers/{at}");
-        let mut steps = vec![
-            json!({"op": "test", "path": format!("{path}/name"), "value": container}),
-            json!({"op": "test", "path": format!("{path}/image"), "value": deployment.image}),
-            json!({"op": "replace", "path": format!("{path}/image"), "value": image}),
-        ];
-        steps.extend(annotations(
-            deployment,
-            [
-                (FORMER_IMAGE, &deployment.image),
-                (PATCHED_IMAGE, image),
-                (CHANGE_CAUSE, why),
-            ],
-        ));
-        self.change_deployment(deployment, steps).await?;
-        self.disown_fields(deployment).await;
-        Ok(())
+        let writing = Writing {
+            container: &deployment.container,
+            from: &deployment.image,
+            to: image,
+            cause: why,
+        };
+        let written = self.write_image(&deployment.name, &writing).await;
+        self.leave_fields(deployment, written).await
     }
 
     /// Notes that a person wants the image that was seen to be followed by others again.
     pub async fn note_resumed(&self, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
-        let path = format!("/spec/template/spec/containers/{}/image", deployment.container.0);
-        let mut steps = vec![json!({"op": "test", "path": path, "value": deployment.image})];
-        steps.extend(annotations(
-            deployment,
-            [(RESUMED, &deployment.image), (RESUMED_AT, at)],
-        ));
-        self.change_deployment(deployment, steps).await
+        let Seen {
+            name, image, container, ..
+        } = deployment;
+        let notes = [(RESUMED, image.as_str()), (RESUMED_AT, at)];
+        let written = self.write_notes(name, (container, image), &notes).await;
+        self.leave_fields(deployment, written).await
     }
 
-    async fn change_deployment(&self, deployment: &Seen, steps: Vec<Value>) -> Result<(), DeploymentError> {
-        let (api, name) = (self.deployments(), &deployment.name);
-        let (params, patch) = (PatchParams::apply(MANAGER), json_patch(steps));
-        let patched = api.patch(name, &params, &patch);
-        match self.ask(self.attempt("patch", "deployments", name), patched).await {
-            Ok(_) => Ok(()),
-            // A test that does not hold is told as 422, like all that makes no valid object of it.
-            Err(error) if error.code() == Some(422) => {
-                let found = self
-                    .ask(self.attempt("get", "deployments", name), api.get(name))
-                    .await?;
-                let containers = containers(&found);
-                let found = containers
-                    .iter()
-                    .find(|container| container.name == deployment.container.1);
-                let found = found.and_then(|container| container.image.clone()).unwrap_or_default();
-                if found == deployment.image {
-                    return Err(error.into());
-                }
-                Err(DeploymentError::Changed {
-                    name: name.clone(),
-                    found,
-                })
+    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If giving it away fails nothing is
+    /// lost: the image is what a person wanted, and the operator sees to it again.
+    async fn leave_fields(
+        &self,
+        deployment: &Seen,
+        written: Result<DynamicObject, Unwritten>,
+    ) -> Result<(), DeploymentError> {
+        let name = &deployment.name;
+        match written {
+            Ok(written) => {
+                drop(self.disown(name, written).await);
+                Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(Unwritten::Changed(found)) => Err(DeploymentError::Changed {
+                name: name.clone(),
+                found,
+            }),
+            Err(Unwritten::Request(error)) => Err(error.into()),
         }
-    }
-
-    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If that fails nothing is lost: the
-    /// image is what a person wanted, and the operator sees to it again.
-    async fn disown_fields(&self, deployment: &Seen) {
-        let (api, name) = (self.deployments(), &deployment.name);
-        let Ok(found) = self.ask(self.attempt("get", "deployments", name), api.get(name)).await else {
-            return;
-        };
-        let managers = found.metadata.managed_fields.unwrap_or_default();
-        let ours = managers
-            .iter()
-            .position(|entry| entry.manager.as_deref() == Some(MANAGER));
-        let Some(at) = ours else { return };
-        let path = format!("/metadata/managedFields/{at}");
-        let steps = vec![
-            json!({"op": "test", "path": format!("{path}/manager"), "value": MANAGER}),
-            json!({"op": "remove", "path": path}),
-        ];
-        let params = PatchParams::default();
-        let patch = json_patch(steps);
-        let patched = api.patch(name, &params, &patch);
-        drop(self.ask(self.attempt("patch", "deployments", name), patched).await);
     }
 
     fn deployments(&self) -> Api<Deployment> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
-}
-
-fn json_patch(steps: Vec<Value>) -> Patch<()> {
-    Patch::Json(serde_json::from_value(Value::Array(steps)).expect("each step is one of a JSON patch"))
-}
-
-/// The steps that write annotations, whether there are any yet or not.
-fn annotations<const N: usize>(deployment: &Seen, pairs: [(&str, &str); N]) -> Vec<Value> {
-    let mut steps = Vec::new();
-    if let Some(version) = &deployment.bare {
-        steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
-        steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
-    }
-    let step = |(key, value): (&str, &str)| {
-        let key = key.replace('~', "~0").replace('/', "~1");
-        json!({"op": "add", "path": format!("/metadata/annotations/{key}"), "value": value})
-    };
-    steps.extend(pairs.into_iter().map(step));
-    steps
 }
 
 fn containers(found: &Deployment) -> &[Container] {
@@ -272,13 +207,8 @@ fn seen(found: &Deployment, program: &str) -> Result<Seen, DeploymentError> {
     Ok(Seen {
         image,
         former: found.annotations().get(FORMER_IMAGE).cloned(),
-        container: (at, containers[at].name.clone()),
+        container: containers[at].name.clone(),
         selector: selector.into_iter().collect(),
-        bare: found
-            .metadata
-            .resource_version
-            .clone()
-            .filter(|_| found.annotations().is_empty()),
         name,
     })
 }

@@ -220,9 +220,8 @@ impl Cluster {
         Ok((set, is_on_trial))
     }
 
-    /// Our Deployment as it stands there, with all that this program does not know.
-    async fn raw_deployment(&self, installation: &Installation) -> Result<DynamicObject, RequestError> {
-        let name = &installation.deployment;
+    /// A Deployment as it stands there, with all that this program does not know.
+    async fn raw_deployment(&self, name: &str) -> Result<DynamicObject, RequestError> {
         let attempt = self.attempt("get", DEPLOYMENTS, name);
         self.ask(attempt, self.raw_deployments().get(name)).await
     }

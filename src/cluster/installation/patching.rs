@@ -1,4 +1,4 @@
-//! The image of our Deployment, replaced by steps that test the one before.
+//! The image of our Deployment, replaced by steps that test the one before: by the operator, and by the command of a person.
 //!
 //! No entry of ours stays in `managedFields`: helm that applies on the server's side takes no field which another one holds. Must
 //! never replace an image that it was not told of.
@@ -42,11 +42,26 @@ enum Refused {
     Request(RequestError),
 }
 
+/// Why a Deployment was not written.
+pub(in crate::cluster) enum Unwritten {
+    /// It does not name the image that was seen: the text that stands there now.
+    Changed(String),
+    Request(RequestError),
+}
+
+impl From<RequestError> for Unwritten {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
 /// One writing of an image.
-struct Writing<'a> {
-    container: &'a str,
-    from: &'a str,
-    to: &'a str,
+pub(in crate::cluster) struct Writing<'a> {
+    pub(in crate::cluster) container: &'a str,
+    pub(in crate::cluster) from: &'a str,
+    pub(in crate::cluster) to: &'a str,
+    /// Told to people as the reason of the rollout.
+    pub(in crate::cluster) cause: &'a str,
 }
 
 impl Cluster {
@@ -58,41 +73,83 @@ impl Cluster {
         from: &str,
         to: &str,
     ) -> Result<Outcome, RequestError> {
-        let container = &installation.container;
-        let writing = Writing { container, from, to };
+        let writing = Writing {
+            container: &installation.container,
+            from,
+            to,
+            cause: &format!("addon-operator: {from} is replaced by {to}"),
+        };
+        let name = &installation.deployment;
+        match self.write_image(name, &writing).await {
+            Ok(written) => {
+                self.disown(name, written).await?;
+                Ok(Outcome::Done)
+            }
+            Err(Unwritten::Changed(now)) => Ok(Outcome::Changed { now }),
+            Err(Unwritten::Request(error)) => Err(error),
+        }
+    }
+
+    /// The Deployment after that. Entries of ours are still in it.
+    pub(in crate::cluster) async fn write_image(
+        &self,
+        name: &str,
+        writing: &Writing<'_>,
+    ) -> Result<DynamicObject, Unwritten> {
+        let steps = |found: &DynamicObject| match writing.steps(found) {
+            Ok(steps) => Ok(Some(steps)),
+            // Ours, which has arrived without our knowing, or that of another replica.
+            Err(now) if now == writing.to && writing.is_noted(found) => Ok(None),
+            Err(now) => Err(now),
+        };
+        self.write(name, steps).await
+    }
+
+    /// Writes annotations into the Deployment, if the container still has this image. Returns it as it is then, with entries of ours.
+    pub(in crate::cluster) async fn write_notes(
+        &self,
+        name: &str,
+        (container, image): (&str, &str),
+        notes: &[(&str, &str)],
+    ) -> Result<DynamicObject, Unwritten> {
+        let steps = |found: &DynamicObject| {
+            let (_, mut steps) = tests(found, container, image)?;
+            steps.extend(noting(found, notes));
+            Ok(Some(Value::Array(steps)))
+        };
+        self.write(name, steps).await
+    }
+
+    /// Takes the steps that follow from how the Deployment is, if any; an error of theirs is the image that is there instead.
+    async fn write(
+        &self,
+        name: &str,
+        steps: impl Fn(&DynamicObject) -> Result<Option<Value>, String>,
+    ) -> Result<DynamicObject, Unwritten> {
         let mut left = ROUNDS;
         loop {
             left -= 1;
-            let found = self.raw_deployment(installation).await?;
-            let steps = match writing.steps(&found) {
-                Ok(steps) => steps,
-                // Ours, which has arrived without our knowing, or that of another replica.
-                Err(now) if now == to && writing.is_noted(&found) => {
-                    self.disown(installation, found).await?;
-                    return Ok(Outcome::Done);
-                }
-                Err(now) => return Ok(Outcome::Changed { now }),
+            let found = self.raw_deployment(name).await?;
+            let Some(steps) = steps(&found).map_err(Unwritten::Changed)? else {
+                return Ok(found);
             };
-            match self.step_through(&installation.deployment, &steps).await {
-                Ok(written) => {
-                    self.disown(installation, written).await?;
-                    return Ok(Outcome::Done);
-                }
+            match self.step_through(name, &steps).await {
+                Ok(written) => return Ok(written),
                 Err(Refused::Test(_)) if left > 0 => {}
-                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
+                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error.into()),
             }
         }
     }
 
     /// Takes our entries out of `managedFields`.
-    async fn disown(&self, installation: &Installation, written: DynamicObject) -> Result<(), RequestError> {
+    pub(in crate::cluster) async fn disown(&self, name: &str, written: DynamicObject) -> Result<(), RequestError> {
         let (mut found, mut left) = (written, ROUNDS);
         loop {
             left -= 1;
             let Some(steps) = disowning(&found) else { return Ok(()) };
-            match self.step_through(&installation.deployment, &steps).await {
+            match self.step_through(name, &steps).await {
                 Ok(_) => return Ok(()),
-                Err(Refused::Test(_)) if left > 0 => found = self.raw_deployment(installation).await?,
+                Err(Refused::Test(_)) if left > 0 => found = self.raw_deployment(name).await?,
                 Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
             }
         }
@@ -127,40 +184,58 @@ impl Writing<'_> {
 
     /// The steps that write it; the image that stands there if it is not the one to be replaced.
     fn steps(&self, found: &DynamicObject) -> Result<Value, String> {
-        let Self { container, from, to } = self;
-        let containers = found.data["spec"]["template"]["spec"]["containers"].as_array();
-        let mut containers = containers.into_iter().flatten().enumerate();
-        let ours = containers.find(|(_, known)| known["name"] == *container);
-        let Some((index, ours)) = ours else {
-            return Err(format!("no container '{container}'"));
-        };
-        let image = ours["image"].as_str().unwrap_or_default();
-        if image != *from {
-            return Err(image.to_owned());
+        let Self {
+            container,
+            from,
+            to,
+            cause,
+        } = *self;
+        let (path, mut steps) = tests(found, container, from)?;
+        if from == to {
+            steps.extend(noting(found, &[(PATCHED_IMAGE, to)]));
+        } else {
+            steps.push(json!({"op": "replace", "path": path, "value": to}));
+            let notes = [(FORMER_IMAGE, from), (CHANGE_CAUSE, cause), (PATCHED_IMAGE, to)];
+            steps.extend(noting(found, &notes));
         }
-        let place = format!("/spec/template/spec/containers/{index}");
-        let cause = format!("addon-operator: {from} is replaced by {to}");
-        let mut steps = vec![
-            json!({"op": "test", "path": format!("{place}/name"), "value": container}),
-            json!({"op": "test", "path": format!("{place}/image"), "value": from}),
-        ];
-        if found.metadata.annotations.is_none() {
-            // Others may make the first annotation meanwhile, which is not to be lost.
-            let version = &found.metadata.resource_version;
-            steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
-            steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
-        }
-        if from != to {
-            steps.extend([
-                json!({"op": "replace", "path": format!("{place}/image"), "value": to}),
-                json!({"op": "add", "path": annotation(FORMER_IMAGE), "value": from}),
-                json!({"op": "add", "path": annotation(CHANGE_CAUSE), "value": cause}),
-            ]);
-        }
-        steps.push(json!({"op": "add", "path": annotation(PATCHED_IMAGE), "value": to}));
         steps.extend(note_of_chart(found));
         Ok(Value::Array(steps))
     }
+}
+
+/// The path of a container's image, and the steps that test that it is this one; the image that stands there if it is another.
+fn tests(found: &DynamicObject, container: &str, image: &str) -> Result<(String, Vec<Value>), String> {
+    let containers = found.data["spec"]["template"]["spec"]["containers"].as_array();
+    let mut containers = containers.into_iter().flatten().enumerate();
+    let ours = containers.find(|(_, known)| known["name"] == *container);
+    let Some((index, ours)) = ours else {
+        return Err(format!("no container '{container}'"));
+    };
+    let now = ours["image"].as_str().unwrap_or_default();
+    if now != image {
+        return Err(now.to_owned());
+    }
+    let place = format!("/spec/template/spec/containers/{index}");
+    let path = format!("{place}/image");
+    let steps = vec![
+        json!({"op": "test", "path": format!("{place}/name"), "value": container}),
+        json!({"op": "test", "path": path, "value": image}),
+    ];
+    Ok((path, steps))
+}
+
+/// The steps that write annotations, whether there are any yet or not.
+fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
+    let mut steps = Vec::new();
+    if found.metadata.annotations.is_none() {
+        // Others may make the first annotation meanwhile, which is not to be lost.
+        let version = &found.metadata.resource_version;
+        steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+        steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+    }
+    let step = |(key, value): &(&str, &str)| json!({"op": "add", "path": annotation(key), "value": value});
+    steps.extend(notes.iter().map(step));
+    steps
 }
 
 /// The steps that note the image which the chart's values name now, so that another one is told apart later.
@@ -234,6 +309,7 @@ mod tests {
             container,
             from,
             to: "a:2",
+            cause: "",
         };
         let annotated = deployment(&[], Some(&json!({CHART_IMAGE: "c"})));
         let steps = writing("ours", "a:1").steps(&annotated).unwrap();
@@ -260,7 +336,7 @@ mod tests {
         assert!(writing("gone", "a:1").steps(&annotated).is_err());
         let bare = writing("ours", "a:1").steps(&deployment(&[], None)).unwrap();
         assert_eq!(
-            bare[2],
+            bare[3],
             json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"})
         );
     }

@@ -44,7 +44,7 @@ impl Cluster {
             }
         }
         let digest = &trial.to.digest;
-        let found = self.raw_deployment(installation).await?;
+        let found = self.raw_deployment(&installation.deployment).await?;
         if found.metadata.uid.as_ref() != Some(&installation.deployment_uid) {
             let now = "another Deployment of the same name".to_owned();
             return Ok(Outcome::Changed { now });
