@@ -1,6 +1,7 @@
 //! One replica by hand; then several of them, with clocks, delays and losses at their worst.
 
 mod entitlement;
+mod trials;
 mod world;
 
 use proptest::prelude::*;

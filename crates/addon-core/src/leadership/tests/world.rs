@@ -1,7 +1,9 @@
 //! Several replicas and one lease: requests take their time, get lost or lose their answers, clocks run at different
-//! rates, and replicas stand still, die, leave and come again. They may be of several versions, see `entitled`.
+//! rates, and replicas stand still, die, leave and come again. They may be of several versions, see `entitled`, and a version
+//! may be on trial, see `trials`.
 
 mod entitled;
+mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use crate::leadership::{Election, Move, Standing};
 use crate::time::{Jitter, Now, Tick};
 use entitled::Orders;
 use jiff::Timestamp;
+use trials::Trials;
 
 pub(super) use entitled::digest;
 
@@ -57,6 +60,8 @@ struct Replica {
     skew: Skew,
     /// Everything that belongs to an earlier life is void.
     life: u64,
+    /// It has not ended for good.
+    is_there: bool,
     waits_for_answer: bool,
     /// In true time, when it and what it has started have ended for certain.
     leads_until: u64,
@@ -111,6 +116,7 @@ pub(super) struct World {
     /// A replica that begins anew has the same name.
     in_pods: bool,
     orders: Orders,
+    trials: Option<Trials>,
 }
 
 impl World {
@@ -133,6 +139,7 @@ impl World {
             with_deaths: false,
             in_pods: false,
             orders: Orders::default(),
+            trials: None,
         };
         for (number, skew) in skews.iter().enumerate() {
             world.replicas.push(Replica {
@@ -140,6 +147,7 @@ impl World {
                 versions: BTreeSet::new(),
                 skew: *skew,
                 life: 0,
+                is_there: true,
                 waits_for_answer: false,
                 leads_until: 0,
                 is_yielding: false,
@@ -178,7 +186,9 @@ impl World {
 
     /// It ends without a word, and does not come again.
     pub(super) fn kill(&mut self, number: usize) {
-        self.replicas[number].life += 1;
+        let replica = &mut self.replicas[number];
+        replica.life += 1;
+        replica.is_there = false;
     }
 
     pub(super) fn with_deaths(&mut self) {
@@ -204,7 +214,9 @@ impl World {
             match happening {
                 // The API server does not know who still lives.
                 Happening::Arrives(request, sent) => self.arrives((number, life), request, sent),
-                happening if self.replicas[number].life == life => self.happens(number, happening),
+                happening if self.replicas[number].life == life && self.replicas[number].is_there => {
+                    self.happens(number, happening);
+                }
                 _ => {}
             }
         }
@@ -311,6 +323,9 @@ impl World {
             self.end(number);
             return self.begin_anew(number);
         }
+        if self.take_part(number).is_break() {
+            return;
+        }
         self.order_at_random(number);
         let next = self.replicas[number].election.poll(now);
         self.yield_if_told(number);
@@ -351,7 +366,8 @@ impl World {
             format!("r{number}.{}", replica.life)
         };
         replica.election = Election::new(name, replica.versions.clone(), Timing::ORIGINAL);
-        (replica.waits_for_answer, replica.is_yielding) = (false, false);
+        (replica.waits_for_answer, replica.is_yielding, replica.is_there) = (false, false, true);
+        self.choose_version(number);
         let pause = self.roll(10 * SECOND);
         self.enter(self.now + pause, number, Happening::Poll);
     }

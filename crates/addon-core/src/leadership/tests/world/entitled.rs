@@ -1,7 +1,7 @@
 //! Versions in the world: who is entitled is said, moved and taken back by leaders, standbys and people, and each write is held
 //! against what was said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Happening, Life, SECOND, Skew, World};
@@ -16,6 +16,8 @@ pub(super) struct Orders {
     given: BTreeSet<(Life, Option<ImageDigest>)>,
     /// The versions that replicas and people name by lot.
     names: Vec<Option<ImageDigest>>,
+    /// The versions of lives that are not of the one that their replica has now.
+    pub(super) former: BTreeMap<Life, BTreeSet<ImageDigest>>,
     breach: Option<String>,
 }
 
@@ -51,6 +53,11 @@ impl World {
         let known: BTreeSet<ImageDigest> = known.collect();
         self.orders.names = known.into_iter().map(Some).collect();
         self.orders.names.extend([Some(digest(99, 1)), None]);
+    }
+
+    pub(crate) fn without_orders(mut self) -> Self {
+        self.orders.names.clear();
+        self
     }
 
     /// A write that nobody asked for, or that came too early.
@@ -132,10 +139,11 @@ impl World {
             let text = format!("at {} r{} turns {there:?} into {record:?}", self.now, writer.0);
             self.orders.breach.get_or_insert(text);
         }
+        let versions = self.orders.former.get(&writer).unwrap_or(&replica.versions);
         let is_barred = there
             .entitled
             .as_ref()
-            .is_some_and(|version| !replica.versions.contains(version));
+            .is_some_and(|version| !versions.contains(version));
         let takes = !record.holder.is_empty() && (&record.holder, record.acquired) != (&there.holder, there.acquired);
         // Clocks cut off what is less than a microsecond.
         let known_for = replica.skew.scale(self.now - self.written) + 2;
