@@ -71,6 +71,15 @@ impl Removal {
         self.suspected.insert(name.to_owned());
     }
 
+    /// A helm of ours was at work until its deadline: a release of others is refused before helm begins, so that there was none.
+    pub(super) fn forget_foreign(&mut self, name: &str) {
+        if let Some(releases) = &mut self.releases
+            && releases.get(name) == Some(&false)
+        {
+            releases.remove(name);
+        }
+    }
+
     fn gone(&mut self, name: &str) {
         self.suspected.remove(name);
         if let Some(releases) = &mut self.releases {

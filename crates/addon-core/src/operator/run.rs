@@ -364,6 +364,9 @@ impl Operator {
             // What comes before the release may be due again by now, and helm was at work all the same.
             step = Step::Release;
             self.removal.may_exist(name.as_str());
+            if failure.class == Class::TimedOut {
+                self.removal.forget_foreign(name.as_str());
+            }
         }
         let (attempts, retry_in) = self.back_off(lane, &failure);
         self.apply_what_nothing_holds(name);

@@ -1,8 +1,9 @@
 //! The summary of a process by which its version is judged.
 
-use super::health::{FOR_GOOD, Health};
+use super::health::Health;
 use super::*;
 use crate::artifact::choice::Activity;
+use crate::artifact::trial::record::Failures;
 
 impl World {
     pub(super) fn health(&self) -> Health {
@@ -12,7 +13,7 @@ impl World {
         health
     }
 
-    pub(super) fn failing(&self) -> Vec<(String, u32)> {
+    pub(super) fn failing(&self) -> Vec<(String, Failures)> {
         self.health().failing.into_iter().collect()
     }
 }
@@ -30,15 +31,16 @@ fn health_names_what_fails_and_how_often_in_a_row() {
     world.failing.insert("one sync".to_owned(), 2);
     world.failing.insert("all.sh afterAll".to_owned(), 1);
     let mut world = world.start();
-    let failing = |rows: &[(&str, u32)]| -> Vec<(String, u32)> {
-        rows.iter()
-            .map(|(subject, times)| ((*subject).to_owned(), *times))
+    let failing = |rows: &[(&str, Failures)]| -> Vec<(String, Failures)> {
+        let rows = rows.iter();
+        rows.map(|(subject, failures)| ((*subject).to_owned(), *failures))
             .collect()
     };
-    let for_good = ("module broken", FOR_GOOD);
+    let once = Failures::InARow(1);
+    let for_good = ("module broken", Failures::ForGood);
     assert_eq!(
         world.failing(),
-        failing(&[("hook all.sh", 1), for_good, ("module one", 1)])
+        failing(&[("hook all.sh", once), for_good, ("module one", once)])
     );
     assert_eq!(
         (world.health().converged, world.health().activity),
@@ -48,7 +50,7 @@ fn health_names_what_fails_and_how_often_in_a_row() {
         world.failing.insert("g.sh schedule".to_owned(), 1);
         world.sleep();
     }
-    assert!(world.health().failing["hook g.sh"] > 0);
+    assert!(world.health().failing["hook g.sh"] > Failures::InARow(0));
     world.failing.clear();
     while world.health().failing.contains_key("hook g.sh") {
         world.sleep();
@@ -96,7 +98,7 @@ fn failures_in_a_row_are_counted_over_converges_that_begin_anew() {
     let mut world = World::new(vec![module(10, "one")]);
     world.failing.insert("one sync".to_owned(), 3);
     let mut world = world.start();
-    let one = |times: u32| vec![("module one".to_owned(), times)];
+    let one = |times: u32| vec![("module one".to_owned(), Failures::InARow(times))];
     assert_eq!(world.failing(), one(1));
     world.edit(&[("global", Some("color: red"))]);
     assert_eq!(world.failing(), one(2));

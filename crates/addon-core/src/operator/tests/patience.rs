@@ -301,3 +301,19 @@ fn a_run_that_hung_waits_in_no_queue_when_what_it_needs_is_switched_off() {
     world.edit(&[("bEnabled", None)]);
     assert_eq!(world.take_log(), ["b sync", HOOK, "c sync"]);
 }
+
+#[test]
+fn a_release_that_helm_left_at_its_deadline_goes_although_one_of_others_was_there_at_the_start() {
+    let mut world = World::new(vec![module(10, "one")]);
+    world.open.insert("one sync".to_owned());
+    world.releases = vec![ReleaseSummary {
+        name: "one".to_owned(),
+        ours: false,
+        config: None,
+    }];
+    let mut world = world.start();
+    end(&mut world, "one sync", timed_out());
+    world.edit(&[("oneEnabled", Some("false"))]);
+    sleep_for(&mut world, 5 * MINUTE);
+    assert_eq!(world.take_log(), ["one delete"]);
+}
