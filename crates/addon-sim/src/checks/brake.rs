@@ -101,7 +101,12 @@ impl Brake {
     /// The releases that would go if silence were an answer.
     fn unspoken(&self, step: &Step<'_>) -> BTreeSet<String> {
         let mut there = self.there(step);
-        there.retain(|name| is_unspoken(step, name) || self.gone.contains_key(name));
+        // As long as its script fails a module keeps the verdict of before, which may be silence.
+        let stands_off = |name: &String| {
+            let module = step.after.modules.get(name);
+            module.is_some_and(|module| !module.enabled && module.enabled_by == "default")
+        };
+        there.retain(|name| is_unspoken(step, name) || stands_off(name) || self.gone.contains_key(name));
         there
     }
 }

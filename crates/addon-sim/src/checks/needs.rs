@@ -21,6 +21,8 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
                 || lives.is_some_and(|module| module.state != "Disabled");
             // The verdict may be another one already than that which was taken up last.
             let goes = is_off(step.after, &other.name) && step.life.told.opinion(&other.name) == Some(false);
+            // It stays until a person says what becomes of it.
+            let goes = goes && !step.after.status.config_lost.contains(&other.name);
             ours && known && goes && other.needs.contains(*name) && !other.broken && !needs(modules, name, &other.name)
         });
         ensure(left_behind.is_none(), "D3", || {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{Done, Event};
+use addon_core::operator::query::ModuleReport;
 use addon_core::review::reply::Reply;
 
 use super::{Step, Violation, ensure};
@@ -73,9 +74,13 @@ impl Standbys {
             }
         }
         let told = &step.life.told;
-        // A module that is held for a lost configuration, or lost values, is watched no more.
-        let held =
-            |module: &String| step.after.status.config_lost.contains(module) || told.without_values().contains(module);
+        // A module that is held, for a lost configuration, lost values or a trial, is watched no more.
+        let held = |module: &String| {
+            let is_held = |report: &ModuleReport| report.state == "Held";
+            step.after.status.config_lost.contains(module)
+                || told.without_values().contains(module)
+                || step.after.modules.get(module).is_some_and(is_held)
+        };
         let certain = |module: &String| told.runs_for_certain(module, &step.world.setup) && !held(module);
         self.warm.retain(certain);
         for effect in step.effects {
