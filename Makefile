@@ -110,6 +110,12 @@ campaign-leaders: ## leaders killed, frozen, cut off or robbed under load, ROUND
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test campaign_leaders -- --nocapture
 
+.PHONY: campaign-update
+campaign-update: ROUNDS ?= 100
+campaign-update: ## ROUNDS=100 bad versions of the operator by SEED=, a pod killed in each round; the old one leads again (root)
+	cargo build --workspace --bins --locked
+	$(CAMPAIGN) --test installed channel::campaign -- --nocapture
+
 .PHONY: soak campaign-soak
 soak: campaign-soak ## 50 modules, an edit a second, trouble by lot, for ROUNDS=1800 seconds by SEED=; nothing leaks
 campaign-soak: ROUNDS ?= 1800
@@ -119,8 +125,8 @@ campaign-soak:
 	$(CAMPAIGN) --test campaign_soak -- --nocapture
 
 .PHONY: bench
-bench: ## figures: start, restart with nothing changed, idle
-	cargo bench --locked --bench figures
+bench: ## figures of the program as it is installed: start, restart with nothing changed, idle
+	cargo bench --profile dist --locked --bench figures
 
 .PHONY: operator
 operator: ## the operator as it goes into the image: small, and the same from whatever folder

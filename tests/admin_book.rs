@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,11 +69,6 @@ impl Stage {
         let plane = self.namespace.plane();
         let own = |name: &str| -> PathBuf { self.folder.path().join(name) };
         let path = [own("bin"), plane.programs(), "/usr/bin".into(), "/bin".into()];
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         BTreeMap::from([
             ("PATH", std::env::join_paths(path).unwrap()),
             ("HOME", own("home").into()),
@@ -82,7 +77,10 @@ impl Stage {
             ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
             ("ADDON_OPERATOR_TMP_DIR", own("tmp").into()),
             ("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1".into()),
-            ("ADDON_OPERATOR_LISTEN_PORT", port.to_string().into()),
+            (
+                "ADDON_OPERATOR_LISTEN_PORT",
+                self.namespace.port().unwrap().to_string().into(),
+            ),
             ("DEBUG_UNIX_SOCKET", own("debug.socket").into()),
             (
                 "VALIDATING_WEBHOOK_LISTEN_ADDRESS",

@@ -4,6 +4,7 @@
 use std::process::Output;
 
 use addon_operator::app::channel::Site;
+use addon_operator::cluster::installation::patching::FIELD_MANAGER;
 use addon_operator::settings::{Environment, StartArgs};
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
@@ -57,6 +58,10 @@ impl Place {
 
     fn deployment(&self) -> Value {
         self.0.object("deployments", "ao").unwrap().unwrap()
+    }
+
+    fn managers(&self) -> String {
+        self.kubectl("get deployment ao -o=jsonpath={.metadata.managedFields[*].manager} --show-managed-fields")
     }
 
     fn environment(&self) -> [(&'static str, std::ffi::OsString); 2] {
@@ -238,6 +243,18 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
         former
     );
 
+    // An entry of ours beside the one that the command makes: an `Apply`, and no `Update`.
+    let noted = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "ao", "annotations": {"addon-operator/chart-image": "of-the-chart"}},
+    });
+    let manager = format!("--field-manager={FIELD_MANAGER}");
+    let kubectl = place.0.kubectl_as(User::Admin);
+    kubectl
+        .feed(["apply", "--server-side", &manager, "--filename=-"], &noted.to_string())
+        .unwrap();
+    assert!(place.managers().contains(FIELD_MANAGER));
+
     let (good, said, told) = place.typed("rollback --yes");
     assert!(good, "{told}");
     assert_eq!(said, format!("Deployment 'ao' names '{former}' now\n"));
@@ -255,6 +272,7 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
     let annotations = &deployment["metadata"]["annotations"];
     assert_eq!(annotations["addon-operator/former-image"], image('c'));
     assert_eq!(annotations["addon-operator/patched-image"], former);
+    assert_eq!(annotations["addon-operator/chart-image-then"], "of-the-chart");
     assert!(
         annotations["kubernetes.io/change-cause"]
             .as_str()
@@ -262,9 +280,8 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
             .contains("rollback")
     );
     // Helm of version 4 takes no field from a manager that it does not know.
-    let managed =
-        place.kubectl("get deployment ao -o=jsonpath={.metadata.managedFields[*].manager} --show-managed-fields");
-    assert!(!managed.contains("addon-operator-channel"), "{managed}");
+    let managers = place.managers();
+    assert!(!managers.contains(FIELD_MANAGER), "{managers}");
 
     // Another digest, spelt as the image is.
     place.done(&format!("rollback {} --yes", digest('d')));

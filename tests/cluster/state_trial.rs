@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::artifact::trial::record::{Remembered, Report, Ruling, Trial, Verdict};
+use addon_core::artifact::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::state::trial::{Changed, Kept};
 use jiff::Timestamp;
@@ -40,8 +40,12 @@ fn report(number: u64) -> Report {
 }
 
 fn failed(number: u8) -> Remembered {
+    let failed = Failed {
+        why: "it crashed".to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+    };
     Remembered {
-        failed: [(digest(number), "it crashed".to_owned())].into(),
+        failed: [(digest(number), failed)].into(),
         ..Remembered::default()
     }
 }

@@ -24,13 +24,17 @@ pub(crate) const DEPLOYMENT: &str = "ao-addon-operator";
 const LED: &str = "kubernetes.io/service-name=ao-addon-operator-validating-svc";
 pub(crate) const LEASE: &str = "addon-operator-leader-election";
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where modules of the trial are, here and in the image.
-fn modules() -> PathBuf {
-    root().join("tests/installed/modules")
+/// Where modules are here. The image has them in `/trial`.
+fn modules(name: &str) -> PathBuf {
+    root().join("tests/installed").join(name)
+}
+
+pub(crate) fn chart() -> PathBuf {
+    root().join("charts/addon-operator")
 }
 
 pub(crate) fn start() -> ControlPlane {
@@ -45,19 +49,21 @@ pub(crate) fn start() -> ControlPlane {
 }
 
 /// What a pod runs: everything of an image but its tag.
+#[derive(Clone)]
 pub(crate) struct Image {
     repository: String,
     pub(crate) digest: String,
+    modules: PathBuf,
 }
 
 impl Image {
-    /// Assembles the image with the modules of the trial on top, and pushes it.
-    pub(crate) fn push(plane: &ControlPlane) -> Self {
+    /// Assembles the image with the modules of that folder on top, and pushes it.
+    pub(crate) fn push(plane: &ControlPlane, name: &str) -> Self {
         let folder = tempfile::tempdir_in(plane.folder()).unwrap();
         let layout = folder.path().join("image");
         let place = |path: &Path| path.to_str().unwrap().to_owned();
-        let own = modules();
-        let added = format!("{}:/trial", place(&own));
+        let modules = modules(name);
+        let added = format!("{}:/trial", place(&modules));
         let packages = place(&packages());
         // Mirrors drop packages when it suits them, which says nothing about the operator.
         let today = place(&folder.path().join("today"));
@@ -81,6 +87,7 @@ impl Image {
         Self {
             repository: repository.to_owned(),
             digest: digest.to_owned(),
+            modules,
         }
     }
 }
@@ -129,6 +136,15 @@ impl<'a> Stage<'a> {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
+    /// Has kubectl apply these manifests.
+    pub(crate) fn apply(&self, manifests: &str) {
+        let kubectl = self.namespace.kubectl_as(User::Admin);
+        let namespace = self.namespace.name();
+        kubectl
+            .feed(["apply", "--namespace", namespace, "--filename=-"], manifests)
+            .unwrap();
+    }
+
     /// What kubectl says of a request that is refused.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let answer = self.namespace.kubectl(arguments.split(' '));
@@ -164,10 +180,11 @@ impl<'a> Stage<'a> {
     pub(crate) fn install_image(&self, helm: Part, image: &[(&str, &str)], more: &[&str]) {
         let image = image.iter().map(|(key, value)| format!("image.{key}={value}"));
         let image: Vec<String> = image.collect();
-        let chart = root().join("charts/addon-operator");
         let rights = self.rights();
-        let mut arguments = vec!["upgrade", "--install", "ao", chart.to_str().unwrap()];
-        arguments.extend(["--values", rights.to_str().unwrap(), "--set", "modules.dirs={/trial}"]);
+        let mut arguments = vec!["upgrade", "--install", "ao"];
+        let chart = chart();
+        arguments.extend([chart.to_str().unwrap(), "--values", rights.to_str().unwrap()]);
+        arguments.extend(["--set", "modules.dirs={/trial}"]);
         arguments.extend(image.iter().flat_map(|value| ["--set", value]));
         arguments.extend(more.iter().flat_map(|value| ["--set", value]));
         self.helm(helm, &arguments);
@@ -190,7 +207,7 @@ impl<'a> Stage<'a> {
     /// What `rbac generate` says that the modules need.
     fn rights(&self) -> PathBuf {
         let mut command = process::command(OPERATOR);
-        command.args(["rbac", "generate"]).arg(modules());
+        command.args(["rbac", "generate"]).arg(&self.image.modules);
         command.arg("--global-hooks-dir").arg(root().join("global-hooks"));
         command.args(["--namespace", self.namespace.name()]);
         command.env_clear().env("PATH", "/usr/bin:/bin");

@@ -19,7 +19,7 @@ const ACCOUNT: &str = "guest";
 #[test]
 fn an_installation_from_its_beginning_to_its_end() {
     let plane = start();
-    let stage = Stage::build(&plane, Image::push(&plane));
+    let stage = Stage::build(&plane, Image::push(&plane, "modules"));
     stage.make_account(ACCOUNT);
     stage.install(Part::Helm3, &[]);
     two_pods_one_leader_and_modules_that_converged(&stage);

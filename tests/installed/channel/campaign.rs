@@ -1,0 +1,291 @@
+//! `make campaign-update`: one bad version after the other, and a pod killed in each round. The old version leads again each time,
+//! and the Deployment never names another one.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testbed::campaign::{Campaign, percentile};
+use testbed::draw::Draw;
+use testbed::report::tell;
+
+use super::bad::{FAILS, HOOK, SHORT, UNKEPT, script};
+use super::followed::{ALONE, Change, Followed};
+use crate::installed::stage::{Image, start};
+
+/// Installations side by side, which mostly wait.
+const AT_ONCE: usize = 8;
+/// Rounds in a test.
+const FEW: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Crashes,
+    NeverReady,
+    EndsAsLeader,
+    HangsAsLeader,
+    BreaksAModule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Victim {
+    Leader,
+    Standby,
+    OnTrial,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Moment {
+    /// The tag was moved so many seconds ago.
+    After(u64),
+    Begun,
+    NewOneLeads,
+    OldOneLeadsAgain,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind::Crashes,
+    Kind::NeverReady,
+    Kind::EndsAsLeader,
+    Kind::HangsAsLeader,
+    Kind::BreaksAModule,
+];
+const VICTIMS: [Victim; 3] = [Victim::Leader, Victim::Standby, Victim::OnTrial];
+
+/// Installations that differ in what a trial has to get along with.
+const SETUPS: [&[&str]; 4] = [
+    &[],
+    &["replicas=1"],
+    ALONE,
+    &["strategy.type=Recreate", "strategy.rollingUpdate=null"],
+];
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    kind: Kind,
+    victim: Victim,
+    moment: Moment,
+    is_notified: bool,
+}
+
+impl Plan {
+    fn drawn(draw: &mut Draw) -> Self {
+        let seconds = draw.below(60) as u64;
+        let moments = [
+            Moment::After(seconds),
+            Moment::Begun,
+            Moment::NewOneLeads,
+            Moment::OldOneLeadsAgain,
+        ];
+        Self {
+            kind: draw.pick(&KINDS),
+            victim: draw.pick(&VICTIMS),
+            moment: draw.pick(&moments),
+            is_notified: draw.below(2) == 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    /// From the push until the new version led, if it did.
+    led: Option<Duration>,
+    /// From the last sign of the new version as a leader until the old one led; nothing if the new one never led.
+    returned: Option<Duration>,
+    /// From the verdict until the old one led; nothing if it led before.
+    followed: Option<Duration>,
+    /// `failed`; or `unclear`, where the harm was the cause.
+    ruling: String,
+    is_killed: bool,
+}
+
+#[test]
+fn campaign() {
+    let campaign = Campaign::of_this_run().unwrap();
+    let rounds = campaign.rounds().unwrap_or(FEW);
+    tell(&format!("seed {}, {rounds} rounds", campaign.seed));
+    let mut draw = Draw::new(campaign.seed);
+    let plans: Vec<Plan> = (0..rounds).map(|_| Plan::drawn(&mut draw)).collect();
+    let left = Mutex::new(plans.iter().enumerate().collect::<Vec<_>>());
+    let done = Mutex::new(Vec::new());
+    let plane = start();
+    let image = Image::push(&plane, "versions");
+    let (plane, image, left, done) = (&plane, &image, &left, &done);
+    thread::scope(|scope| {
+        for setup in SETUPS.iter().cycle().take(rounds.min(AT_ONCE)) {
+            scope.spawn(move || {
+                let values: Vec<&str> = setup.iter().copied().chain([SHORT]).collect();
+                let followed = Followed::begin(plane, image, &values);
+                loop {
+                    let Some((number, plan)) = left.lock().unwrap().pop() else {
+                        return;
+                    };
+                    let outcome = round(&followed, number, *plan);
+                    tell(&format!("round {number}, {setup:?}: {plan:?}: {outcome:?}"));
+                    done.lock().unwrap().push((*plan, outcome));
+                }
+            });
+        }
+    });
+    let done = done.lock().unwrap();
+    assert_eq!(done.len(), rounds);
+    campaign.keep("update", &page(&done)).unwrap();
+}
+
+/// The version of one round, with a harm of its own; at its end all is as it was.
+fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
+    let side = followed.revision("side");
+    let bad = push(followed, number, plan.kind);
+    let pushed = Instant::now();
+    if plan.is_notified {
+        followed.check();
+    }
+    let course = RefCell::new(Course::default());
+    followed.wait_for(&format!("the end of round {number}, {plan:?}"), || {
+        let mut course = course.borrow_mut();
+        course.look(followed, &bad, pushed);
+        if !course.is_killed && course.has_come(plan.moment, pushed) {
+            course.is_killed = true;
+            // There may be none of the kind just now: then it was a round without a death.
+            course.outcome.is_killed = followed.victim(plan.victim).is_some_and(|pod| followed.kill(&pod));
+        }
+        course.is_killed && course.is_over(followed)
+    });
+    assert!(followed.names(&followed.first), "{}", followed.image());
+    assert!(
+        !followed.has_rolled_out(&bad),
+        "the Deployment never names a bad version: {plan:?}"
+    );
+    assert_eq!(followed.revision("side"), side, "no release is written anew: {plan:?}");
+    // The next round begins with all pods.
+    followed.stage.roll_out();
+    course.into_inner().outcome
+}
+
+fn push(followed: &Followed<'_>, number: usize, kind: Kind) -> String {
+    let (ends, hangs) = (script("KILL"), script("STOP"));
+    let (ends, hangs) = (["/bin/bash", "-c", &ends, "bash"], ["/bin/bash", "-c", &hangs, "bash"]);
+    let mut change = Change::default();
+    match kind {
+        Kind::Crashes => change.entrypoint = Some(&["/bin/false"]),
+        Kind::NeverReady => change.entrypoint = Some(&["/bin/sleep", "infinity"]),
+        Kind::EndsAsLeader => change.entrypoint = Some(&ends),
+        Kind::HangsAsLeader => change.entrypoint = Some(&hangs),
+        Kind::BreaksAModule => change.files = &[UNKEPT, (HOOK, FAILS)],
+    }
+    followed.push(&format!("1.{number}.0"), &change)
+}
+
+/// The things seen in a round so far.
+#[derive(Default)]
+struct Course {
+    outcome: Outcome,
+    is_killed: bool,
+    has_begun: bool,
+    /// The last sign of the new version as a leader, with the time at which it was seen.
+    last_sign: Option<(String, Instant)>,
+    judged: Option<Instant>,
+}
+
+impl Course {
+    fn look(&mut self, followed: &Followed<'_>, bad: &str, pushed: Instant) {
+        let sight = followed.sight();
+        let now = Instant::now();
+        self.has_begun |= sight.trial.is_some();
+        if let Some(ruling) = sight.ruling(bad) {
+            self.judged.get_or_insert(now);
+            self.outcome.ruling = ruling;
+        }
+        if sight.is_led_by_the_new_one() {
+            let outcome = &mut self.outcome;
+            outcome.led.get_or_insert(now - pushed);
+            outcome.returned = None;
+            outcome.followed = None;
+            if self.last_sign.as_ref().is_none_or(|(sign, _)| *sign != sight.renewed) {
+                self.last_sign = Some((sight.renewed, now));
+            }
+        } else if !sight.holder.is_empty() && self.outcome.returned.is_none() {
+            let since = self.last_sign.as_ref().map(|(_, seen)| *seen);
+            self.outcome.returned = since.map(|since| now - since);
+            self.outcome.followed = self.judged.filter(|_| since.is_some()).map(|judged| now - judged);
+        }
+    }
+
+    fn has_come(&self, moment: Moment, pushed: Instant) -> bool {
+        // A version that never leads, or has no trial for long, must not keep a round open.
+        let is_late = self.judged.is_some() || self.outcome.returned.is_some();
+        is_late
+            || match moment {
+                Moment::After(seconds) => pushed.elapsed() >= Duration::from_secs(seconds),
+                Moment::Begun => self.has_begun,
+                Moment::NewOneLeads => self.outcome.led.is_some(),
+                Moment::OldOneLeadsAgain => false,
+            }
+    }
+
+    fn is_over(&self, followed: &Followed<'_>) -> bool {
+        self.judged.is_some() && followed.is_at_rest()
+    }
+}
+
+/// Bounds that the issue of the channel sets, in seconds.
+const LEADS_NOTIFIED: u64 = 30;
+const LEADS_POLLED: u64 = 100;
+const FOLLOWS: u64 = 15;
+const RETURNS: u64 = 60;
+
+fn page(done: &[(Plan, Outcome)]) -> String {
+    let killed = done.iter().filter(|(_, outcome)| outcome.is_killed).count();
+    let mut page = format!(
+        "{} bad versions, {killed} pods killed; after each the old version led, and the Deployment named no other one.\n\n",
+        done.len()
+    );
+    let rulings: BTreeSet<&str> = done.iter().map(|(_, outcome)| outcome.ruling.as_str()).collect();
+    for ruling in rulings {
+        let count = done.iter().filter(|(_, outcome)| outcome.ruling == ruling).count();
+        let _ = writeln!(page, "- {ruling}: {count}");
+    }
+    let _ = writeln!(
+        page,
+        "\n| from, to | rounds | p50, s | p90, s | most, s | bound, s |\n|---|---:|---:|---:|---:|---:|"
+    );
+    let mut line = |name: &str, times: Vec<Duration>, bound: u64| {
+        if times.is_empty() {
+            return;
+        }
+        let at = |percent| {
+            percentile(times.iter().copied(), percent)
+                .map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
+        };
+        let _ = writeln!(
+            page,
+            "| {name} | {} | {} | {} | {} | {bound} |",
+            times.len(),
+            at(50),
+            at(90),
+            at(100)
+        );
+    };
+    let led = |is_notified| {
+        let those = done.iter().filter(move |(plan, _)| plan.is_notified == is_notified);
+        those.filter_map(|(_, outcome)| outcome.led).collect::<Vec<_>>()
+    };
+    line("pushed and told, to the new version leads", led(true), LEADS_NOTIFIED);
+    line("pushed, to the new version leads", led(false), LEADS_POLLED);
+    for kind in KINDS {
+        let those = || done.iter().filter(|(plan, _)| plan.kind == kind);
+        let followed = those().filter_map(|(_, outcome)| outcome.followed).collect();
+        line(
+            &format!("{kind:?}: verdict, to the old version leads"),
+            followed,
+            FOLLOWS,
+        );
+        let returned = those().filter_map(|(_, outcome)| outcome.returned).collect();
+        let name = format!("{kind:?}: last sign as a leader, to the old version leads");
+        line(&name, returned, RETURNS);
+    }
+    page
+}

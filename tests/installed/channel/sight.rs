@@ -1,0 +1,142 @@
+//! A look at a trial from outside: its records, its pods, the step at which it is; and how one of its pods is killed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::campaign::Victim;
+use super::followed::Followed;
+use crate::installed::stage::LEASE;
+
+/// The lease and the records of a trial.
+pub(super) struct Sight {
+    pub(super) holder: String,
+    pub(super) renewed: String,
+    pub(super) trial: Option<Value>,
+    /// The words of the version on trial.
+    report: Option<Value>,
+    /// Of trials that are over.
+    remembered: Value,
+}
+
+/// A step of a trial that is seen from outside for longer than a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Its pod is not ready.
+    Begun,
+    /// Its pod is ready, and does not lead yet.
+    Ready,
+    /// It leads, and has not converged.
+    Leads,
+    /// It leads, and has converged.
+    Proves,
+    /// The Deployment names it.
+    RollsOut,
+}
+
+impl Sight {
+    /// The ruling of the trial that goes on, or of the last one of that version.
+    pub(super) fn ruling(&self, digest: &str) -> Option<String> {
+        let of_trial = self
+            .trial
+            .as_ref()
+            .and_then(|trial| trial["verdict"]["ruling"].as_str());
+        // A record is gone a moment after its verdict.
+        let has_failed = !self.remembered["failed"][digest].is_null();
+        let is_unclear = self.remembered["unclear"]["digest"] == digest;
+        let remembered = has_failed.then_some("failed").or(is_unclear.then_some("unclear"));
+        of_trial.or(remembered).map(str::to_owned)
+    }
+
+    pub(super) fn is_led_by_the_new_one(&self) -> bool {
+        self.holder.contains("-trial-")
+    }
+
+    fn has_converged(&self) -> bool {
+        let report = self.report.as_ref();
+        report.is_some_and(|report| !report["converged"].is_null())
+    }
+}
+
+impl Followed<'_> {
+    /// The lease and the records of the trial, as they are now.
+    pub(super) fn sight(&self) -> Sight {
+        let namespace = &self.stage.namespace;
+        let object = |kind, name| namespace.object(kind, name).ok().flatten().unwrap_or_default();
+        let lease: Value = object("lease", LEASE);
+        let text = |key: &str| lease["spec"][key].as_str().unwrap_or_default().to_owned();
+        let state: Value = object("secret", "addon-operator-state");
+        let record = |key: &str| {
+            let text = state["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
+            text.and_then(|text| serde_json::from_slice(&text).ok())
+        };
+        Sight {
+            holder: text("holderIdentity"),
+            renewed: text("renewTime"),
+            trial: record("trial"),
+            report: record("trial-report"),
+            remembered: record("channel").unwrap_or_default(),
+        }
+    }
+
+    /// The step at which the trial of that version is, if there is one.
+    pub(super) fn step(&self, digest: &str) -> Option<Step> {
+        let sight = self.sight();
+        let of_it = |trial: &&Value| trial["to"]["digest"] == digest;
+        let trial = sight.trial.as_ref().filter(of_it)?;
+        if self.names(digest) {
+            return Some(Step::RollsOut);
+        }
+        if !trial["verdict"].is_null() {
+            return None;
+        }
+        Some(match (sight.is_led_by_the_new_one(), sight.has_converged()) {
+            (true, true) => Step::Proves,
+            (true, false) => Step::Leads,
+            (false, _) if self.is_trial_ready() => Step::Ready,
+            (false, _) => Step::Begun,
+        })
+    }
+
+    fn is_trial_ready(&self) -> bool {
+        let ready = "{.status.conditions[?(@.type==\"Ready\")].status}";
+        let path = format!("--output=jsonpath={ready}");
+        self.trial_pod().is_some_and(|pod| {
+            let said = self.stage.namespace.kubectl(["get", "pod", &pod, &path]);
+            said.is_ok_and(|said| said == "True")
+        })
+    }
+
+    pub(super) fn trial_pod(&self) -> Option<String> {
+        let mut pods = self.stage.pods().into_iter();
+        pods.rfind(|pod| pod.contains("-trial-"))
+    }
+
+    /// The pods of the Deployment.
+    pub(super) fn other_pods(&self) -> Vec<String> {
+        let pods = self.stage.pods().into_iter();
+        pods.filter(|pod| !pod.contains("-trial-")).collect()
+    }
+
+    /// A pod of that kind, if there is one.
+    pub(super) fn victim(&self, victim: Victim) -> Option<String> {
+        let leader = self.leader();
+        match victim {
+            Victim::Leader => leader,
+            Victim::Standby => self.stage.pods().into_iter().find(|pod| Some(pod) != leader.as_ref()),
+            Victim::OnTrial => self.trial_pod(),
+        }
+    }
+
+    /// Kills the operator in a pod, as a lack of memory would. Nothing is killed where none runs.
+    pub(super) fn kill(&self, pod: &str) -> bool {
+        let namespace = &self.stage.namespace;
+        let uid = namespace.kubectl(["get", "pod", pod, "--output=jsonpath={.metadata.uid}"]);
+        let process = uid
+            .ok()
+            .and_then(|uid| namespace.plane().process_of(&uid, "addon-operator"));
+        let process = process.and_then(|process| Pid::from_raw(process.cast_signed()));
+        process.is_some_and(|process| kill_process(process, Signal::KILL).is_ok())
+    }
+}
