@@ -2,6 +2,7 @@
 //!
 //! What is typed is shown word for word. Every claim is checked at the API server and in its audit log.
 
+mod channel;
 mod site;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use testbed::process;
 use crate::cluster::{self, Releases, shown};
 use crate::life::Program;
 use crate::narrator::{Narrator, Stop, check, seconds};
+use channel::{TAG, Versions};
 use site::{Leader, NAME, Said, Site};
 
 /// The modules of docs/modules.md, here and in the image.
@@ -70,10 +72,11 @@ impl Installation<'_> {
     }
 
     fn chapters(&mut self, image: &Image) -> anyhow::Result<()> {
-        self.push(image)?;
+        let versions = self.push(image)?;
         self.install()?;
         self.edit_badly()?;
         self.change_leaders()?;
+        self.follow(&versions)?;
         self.narrator.all_is_well();
         if self.narrator.has_audience() {
             self.show_around();
@@ -95,28 +98,29 @@ impl Installation<'_> {
         Ok(text)
     }
 
-    fn push(&mut self, image: &Image) -> anyhow::Result<()> {
-        let registry = self
-            .site
-            .plane()
-            .registry()
-            .context("the control plane has a registry")?;
+    fn push(&mut self, image: &Image) -> anyhow::Result<Versions> {
+        let plane = self.site.plane();
+        let registry = plane.registry().context("the control plane has a registry")?;
+        let of_pods = plane.registry_of_pods().context("the node finds the registry")?;
         let mut push = process::command(&image.tool);
         push.arg("push")
             .arg(&image.layout)
-            .arg(format!("{registry}/{NAME}:demo"));
+            .arg(format!("{registry}/{NAME}:{TAG}"));
         let began = Instant::now();
         let output = process::run(push, None).context("cannot push the image")?;
         let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
         check("the registry takes the image", output.status.success(), errors)?;
         let name = String::from_utf8(output.stdout)?;
-        let (repository, digest) = name.trim().split_once('@').context("a pushed image has a digest")?;
+        let (_, digest) = name.trim().split_once('@').context("a pushed image has a digest")?;
         let after = seconds(began.elapsed());
-        self.narrator
-            .ok(format_args!("the image is pushed in {after}: {digest}"));
-        self.site.set("repository", repository);
+        self.narrator.ok(format_args!(
+            "the image is pushed under the tag {TAG} in {after}: {digest}"
+        ));
+        let repository = format!("{of_pods}/{NAME}");
+        self.site.set("registry", &of_pods);
+        self.site.set("repository", &repository);
         self.site.set("digest", digest);
-        Ok(())
+        Versions::of(registry, repository, digest)
     }
 
     fn install(&self) -> anyhow::Result<()> {
@@ -125,7 +129,8 @@ impl Installation<'_> {
         let typed = Instant::now();
         self.type_in(
             "helm install addon-operator charts/addon-operator --values rights.yaml --set modules.dirs={/guestbook} \\\n    \
-             --set image.repository=$repository,image.digest=$digest",
+             --set image.repository=$repository,image.tag=stable,image.digest=$digest \\\n    \
+             --set channel.enabled=true,channel.plainHttp={$registry}",
         )?;
         self.wait("two pods are ready", || self.site.pods())?;
         let after = seconds(typed.elapsed());
@@ -289,7 +294,12 @@ impl Installation<'_> {
         narrator.say("kubectl edit configmap addon-operator");
         narrator.say("kubectl logs deployment/addon-operator --all-pods");
         let namespace = format!("--namespace {}", site.namespace().name());
-        for command in ["module list -o wide", "why guestbook", "module values guestbook"] {
+        for command in [
+            "module list -o wide",
+            "why guestbook",
+            "module values guestbook",
+            "channel status",
+        ] {
             narrator.say(format_args!("addon-operator {command} {namespace}"));
         }
         narrator.say("# Killed without a word, the leader is waited for as long as its lease lasts, 35 s at most:");

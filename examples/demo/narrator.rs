@@ -120,9 +120,21 @@ impl Narrator {
     pub(crate) fn wait<T>(
         &self,
         claim: &str,
+        dead: impl FnMut() -> bool,
+        check: impl FnMut() -> anyhow::Result<T>,
+    ) -> Result<T, Stop> {
+        self.wait_beyond(Duration::ZERO, claim, dead, check)
+    }
+
+    /// The same for something that takes this long by design, and is waited for so much longer.
+    pub(crate) fn wait_beyond<T>(
+        &self,
+        design: Duration,
+        claim: &str,
         mut dead: impl FnMut() -> bool,
         mut check: impl FnMut() -> anyhow::Result<T>,
     ) -> Result<T, Stop> {
+        let patience = self.patience + design;
         let started = Instant::now();
         let mut told = None;
         loop {
@@ -137,7 +149,7 @@ impl Narrator {
                 }
                 Err(error) => format!("{error:#}"),
             };
-            if ended || waited >= self.patience {
+            if ended || waited >= patience {
                 self.clear();
                 let end = if ended { ", and the operator has ended" } else { "" };
                 let seen = format!("waited {} s; seen: {seen}{end}", waited.as_secs());

@@ -45,6 +45,13 @@ pub(super) struct Leader {
     since: String,
 }
 
+impl Leader {
+    /// Whether it is a version that is being tried.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.pod.starts_with(&format!("{NAME}-trial-"))
+    }
+}
+
 pub(super) struct Site<'a> {
     namespace: Namespace<'a>,
     folder: TempDir,
