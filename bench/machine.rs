@@ -13,7 +13,7 @@ pub(crate) fn report(table: &str, plane: &ControlPlane) -> anyhow::Result<String
     let processors = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Ok(format!(
         "# Results\n\n\
-         Taken {now} by `cargo bench --bench figures -- --save`; what is measured how is told in [README.md](README.md).\n\n\
+         Taken {now} by `cargo bench --profile dist --bench figures -- --save`; what is measured how is told in [README.md](README.md).\n\n\
          - addon-operator {}, Kubernetes {kubernetes}, {}\n\
          - {processors} × {}, {} MB of memory, Linux {}\n\n{table}",
         env!("CARGO_PKG_VERSION"),
