@@ -30,6 +30,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking;
 use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
@@ -140,8 +141,8 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Resu
             .map(Done::ConversionsEnsured),
         Job::PublishWebhooks(routes) => publish(tools, &routes, &cancel).await,
         // Once begun these cannot be stopped, and end by themselves.
-        Job::Vet(unvetted) => Ok(Done::Vetted(aside(move || unvetted.vet()).await)),
-        Job::JudgeEdit(edit) => Ok(Done::EditJudged(aside(move || edit.judge()).await)),
+        Job::Vet(unvetted) => Ok(Done::Vetted(blocking::run(move || unvetted.vet()).await)),
+        Job::JudgeEdit(edit) => Ok(Done::EditJudged(blocking::run(move || edit.judge()).await)),
         Job::StartMonitors { hook, monitors } => {
             let started = tools.monitors.start(&hook, monitors);
             unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
@@ -199,22 +200,10 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result
     }
 }
 
-/// Does what may take its time with files, or with the texts in them, where it holds up nobody.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and we with it.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
-
 /// Nothing of values that break their schema gets to helm.
 async fn vet_for_helm(vetting: Option<Box<Vetting>>) -> Result<(), Failure> {
     let Some(vetting) = vetting else { return Ok(()) };
-    let vetted = aside(move || vetting.for_helm()).await;
+    let vetted = blocking::run(move || vetting.for_helm()).await;
     vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
 }
 

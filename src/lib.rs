@@ -6,6 +6,7 @@
 #[cfg(test)]
 extern crate self as addon_operator;
 
+pub mod blocking;
 pub mod report;
 pub mod secrets;
 pub mod settings;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::start::StartError;
+use crate::blocking;
 use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::jobs::catalogue::Catalogue;
 use crate::jobs::directories::Directories;
@@ -39,12 +40,11 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         Work::Hooks(_) => None,
     };
     let work = settings.work.clone();
-    let mut found = tokio::task::spawn_blocking(move || match work {
+    let mut found = blocking::run(move || match work {
         Work::Modules(modules) => disk::read(&layout(*modules)),
         Work::Hooks(dir) => disk::read_hooks(&dir),
     })
-    .await
-    .map_err(StartError::Disk)?;
+    .await;
     if let Some(at) = found.problems.iter().position(forbids_start) {
         return Err(StartError::Problem(found.problems.swap_remove(at)));
     }

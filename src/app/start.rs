@@ -16,7 +16,6 @@ use addon_core::operator::policy::Mode;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::task::JoinError;
 use tracing::{error, info, warn};
 
 use super::following::setup::BadFile;
@@ -57,8 +56,6 @@ pub enum StartError {
     },
     #[error("cannot open the debug socket")]
     Socket(#[from] SocketError),
-    #[error("cannot read modules and hooks")]
-    Disk(#[source] JoinError),
     #[error("cannot start with what is on disk")]
     Problem(#[source] Problem),
     #[error("cannot prepare the directory for temporary files {}", path.display())]
@@ -97,7 +94,6 @@ impl StartError {
             Self::Runtime(_)
             | Self::Spawner(_)
             | Self::Signals(_)
-            | Self::Disk(_)
             | Self::Tls(_)
             | Self::NoKubeconfig
             | Self::Registries(_)

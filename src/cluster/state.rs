@@ -27,6 +27,7 @@ use tracing::warn;
 use self::sections::Sections;
 use super::Cluster;
 use super::error::RequestError;
+use crate::blocking;
 
 /// The Secret's name.
 pub const NAME: &str = "addon-operator-state";
@@ -80,11 +81,7 @@ impl Cluster {
     /// Makes these the last good entries, and this what is known of a ConfigMap that a program made. Returns the keys of those that found no room.
     pub async fn save_last_good(&self, last_good: &Sections, made: Option<&Made>) -> Result<Vec<String>, RequestError> {
         let last_good = last_good.clone();
-        let stored = tokio::task::spawn_blocking(move || sections::store(&last_good)).await;
-        let stored = stored.map_err(|error| RequestError::Unusable {
-            attempt: self.attempt("patch", "secrets", NAME),
-            problem: error.to_string(),
-        })?;
+        let stored = blocking::run(move || sections::store(&last_good)).await;
         let changes = [
             (LAST_GOOD_KEY, Some(stored.plain.into_bytes())),
             (PACKED_KEY, stored.packed),

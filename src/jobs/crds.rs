@@ -10,10 +10,10 @@ use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::CrdObstacle;
 use addon_core::operator::policy::OnTrial;
 use futures::future::join_all;
-use tokio::task::spawn_blocking;
 use tracing::info;
 
 use super::Tools;
+use crate::blocking;
 use crate::cluster::crds::{CrdError, Ensured};
 use crate::disk::crds::{self, Crd};
 use crate::report::Chain;
@@ -50,7 +50,7 @@ async fn of_module(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Res
 async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Vec<String>, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
-    let (found, mut failures) = read(&files.dir, files.crds.clone()).await?;
+    let (found, mut failures) = read(&files.dir, files.crds.clone()).await;
     if found.is_empty() && failures.is_empty() {
         return Ok(Vec::new());
     }
@@ -90,9 +90,9 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
 }
 
 /// All CRDs of the files that can be used, and what is wrong with the others.
-async fn read(module: &Path, files: Vec<PathBuf>) -> Result<(Vec<Found>, Vec<Failure>), Failure> {
+async fn read(module: &Path, files: Vec<PathBuf>) -> (Vec<Found>, Vec<Failure>) {
     let dir = module.to_owned();
-    let reading = spawn_blocking(move || {
+    blocking::run(move || {
         let (mut found, mut failures) = (Vec::new(), Vec::new());
         for file in files {
             let shown = file.strip_prefix(&dir).unwrap_or(&file).display().to_string();
@@ -105,10 +105,8 @@ async fn read(module: &Path, files: Vec<PathBuf>) -> Result<(Vec<Found>, Vec<Fai
             }
         }
         (found, failures)
-    });
-    reading
-        .await
-        .map_err(|_| Failure::defect("the reading of CRDs panicked"))
+    })
+    .await
 }
 
 fn tell(module: &ModuleName, crd: &str, ensured: Ensured) {

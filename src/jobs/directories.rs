@@ -7,7 +7,8 @@ use addon_core::failure::{Class, Failure};
 use addon_core::module::outline::Outline;
 use tokio::time::Instant;
 
-use super::{Tools, aside};
+use super::Tools;
+use crate::blocking;
 use crate::disk::{self, Layout};
 
 /// A copy into the directories that is under way is to have changed something after so long.
@@ -32,5 +33,5 @@ pub(super) async fn read_again(tools: &Tools) -> Result<Outline, Failure> {
     let Directories { layout, read } = tools.directories.as_ref().ok_or_else(missing)?;
     tokio::time::sleep_until(*read + APART).await;
     let layout = layout.clone();
-    Ok(aside(move || disk::read(&layout).outline()).await)
+    Ok(blocking::run(move || disk::read(&layout).outline()).await)
 }

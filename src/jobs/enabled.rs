@@ -16,7 +16,8 @@ use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::left::LeftError;
 use super::tmp::{TmpDir, TmpFile};
-use super::{Tools, aside, no_files, not_ended, tail, unless};
+use super::{Tools, no_files, not_ended, tail, unless};
+use crate::blocking;
 use crate::process::{Output, ProcessError, Spawn};
 use crate::secrets::Secrets;
 
@@ -52,7 +53,7 @@ async fn ask(
 ) -> Result<ScriptAnswer, Failure> {
     let prepared = {
         let (tools, module) = (Arc::clone(tools), module.clone());
-        aside(move || prepare(&tools.tmp, &module, &documents)).await
+        blocking::run(move || prepare(&tools.tmp, &module, &documents)).await
     };
     let files = prepared.map_err(|error| no_files(NO_FILES, &error))?;
     let owner = Owner::Module(module.clone());
@@ -88,7 +89,7 @@ async fn ask(
         return Err(Failure::new(Class::HookFailed, report));
     }
     let hidden = secrets.clone();
-    let (enabled, reason) = aside(move || files.answer(&hidden)).await?;
+    let (enabled, reason) = blocking::run(move || files.answer(&hidden)).await?;
     Ok(ScriptAnswer {
         enabled,
         reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),

@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
-use super::{Tools, aside, no_files, not_ended, tail, unless};
+use super::{Tools, no_files, not_ended, tail, unless};
+use crate::blocking;
 use crate::cluster::monitor::Reading;
 use crate::disk::is_executable;
 use crate::process::{self, Output, ProcessError, Spawn};
@@ -70,7 +71,7 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
         let tools = Arc::clone(tools);
-        aside(move || prepare(&tools, &run)).await
+        blocking::run(move || prepare(&tools, &run)).await
     };
     let (files, read) = prepared.map_err(|error| no_files("no files", &error))?;
     if tools.hooks_dir.is_some() {
@@ -162,7 +163,7 @@ async fn take_over(
         metrics,
         response,
         objects,
-    } = aside(move || files.written()).await?;
+    } = blocking::run(move || files.written()).await?;
     // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
     if tools.hooks_dir.is_some() {
         acting.patcher().apply(&objects, cancel).await?;
@@ -208,7 +209,7 @@ async fn ended_badly(
         LabelSet::HooksAlone => complaint,
     };
     let failure = Failure::new(Class::HookFailed, report);
-    let tolerated = aside(move || files.tolerated()).await;
+    let tolerated = blocking::run(move || files.tolerated()).await;
     match acting.patcher().apply(&tolerated, cancel).await {
         Ok(()) => failure,
         Err(also) => Failure {
@@ -287,7 +288,7 @@ pub(super) async fn find_spawn(
     let (path, module) = (path.to_owned(), module.map(Path::to_owned));
     let found = timeout(
         FOUND_WITHIN,
-        aside(move || spawn_of(&path, module.as_deref(), environment, deadline)),
+        blocking::run(move || spawn_of(&path, module.as_deref(), environment, deadline)),
     );
     unless(cancel, async {
         found.await.map_err(|_| Failure::new(Class::Unavailable, late))

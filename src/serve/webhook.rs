@@ -39,6 +39,7 @@ use self::weight::weight;
 use super::gate::Gate;
 use super::shares::{Exhausted, Pool, Share};
 use super::text;
+use crate::blocking;
 use crate::certificates::tls::{Phase, Tls};
 use crate::meters::Meters;
 
@@ -172,7 +173,7 @@ where
         refusals: Refusals::new(reviews, meters),
         unfinished: Pool::new(UNFINISHED, UNFINISHED_EACH),
         bodies: Pool::new(reviews.for_bodies(), reviews.for_bodies() / 2),
-        documents: Semaphore::new(reviews.for_documents()),
+        documents: Arc::new(Semaphore::new(reviews.for_documents())),
         places: Semaphore::new(reviews.at_once()),
     });
     let router = Router::new()
@@ -227,7 +228,7 @@ struct Desk<H> {
     unfinished: Arc<Pool>,
     bodies: Arc<Pool>,
     /// In bytes.
-    documents: Semaphore,
+    documents: Arc<Semaphore>,
     places: Semaphore,
 }
 
@@ -290,7 +291,12 @@ where
         };
         drop(unfinished);
         held.settle();
-        let weight = weight(&body);
+        // Millions of bytes hold up a thread of the event loop, and the lease with it, for as long as they are looked through.
+        let (body, held, weight) = blocking::run(move || {
+            let weight = weight(&body);
+            (body, held, weight)
+        })
+        .await;
         let Some(weight) = u32::try_from(weight)
             .ok()
             .filter(|_| weight <= self.reviews.for_documents())
@@ -298,17 +304,24 @@ where
             return self.refuse(Reason::TooManyParts);
         };
         // Neither is ever closed.
-        let Ok(_document) = self.documents.acquire_many(weight).await else {
+        let Ok(document) = Arc::clone(&self.documents).acquire_many_owned(weight).await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };
         let Ok(_place) = self.places.acquire().await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };
-        let request = match self.reviews.read(&body) {
+        let reviews = self.reviews;
+        let (read, _document) = blocking::run(move || {
+            let read = reviews.read(&body);
+            // The memory is held until it is given back, also where nobody waits for the answer any more.
+            drop((body, held));
+            (read, document)
+        })
+        .await;
+        let request = match read {
             Ok(request) => request,
             Err(error) => return text(StatusCode::BAD_REQUEST, error.to_string()),
         };
-        drop((body, held));
         info!(path, "Got {} request", self.reviews.label());
         let asked = Asked {
             path: path.to_owned(),

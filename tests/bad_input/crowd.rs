@@ -91,6 +91,12 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     assert!(["404", "000"].contains(&forged[0].as_str()), "{forged:?}");
     let peak = peak(operator.process());
     assert!(peak < ROOM, "{} MiB", peak >> 20);
+    // The lease is renewed meanwhile.
+    assert_eq!(
+        operator.records(&["Taking part in the election"]).len(),
+        1,
+        "it leads all the time"
+    );
     let (_, metrics) = operator.get("/metrics");
     // Whether a large one has come as a whole before it was given up depends on the machine, and so does whether many came at once.
     let is_crowded = answers.iter().any(|status| status == "429");

@@ -26,11 +26,10 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 }
 
 const ALL_OF_CORE: &str = "name time failure number digest yaml artifact pattern secret values object metric queue hook module release review";
-const LAYERS_TO_0: &str = "core report secrets settings telemetry traces";
-const LAYERS_TO_1: &str = "core report secrets settings telemetry traces process certificates mailbox meters";
-const LAYERS_TO_2: &str =
-    "core report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry";
-const LAYERS_TO_4: &str = "core report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver";
+const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
+const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters";
+const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry";
+const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -63,6 +62,7 @@ pub(crate) const SHELL: Table = Table {
     title: "The shell, `src`",
     folder: "src/",
     rows: &[
+        row("blocking", ""),
         row("report", "core"),
         row("secrets", "core"),
         row("settings", "core"),

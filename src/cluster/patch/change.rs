@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Patcher;
 use super::address::{Address, Ask};
 use super::race::{self, Lost, is_missing};
+use crate::blocking;
 
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -56,8 +57,7 @@ impl Patcher {
 
     async fn filtered(&self, object: &Value, filter: &JqFilter) -> Result<Value, Failure> {
         let (jq, program, object) = (self.jq, filter.as_str().to_owned(), object.clone());
-        let results = tokio::task::spawn_blocking(move || jq(&program, &object)).await;
-        let results = results.map_err(|error| Failure::defect(format!("the filter did not end: {error}")))??;
+        let results = blocking::run(move || jq(&program, &object)).await?;
         match <[Value; 1]>::try_from(results) {
             Ok([mut object]) if object.is_object() => {
                 number::settle(&mut object);

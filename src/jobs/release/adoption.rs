@@ -30,7 +30,7 @@ impl Sync<'_> {
         let release = self.facts.release.clone();
         let parts = if let Some(rendered) = &self.facts.rendered {
             rendered.parts.clone()
-        } else if unless(self.cancel, self.chart.mentions(HOLDING)).await? {
+        } else if self.chart.mentions(HOLDING).await {
             let manifest = self.render().await?;
             let parts = self.parts_of(&manifest)?;
             // Its checksum is that of what is rendered without the marks of what is kept, as next time.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Sync;
+use crate::blocking;
 use crate::cluster::drift;
 use crate::cluster::releases::upgrades::Template;
 use crate::disk::{self, Chart};
@@ -39,13 +40,13 @@ impl Sync<'_> {
             confirmed: base.confirmed,
             version: base.version,
             parts,
-            altered: self.altered(base.templates).await?,
+            altered: self.altered(base.templates).await,
         });
         Ok(())
     }
 
     /// Those of the files that the module's directory has not, or has with other contents.
-    async fn altered(&self, templates: Vec<Template>) -> Result<Vec<String>, Failure> {
+    async fn altered(&self, templates: Vec<Template>) -> Vec<String> {
         let dir = self.chart.dir.to_owned();
         let is_altered = move |template: &Template| {
             !fs_err::read(dir.join(&template.name)).is_ok_and(|bytes| template.holds(&bytes))
@@ -54,13 +55,7 @@ impl Sync<'_> {
             let altered = templates.into_iter().filter(is_altered);
             altered.map(|template| template.name).collect()
         };
-        let compared = tokio::task::spawn_blocking(compare).await;
-        compared.map_err(|error| {
-            Failure::new(
-                Class::Defect,
-                format!("cannot compare the templates of a chart: {error}"),
-            )
-        })
+        blocking::run(compare).await
     }
 
     /// Every object that the chart renders.

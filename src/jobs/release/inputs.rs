@@ -9,6 +9,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::values::section::Maintenance;
 
 use super::source::Source;
+use crate::blocking;
 use crate::cluster::apis::Apis;
 use crate::cluster::releases;
 use crate::disk;
@@ -30,9 +31,8 @@ pub(super) async fn digest(
     let helm = tools.helm()?.identity().await?;
     let options = tools.helm()?.options();
     let (chart, dir) = (source.kind, source.dir.to_owned());
-    let files = tokio::task::spawn_blocking(move || disk::chart_digest(&dir, chart))
+    let files = blocking::run(move || disk::chart_digest(&dir, chart))
         .await
-        .map_err(|error| Failure::new(Class::Defect, format!("cannot digest the chart: {error}")))?
         .map_err(|error| Failure::new(Class::Invalid, Chain(&error).to_string()))?;
     let mut digest = Digest::builder()
         .part(files.to_string())
@@ -51,7 +51,7 @@ pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) ->
     let Some(first) = versions.first() else {
         return Ok(());
     };
-    if !source.mentions(ASKING).await? {
+    if !source.mentions(ASKING).await {
         return Ok(());
     }
     let report = format!(

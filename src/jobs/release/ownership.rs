@@ -5,6 +5,7 @@ use std::io;
 
 use addon_core::failure::{Class, Failure};
 
+use crate::blocking;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
 use crate::helm::HelmError;
@@ -59,13 +60,10 @@ async fn with_claims<T: Send + 'static>(
     change: impl FnOnce(&Claims) -> io::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
     let claims = tools.helm()?.claims().clone();
-    tokio::task::spawn_blocking(move || change(&claims))
-        .await
-        .map_err(|error| Failure::new(Class::Defect, format!("cannot claim objects: {error}")))?
-        .map_err(|error| {
-            Failure::new(
-                Class::Unavailable,
-                format!("cannot note whose objects are whose: {error}"),
-            )
-        })
+    blocking::run(move || change(&claims)).await.map_err(|error| {
+        Failure::new(
+            Class::Unavailable,
+            format!("cannot note whose objects are whose: {error}"),
+        )
+    })
 }

@@ -8,6 +8,7 @@ use addon_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::blocking;
 use crate::cluster::releases;
 use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
@@ -57,19 +58,16 @@ impl<'a> Source<'a> {
     }
 
     /// Whether one of these words stands anywhere in the chart.
-    pub(super) async fn mentions(&self, words: &'static [&'static str]) -> Result<bool, Failure> {
+    pub(super) async fn mentions(&self, words: &'static [&'static str]) -> bool {
         let (kind, dir) = (self.kind, self.dir.to_owned());
-        tokio::task::spawn_blocking(move || disk::chart_mentions(&dir, kind, words))
-            .await
-            .map_err(|error| Failure::new(Class::Defect, format!("cannot look through the chart: {error}")))
+        blocking::run(move || disk::chart_mentions(&dir, kind, words)).await
     }
 
     async fn make(&self, tools: &Tools, release: &str) -> Result<TempDir, Failure> {
         let (kind, dir, tmp) = (self.kind, self.dir.to_owned(), tools.tmp.dir().to_owned());
         let release = release.to_owned();
-        tokio::task::spawn_blocking(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
+        blocking::run(move || helm::chart::make(&release, &dir, |name| kind.leaves_out(name), &tmp))
             .await
-            .map_err(|error| Failure::new(Class::Defect, format!("cannot make a chart: {error}")))?
             .map_err(|error| HelmError::Prepare(error).into())
     }
 }

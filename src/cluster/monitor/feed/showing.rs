@@ -13,6 +13,7 @@ use super::super::ledger::{News, Viewer};
 use super::super::lens::{Item, Lens, Look, Text, look};
 use super::super::observation::{Labels, Observation};
 use super::Feed;
+use crate::blocking;
 
 impl Feed {
     /// Shows objects to all viewers, in their order, and tells what follows.
@@ -48,14 +49,7 @@ impl Feed {
         if !filters {
             return work();
         }
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, and we with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        blocking::run(work).await
     }
 
     /// A filter that fails: at first that fails the start, later the object stays as it was last seen.
