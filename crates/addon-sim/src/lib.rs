@@ -11,6 +11,7 @@ pub mod generate;
 pub mod life;
 pub mod model;
 pub mod monitors;
+pub mod record;
 pub mod run;
 pub mod schema;
 pub mod setup;

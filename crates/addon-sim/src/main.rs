@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use addon_sim::generate;
+use addon_sim::record::{self, Extent};
 use addon_sim::run::{Case, Entry, Report, run};
 use addon_sim::shrink::shrink;
 use clap::{Parser, Subcommand};
@@ -45,6 +46,33 @@ enum Command {
         #[arg(long, default_value = "target/sim")]
         out: PathBuf,
     },
+    /// Write down how the core behaves: a digest for each hundred cases.
+    Record {
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many cases.
+        #[arg(long, default_value_t = 100_000)]
+        cases: u64,
+        /// The most actions in one case.
+        #[arg(long, default_value_t = 24)]
+        actions: usize,
+        /// The file to write.
+        file: PathBuf,
+    },
+    /// Play the cases of a record again, and name the first hundred that are not as they were.
+    Compare {
+        /// The record.
+        file: PathBuf,
+    },
+    /// Show all steps of the case of a seed, for a comparison with those of another build.
+    Log {
+        /// The seed.
+        seed: u64,
+        /// The most actions in the case.
+        #[arg(long, default_value_t = 24)]
+        actions: usize,
+    },
     /// Run a case from a file again.
     Replay {
         /// The case.
@@ -82,6 +110,14 @@ fn main() -> ExitCode {
             };
             hunt.go(&mut io::stdout().lock())
         }
+        Command::Record {
+            seed,
+            cases,
+            actions,
+            file,
+        } => record(Extent { seed, cases, actions }, &file),
+        Command::Compare { file } => compare(&file, &mut io::stdout().lock()),
+        Command::Log { seed, actions } => log(&generate::case(seed, actions), &mut io::stdout().lock()),
         Command::Replay { file } => replay(&file, &mut io::stdout().lock()),
         Command::Step { file, to } => step(&file, to, &mut io::stdout().lock()),
     };
@@ -170,14 +206,47 @@ impl Hunt {
     }
 }
 
-fn read(file: &Path) -> io::Result<Case> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
+fn record(extent: Extent, file: &Path) -> io::Result<bool> {
+    let out = File::create(file).map_err(|error| named(file, &error))?;
+    extent.record(&mut io::BufWriter::new(out))?;
+    Ok(true)
+}
+
+fn compare(file: &Path, out: &mut impl Write) -> io::Result<bool> {
+    let difference = record::compare(&text(file)?).map_err(|error| named(file, &io::Error::other(error)))?;
+    match &difference {
+        Some(seeds) => writeln!(
+            out,
+            "a case of the seeds {} to {} is not as it was",
+            seeds.start,
+            seeds.end - 1
+        )?,
+        None => writeln!(out, "all cases are as they were")?,
+    }
+    Ok(difference.is_none())
+}
+
+fn log(case: &Case, out: &mut impl Write) -> io::Result<bool> {
+    let report = run(case, true);
+    for (index, entry) in report.log.iter().enumerate() {
+        show(index, entry, out)?;
+    }
+    Ok(report.violation.is_none())
+}
+
+fn text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(file)
-        .map_err(named)?
-        .read_to_string(&mut text)
-        .map_err(named)?;
-    serde_json::from_str(&text).map_err(|error| named(io::Error::other(error)))
+    let mut opened = File::open(file).map_err(|error| named(file, &error))?;
+    opened.read_to_string(&mut text).map_err(|error| named(file, &error))?;
+    Ok(text)
+}
+
+fn named(file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+}
+
+fn read(file: &Path) -> io::Result<Case> {
+    serde_json::from_str(&text(file)?).map_err(|error| named(file, &io::Error::other(error)))
 }
 
 fn replay(file: &Path, out: &mut impl Write) -> io::Result<bool> {

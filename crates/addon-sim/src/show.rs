@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::digest::Digest;
 use addon_core::hook::context::BindingContext;
 use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
@@ -109,8 +110,13 @@ fn outcome(done: &Done) -> String {
     }
 }
 
-/// An effect in words.
+/// An effect in words, and a digest of all of it: the words leave out what nobody reads.
 pub fn effect(effect: &Effect) -> String {
+    let digest = Digest::of_bytes(format!("{effect:?}").as_bytes()).to_string();
+    format!("{} #{}", words(effect), &digest[..8])
+}
+
+fn words(effect: &Effect) -> String {
     match effect {
         Effect::StartJob(id, job) => format!("start job {id}: {}", job_text(job)),
         Effect::CancelJob(id) => format!("cancel job {id}"),
