@@ -10,9 +10,9 @@ pub(super) struct Global {
     command: GlobalCommand,
     #[command(flatten)]
     pub(super) target: Target,
-    /// How to print it
-    #[arg(short, long, value_enum, default_value = "yaml", global = true)]
-    output: Output,
+    /// How to print it [default: yaml; of patches: json]
+    #[arg(short, long, value_enum, global = true)]
+    output: Option<Output>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -31,14 +31,16 @@ enum GlobalCommand {
 
 impl Global {
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
-        let document = match self.command {
-            GlobalCommand::List => "list",
-            GlobalCommand::Values => "values",
-            GlobalCommand::Config => "config",
-            GlobalCommand::Patches => "patches",
-            GlobalCommand::Snapshots => "snapshots",
+        let (document, usual) = match self.command {
+            GlobalCommand::List => ("list", Output::Yaml),
+            GlobalCommand::Values => ("values", Output::Yaml),
+            GlobalCommand::Config => ("config", Output::Yaml),
+            // As the original: scripts read them with jq.
+            GlobalCommand::Patches => ("patches", Output::Json),
+            GlobalCommand::Snapshots => ("snapshots", Output::Yaml),
         };
-        let path = format!("/global/{document}.{}", self.output.extension());
+        let form = self.output.unwrap_or(usual).extension();
+        let path = format!("/global/{document}.{form}");
         show(&self.target.socket(caller)?.get(&path)?)
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// How to print it [default: yaml; of get, why and purge: text]
+    /// How to print it [default: yaml; of get, why and purge: text; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -159,7 +159,8 @@ impl Module {
             Question::Values(section) => section.read(&socket, "values", form),
             Question::Config(section) => section.read(&socket, "config", form),
             Question::Render(render) => render.read(&socket),
-            Question::Patches(named) => named.read(&socket, "patches", form),
+            // As the original: scripts read them with jq.
+            Question::Patches(named) => named.read(&socket, "patches", output.unwrap_or(Output::Json).extension()),
             Question::Purge(purge) => return purge.run(&socket, output.unwrap_or(Output::Text)),
             Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),
             Question::Snapshots(named) => named.read(&socket, "snapshots", form),
