@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 mod bad;
+mod bounds;
 mod campaign;
 mod deaths;
 mod followed;
@@ -92,6 +93,11 @@ fn versions_are_tried_and_taken_or_sent_away() {
         ),
         ("one replica, recreated", deaths::one_replica_that_is_recreated),
         ("no room", bad::finds_no_room),
+        ("windows", bounds::a_version_waits_for_its_window),
+        (
+            "neither a Deployment nor a right",
+            bounds::nothing_is_tried_without_a_deployment_or_a_right,
+        ),
         ("approvals", refused::an_approval_is_for_one_version_alone),
         (
             "signatures and platforms",
