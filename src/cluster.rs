@@ -31,6 +31,7 @@ mod private;
 pub mod pull_secrets;
 pub mod releases;
 pub mod state;
+mod unwatched;
 pub mod webhooks;
 
 use std::future::Future;

@@ -40,8 +40,8 @@ pub const LOGGER: &str = "record.logger";
 const OURS: [&str; 2] = ["addon_operator", "addon_core"];
 /// Libraries whose talk is about requests to the API server.
 const CLIENT: [&str; 4] = ["kube", "kube_client", "kube_runtime", "hyper_util"];
-/// Has something to say of each request that failed. All of them come back to us, and we tell what follows from them.
-const EVERY_FAILURE: &str = "kube_client::client";
+/// They tell of each request that failed, the second one in Rust's own form. All of these come back to us, and we tell of them in words.
+const EVERY_FAILURE: [&str; 2] = ["kube_client::client", "kube_runtime::watcher"];
 
 #[derive(Debug, Error)]
 pub enum TelemetryError {
@@ -163,7 +163,7 @@ fn targets(level: LogLevel, client: ClientLog) -> Targets {
         .with_default(level.min(LevelFilter::WARN))
         .with_targets(OURS.map(|target| (target, level)));
     match client {
-        ClientLog::Quiet => targets.with_target(EVERY_FAILURE, LevelFilter::OFF),
+        ClientLog::Quiet => targets.with_targets(EVERY_FAILURE.map(|target| (target, LevelFilter::OFF))),
         ClientLog::Requests => targets.with_targets(CLIENT.map(|target| (target, LevelFilter::DEBUG))),
     }
 }

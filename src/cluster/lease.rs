@@ -17,10 +17,11 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::Cluster;
 use super::error::RequestError;
+use super::unwatched::Unwatched;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
 /// The annotation that says which version may take the lease as soon as nobody holds it.
@@ -132,13 +133,18 @@ impl SharedLease {
     /// How it stands whenever that changes, maybe late and never for certain: it only spares waiting for the next look.
     pub fn news(&self) -> impl Stream<Item = Sighting> + Send + use<> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        watcher(self.api(), config).default_backoff().filter_map(|event| {
+        let attempt = self.cluster.attempt("watch", RESOURCE, &self.name);
+        let mut trouble = Unwatched::new(attempt, "it is looked at from time to time");
+        watcher(self.api(), config).default_backoff().filter_map(move |event| {
             ready(match event {
                 Ok(Event::Apply(lease) | Event::InitApply(lease)) => Some(sighting(&lease)),
-                Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
+                Ok(Event::InitDone | Event::Delete(_)) => {
+                    trouble.is_over();
+                    None
+                }
+                Ok(Event::Init) => None,
                 Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    debug!(error, "cannot watch the lease, looking at it from time to time");
+                    trouble.tell(error);
                     None
                 }
             })

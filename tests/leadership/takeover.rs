@@ -215,3 +215,34 @@ pub(super) fn runs(pid: u32) -> bool {
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| state != 'Z')
 }
+
+#[test]
+fn a_watch_that_is_refused_is_told_once_and_in_words() {
+    let stage = Stage::build("unwatched");
+    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
+    let kubeconfig = stage.path("through-the-proxy");
+    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
+    fs::write(&kubeconfig, text).unwrap();
+    proxy.impose(vec![Fault {
+        on: On::Watches,
+        what: What::Status(403, None),
+    }]);
+    let leader = stage.start("a", kubeconfig);
+    leader.wait_for(LEADS, 1);
+    leader.wait_for("cannot watch leases.coordination.k8s.io", 1);
+    let (_, hits) = proxy.seen();
+    let look = || Ok::<_, String>((proxy.seen().1 > hits + 6).then_some(()));
+    wait_until(PATIENCE, "watches that are refused again and again", look).unwrap();
+    let said = leader.said();
+    let told = said.matches("cannot watch leases.coordination.k8s.io").count();
+    assert_eq!(told, 1, "{said}");
+    assert!(
+        said.contains("allow the verb 'watch' on 'leases.coordination.k8s.io'"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("kube_runtime") && !said.contains("kube-runtime"),
+        "{said}"
+    );
+    leader.stop();
+}

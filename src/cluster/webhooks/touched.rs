@@ -10,10 +10,10 @@ use futures::stream::{Stream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
-use tracing::{debug, warn};
 
 use super::Wanted;
 use crate::cluster::Cluster;
+use crate::cluster::unwatched::Unwatched;
 
 /// Says so whenever one of the configurations is touched, as long as they are published. Never ends.
 pub async fn follow<T>(
@@ -45,26 +45,20 @@ fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<It
         webhooks: &[],
         owner: None,
     };
+    let attempt = cluster.cluster_attempt("watch", wanted.resource(), name);
+    let mut trouble = Unwatched::new(attempt, "changes by others are put right within a minute");
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut refused = false;
     watcher(cluster.configurations(wanted), config)
         .default_backoff()
         .filter_map(move |event| {
             let touched = match event {
-                Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
-                Ok(Event::Init | Event::InitApply(_)) => None,
-                Err(error) if refused => {
-                    debug!(%error, "still cannot watch a webhook configuration");
-                    None
+                Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => {
+                    trouble.is_over();
+                    Some(())
                 }
+                Ok(Event::Init | Event::InitApply(_)) => None,
                 Err(error) => {
-                    refused = true;
-                    let error = &error as &dyn std::error::Error;
-                    warn!(
-                        error,
-                        ?kind,
-                        "cannot watch a webhook configuration: what others change in it is put right within a minute"
-                    );
+                    trouble.tell(error);
                     None
                 }
             };

@@ -1,0 +1,114 @@
+//! The trouble of a watch that only saves time: told once, in words, until the watch works again. Must never be used for a watch
+//! on which a decision rests.
+
+use addon_core::failure::Failure;
+use kube::runtime::watcher;
+use tracing::{debug, warn};
+
+use super::error::{Attempt, RequestError};
+
+/// The trouble of one watch.
+#[derive(Debug)]
+pub(super) struct Unwatched {
+    attempt: Attempt,
+    /// How changes are found without the watch.
+    instead: &'static str,
+    is_told: bool,
+}
+
+impl Unwatched {
+    /// None yet.
+    pub(super) fn new(attempt: Attempt, instead: &'static str) -> Self {
+        Self {
+            attempt,
+            instead,
+            is_told: false,
+        }
+    }
+
+    /// The watch has brought something.
+    pub(super) fn is_over(&mut self) {
+        self.is_told = false;
+    }
+
+    /// The watch has failed; it is tried again by itself.
+    pub(super) fn tell(&mut self, error: watcher::Error) {
+        let error = self.request_error(error);
+        // The watch of the ConfigMap tells of an API server that is away.
+        let is_quiet = self.is_told || error.is_unreachable();
+        let Failure { report, hints, .. } = error.into();
+        if is_quiet {
+            debug!(error = report, "A watch still fails");
+            return;
+        }
+        self.is_told = true;
+        let hint = (!hints.is_empty()).then(|| hints.join("; "));
+        warn!(
+            error = report,
+            hint,
+            instead = self.instead,
+            "A watch fails, trying again"
+        );
+    }
+
+    fn request_error(&self, error: watcher::Error) -> RequestError {
+        let (verb, source) = match error {
+            watcher::Error::InitialListFailed(source) => ("list", source),
+            watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => ("watch", source),
+            watcher::Error::WatchError(status) => ("watch", kube::Error::Api(status)),
+            watcher::Error::NoResourceVersion => {
+                let problem = "it has no resource version".to_owned();
+                let attempt = self.attempt("list");
+                return RequestError::Unusable { attempt, problem };
+            }
+        };
+        let attempt = self.attempt(verb);
+        let source = Box::new(source);
+        RequestError::Failed { attempt, source }
+    }
+
+    fn attempt(&self, verb: &'static str) -> Attempt {
+        Attempt {
+            verb,
+            ..self.attempt.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn the_verb_is_the_one_that_was_refused() {
+        let attempt = Attempt {
+            verb: "watch",
+            resource: "leases".to_owned(),
+            name: "ours".to_owned(),
+            namespace: Some("ns".to_owned()),
+            server: "https://10.0.0.1".to_owned(),
+            account: None,
+        };
+        let unwatched = Unwatched::new(attempt, "");
+        let status = Status {
+            code: 403,
+            message: "forbidden".to_owned(),
+            ..Status::default()
+        };
+        let refused = || kube::Error::Api(Box::new(status.clone()));
+        for (error, verb) in [
+            (watcher::Error::InitialListFailed(refused()), "list"),
+            (watcher::Error::WatchStartFailed(refused()), "watch"),
+            (watcher::Error::WatchError(Box::new(status.clone())), "watch"),
+        ] {
+            let failure = Failure::from(unwatched.request_error(error));
+            assert_eq!(
+                failure.report,
+                format!("cannot {verb} leases 'ours' in namespace 'ns': forbidden")
+            );
+            assert!(failure.hints[0].contains(&format!("'{verb}'")), "{:?}", failure.hints);
+        }
+    }
+}
