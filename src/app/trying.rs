@@ -4,6 +4,7 @@
 //! Must never judge, and never hold up anything else: whatever it waits for, the operator works on without it.
 
 mod deeds;
+mod finding;
 mod records;
 mod reporting;
 mod showing;
@@ -23,7 +24,7 @@ use addon_core::footing::STATE_FORMAT;
 use addon_core::operator::health::Health;
 use addon_core::time::Tick;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -35,12 +36,11 @@ use super::following::{self, Followed, Heard, Recalled};
 use super::leading::door::Door;
 use super::parts::Parts;
 use crate::cluster::Cluster;
+use crate::cluster::installation::Installation;
 use crate::cluster::installation::watching::{Asking, Observer, Seen};
-use crate::cluster::installation::{Found, Installation};
 use crate::driver::Clock;
 use crate::notices::announcements::channel::ChannelAnnouncer;
 use crate::process::warrant::Warrant;
-use crate::report::Chain;
 use crate::serve;
 use crate::serve::standing::Standing;
 use crate::settings::{Environment, Settings};
@@ -54,8 +54,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(4);
 /// How long the loop is given to answer.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
-/// Between two attempts to find out where we are installed.
-const PAUSE: Duration = Duration::from_secs(15);
 
 /// The ways by which those who follow the registry hear of the cluster from here.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ pub(super) fn start(
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
     let (outside, yielded) = (outside.clone(), parts.yielded().clone());
     parts.spawn("trials of versions", async move {
-        let Some((installation, me)) = find(&cluster, &pod, &outside).await else {
+        let Some((installation, me)) = finding::find(&cluster, &pod, &outside).await else {
             drop(telling);
             return std::future::pending().await;
         };
@@ -113,45 +111,6 @@ pub(super) fn start(
         tokio::join!(observer.run(), trying.run());
     });
     Ok(())
-}
-
-/// Looks until it is known where we are installed, or that this is no place for trials.
-async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Option<(Installation, Me)> {
-    let mut told = None;
-    loop {
-        let trouble = match cluster.installation(pod).await {
-            Ok(Found::In(installation)) => match me(&installation) {
-                Some(me) => return Some((*installation, me)),
-                None => "our pod does not say which digest of our image it runs".to_owned(),
-            },
-            Ok(Found::Elsewhere(why)) => {
-                following::be_off(outside, &why);
-                return None;
-            }
-            Err(error) => Chain(&error).to_string(),
-        };
-        if told.as_ref() != Some(&trouble) {
-            warn!(error = trouble, "Cannot find out where we are installed, trying again");
-            told = Some(trouble);
-        }
-        sleep(PAUSE).await;
-    }
-}
-
-fn me(installation: &Installation) -> Option<Me> {
-    let named = Reference::parse(&installation.image);
-    let named = named.ok().and_then(|reference| reference.digest);
-    let digest = named.or_else(|| installation.digests.first().cloned())?;
-    Some(Me {
-        pod: installation.pod.clone(),
-        digest,
-        digests: installation.digests.clone(),
-        place: if installation.is_on_trial {
-            Place::Trial
-        } else {
-            Place::Deployment
-        },
-    })
 }
 
 struct Trying {

@@ -1,0 +1,65 @@
+//! Where the operator is installed: its Deployment, and the version that its own pod runs. Must never give up for a right that is
+//! missing: it may be given later.
+
+use std::time::Duration;
+
+use addon_core::artifact::reference::Reference;
+use addon_core::artifact::trial::replica::{Me, Place};
+use addon_core::artifact::view::ChannelState;
+use addon_core::failure::Failure;
+use tokio::time::sleep;
+use tracing::warn;
+
+use crate::app::{Outside, following};
+use crate::cluster::Cluster;
+use crate::cluster::installation::{Found, Installation};
+
+/// Between two attempts to find out where we are installed.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// Looks until it is known where we are installed, or that this is no place for trials.
+pub(super) async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Option<(Installation, Me)> {
+    let mut told = None;
+    loop {
+        let trouble = match cluster.installation(pod).await {
+            Ok(Found::In(installation)) => match me(&installation) {
+                Some(me) => return Some((*installation, me)),
+                None => "our pod does not say which digest of our image it runs".to_owned(),
+            },
+            Ok(Found::Elsewhere(why)) => {
+                following::be_off(outside, &why);
+                return None;
+            }
+            Err(error) => {
+                let is_forbidden = error.is_forbidden();
+                let Failure { report, hints, .. } = error.into();
+                let why = [report].into_iter().chain(hints).collect::<Vec<_>>().join(": ");
+                if is_forbidden {
+                    outside.channel.send_replace(ChannelState::Off { why: why.clone() });
+                }
+                why
+            }
+        };
+        if told.as_ref() != Some(&trouble) {
+            warn!(error = trouble, "Cannot find out where we are installed, trying again");
+            told = Some(trouble);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn me(installation: &Installation) -> Option<Me> {
+    let named = Reference::parse(&installation.image);
+    let named = named.ok().and_then(|reference| reference.digest);
+    let digest = named.or_else(|| installation.digests.first().cloned())?;
+    Some(Me {
+        pod: installation.pod.clone(),
+        digest,
+        digests: installation.digests.clone(),
+        place: if installation.is_on_trial {
+            Place::Trial
+        } else {
+            Place::Deployment
+        },
+    })
+}
