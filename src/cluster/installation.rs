@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use addon_core::artifact::reference::ImageDigest;
-use addon_core::failure::Failure;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -111,30 +110,13 @@ enum Lost {
     Request(#[from] RequestError),
 }
 
-impl Lost {
-    /// A right that is missing is missing until a person gives it; any other trouble with a request may be over at the next one.
-    #[expect(
-        clippy::result_large_err,
-        reason = "as large as the errors of the requests beside it"
-    )]
-    fn settle(self) -> Result<Found, RequestError> {
-        match self {
-            Self::Elsewhere(why) => Ok(Found::Elsewhere(why)),
-            Self::Request(error) if error.is_forbidden() => {
-                let Failure { report, hints, .. } = error.into();
-                Ok(Found::Elsewhere(format!("we {report}: {}", hints.join(", "))))
-            }
-            Self::Request(error) => Err(error),
-        }
-    }
-}
-
 impl Cluster {
     /// Finds the installation that the pod of this name belongs to. An error says that this may be known later.
     pub async fn installation(&self, pod: &str) -> Result<Found, RequestError> {
         match self.search_installation(pod).await {
             Ok(found) => Ok(Found::In(Box::new(found))),
-            Err(lost) => lost.settle(),
+            Err(Lost::Elsewhere(why)) => Ok(Found::Elsewhere(why)),
+            Err(Lost::Request(error)) => Err(error),
         }
     }
 

@@ -7,6 +7,7 @@ mod sights;
 pub(crate) mod stage;
 mod trial_set;
 
+use addon_core::failure::Failure;
 use addon_core::module::description::AccountName;
 use addon_operator::cluster::installation::patching::{FIELD_MANAGER, Outcome};
 use addon_operator::cluster::installation::{CHART_IMAGE, CHART_IMAGE_THEN, FORMER_IMAGE, Found, PATCHED_IMAGE};
@@ -69,15 +70,12 @@ async fn a_right_that_is_missing_is_named() {
         .acting_as(&account, Duration::from_mins(1))
         .await
         .unwrap();
-    let Found::Elsewhere(said) = small.cluster.installation(&pod).await.unwrap() else {
-        unreachable!("it has no right to know")
-    };
-    for words in [
-        "cannot get replicasets.apps 'ao-",
-        "allow the verb 'get' on 'replicasets.apps'",
-    ] {
-        assert!(said.contains(words), "{said}");
-    }
+    let error = small.cluster.installation(&pod).await.unwrap_err();
+    assert!(error.is_forbidden(), "{error}");
+    let failure = Failure::from(error);
+    let (said, hint) = (failure.report, &failure.hints[0]);
+    assert!(said.contains("cannot get replicasets.apps 'ao-"), "{said}");
+    assert!(hint.contains("allow the verb 'get' on 'replicasets.apps'"), "{hint}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +139,7 @@ async fn an_image_that_the_server_refuses_is_an_error_of_its_own() {
     let stage = Stage::new("refused", 1).await;
     let found = stage.installation(&stage.pods()[0]).await;
     let refused = stage.cluster().patch_image(&found, &image(1), "").await.unwrap_err();
-    let told = addon_core::failure::Failure::from(refused).report;
+    let told = Failure::from(refused).report;
     assert!(told.contains("image"), "{told}");
     assert_eq!(stage.image(), image(1));
 }

@@ -81,7 +81,7 @@ pub(super) fn nothing_is_tried_without_a_deployment_or_a_right(plane: &ControlPl
     grant(&followed, &json!(fewer));
     stage.kubectl(&format!("delete pod {ORPHAN}"));
     stage.kubectl(&format!("scale deployment {DEPLOYMENT} --replicas=1"));
-    let right = "allow the verb 'list' on 'pods'";
+    let right = "allow the verb 'get' on 'pods'";
     followed.wait_for("a status that names the right", || {
         let status = followed.status();
         status["state"] == "off" && status["why"].to_string().contains(right)

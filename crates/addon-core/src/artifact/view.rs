@@ -314,7 +314,7 @@ impl View {
             available: None,
             waits: Vec::new(),
             next: Next {
-                text: "nothing: the operator stays what it is until a person changes its Deployment".to_owned(),
+                text: "nothing, until a person changes that".to_owned(),
                 at: None,
             },
             check: Check {
