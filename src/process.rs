@@ -218,7 +218,7 @@ const STUCK_HINT: &str =
 
 /// Why a program was ended by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum EndedBy {
     Deadline,
     Cancel,
 }
@@ -274,12 +274,12 @@ impl Spawner {
         left.end(patience).await;
         match cause {
             None => Ok(finished),
-            Some(Cause::Deadline) => Err(ProcessError::TimedOut {
+            Some(EndedBy::Deadline) => Err(ProcessError::TimedOut {
                 program: spawn.program,
                 deadline: spawn.deadline,
                 finished: Box::new(finished),
             }),
-            Some(Cause::Cancel) => Err(ProcessError::Cancelled {
+            Some(EndedBy::Cancel) => Err(ProcessError::Cancelled {
                 program: spawn.program,
                 finished: Some(Box::new(finished)),
             }),
@@ -305,12 +305,12 @@ impl Limits<'_> {
         child: &Child,
         left: &mut Leftovers,
         mut pumping: Pin<&mut impl Future<Output = ()>>,
-    ) -> io::Result<(Option<Cause>, Duration)> {
+    ) -> io::Result<(Option<EndedBy>, Duration)> {
         let mut drained = false;
         let cause = tokio::select! {
             ended = pump_until(child.ended(), pumping.as_mut(), &mut drained) => { ended?; None }
-            () = sleep_until(self.deadline) => Some(Cause::Deadline),
-            () = self.cancel.cancelled() => Some(Cause::Cancel),
+            () = sleep_until(self.deadline) => Some(EndedBy::Deadline),
+            () = self.cancel.cancelled() => Some(EndedBy::Cancel),
         };
         let mut patience = LINGER;
         if cause.is_some() {

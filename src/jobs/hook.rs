@@ -121,10 +121,10 @@ struct Bound<'a>(&'a HookLabels);
 impl fmt::Display for Bound<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HookLabels {
-            binding, binding_name, ..
+            cause, binding_name, ..
         } = self.0;
-        f.write_str(binding)?;
-        if binding_name.is_empty() || binding_name == binding {
+        write!(f, "{cause}")?;
+        if binding_name.is_empty() || binding_name == cause.key() {
             Ok(())
         } else {
             write!(f, " '{binding_name}'")

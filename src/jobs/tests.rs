@@ -5,6 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use addon_core::hook::cause::Cause;
 use addon_core::hook::config::{ConfigVersion, Stage};
 use addon_core::hook::output::HookOutput;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
@@ -97,7 +98,7 @@ impl World {
             config_values: store.config_values(&owner()),
             deadline,
             labels: HookLabels {
-                binding: "beforeHelm",
+                cause: Cause::Stage(Stage::BeforeHelm),
                 binding_name: String::new(),
                 queue: "main".to_owned(),
                 activation: "",

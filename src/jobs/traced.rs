@@ -46,7 +46,7 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         Job::StartMonitors { hook, .. } => ("start monitors", of_hook(hook)),
         Job::RunHook(run) => {
             let mut attributes = of_hook(&run.hook);
-            attributes.push(("binding", run.labels.binding.to_owned()));
+            attributes.push(("binding", run.labels.cause.to_string()));
             attributes.push(("binding.name", run.labels.binding_name.clone()));
             attributes.push(("queue", run.labels.queue.clone()));
             attributes.retain(|(_, value)| !value.is_empty());

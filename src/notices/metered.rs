@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use addon_core::hook::cause::Cause;
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, Notice};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
@@ -166,14 +167,14 @@ enum End {
 fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
     let by = |wanted| if end == wanted { 1.0 } else { 0.0 };
     let HookLabels {
-        binding,
+        cause,
         queue,
         activation,
         binding_name: _,
     } = named;
     match &hook.owner {
         Owner::Global => {
-            let labels = [hook.name.as_str(), binding, queue, activation];
+            let labels = [hook.name.as_str(), cause.key(), queue, activation];
             meters.add(&table::GLOBAL_HOOK_SUCCESS, labels, by(End::Success));
             meters.add(&table::GLOBAL_HOOK_ALLOWED_ERRORS, labels, by(End::Allowed));
             meters.add(&table::GLOBAL_HOOK_ERRORS, labels, by(End::Error));
@@ -183,7 +184,7 @@ fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
             meters.add(&alone::HOOK_RUN_ERRORS, labels, by(End::Error));
         }
         Owner::Module(module) => {
-            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            let labels = [module.as_str(), hook.name.as_str(), cause.key(), queue, activation];
             meters.add(&table::MODULE_HOOK_SUCCESS, labels, by(End::Success));
             meters.add(&table::MODULE_HOOK_ALLOWED_ERRORS, labels, by(End::Allowed));
             meters.add(&table::MODULE_HOOK_ERRORS, labels, by(End::Error));
@@ -194,19 +195,19 @@ fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
 /// How long a run took, however it ended.
 fn ran(meters: &Meters, hook: &HookId, named: &HookLabels, took: Duration) {
     let HookLabels {
-        binding,
+        cause,
         queue,
         activation,
         binding_name: _,
     } = named;
     match &hook.owner {
         Owner::Global => {
-            let labels = [hook.name.as_str(), binding, queue, activation];
+            let labels = [hook.name.as_str(), cause.key(), queue, activation];
             meters.observe(&table::GLOBAL_HOOK_RUN_SECONDS, labels, took);
             meters.observe(&alone::HOOK_RUN_SECONDS, alone_labels(hook, named), took);
         }
         Owner::Module(module) => {
-            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            let labels = [module.as_str(), hook.name.as_str(), cause.key(), queue, activation];
             meters.observe(&table::MODULE_HOOK_RUN_SECONDS, labels, took);
         }
     }
@@ -214,14 +215,14 @@ fn ran(meters: &Meters, hook: &HookId, named: &HookLabels, took: Duration) {
 
 fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
     let HookLabels {
-        binding,
+        cause,
         queue,
         activation,
         binding_name: _,
     } = named;
     match &hook.owner {
         Owner::Global => {
-            let labels = [hook.name.as_str(), binding, queue, activation];
+            let labels = [hook.name.as_str(), cause.key(), queue, activation];
             meters.observe(&table::GLOBAL_HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&table::GLOBAL_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::GLOBAL_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
@@ -231,7 +232,7 @@ fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
             meters.set(&alone::HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
         }
         Owner::Module(module) => {
-            let labels = [module.as_str(), hook.name.as_str(), binding, queue, activation];
+            let labels = [module.as_str(), hook.name.as_str(), cause.key(), queue, activation];
             meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);
             meters.observe(&table::MODULE_HOOK_RUN_SYS_CPU, labels, usage.system);
             meters.set(&table::MODULE_HOOK_RUN_MAX_RSS, labels, meters::bytes(usage.max_rss));
@@ -241,10 +242,11 @@ fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
 
 /// With hooks alone a run is labelled by the name of its binding. One at the start has neither a name nor a queue.
 fn alone_labels<'a>(hook: &'a HookId, named: &'a HookLabels) -> [&'a str; 3] {
-    if named.binding == "onStartup" {
-        [hook.name.as_str(), "", ""]
-    } else {
-        [hook.name.as_str(), &named.binding_name, &named.queue]
+    match named.cause {
+        Cause::Stage(_) => [hook.name.as_str(), "", ""],
+        Cause::Schedule | Cause::Objects | Cause::Validating | Cause::Mutating | Cause::Conversion => {
+            [hook.name.as_str(), &named.binding_name, &named.queue]
+        }
     }
 }
 

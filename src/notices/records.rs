@@ -75,16 +75,17 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn of(mode: Mode, hook: &'a HookId, labels: &'a HookLabels) -> Self {
         let HookLabels {
-            binding,
+            cause,
             binding_name,
             queue,
             activation,
         } = labels;
+        let binding = cause.key();
         let run = Self {
             hook: hook.name.as_str(),
             module: hook.owner.module().map(ModuleName::as_str),
             binding: Some(binding),
-            binding_name: filled(binding_name).filter(|name| name != binding),
+            binding_name: filled(binding_name).filter(|name| *name != binding),
             queue: filled(queue),
             event: filled(activation),
             task: None,

@@ -3,6 +3,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::hook::cause::Cause;
+use addon_core::hook::config::Stage;
 use addon_core::metric;
 use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::effect::HookLabels;
@@ -66,7 +68,7 @@ fn hook(owner: Owner) -> HookId {
 
 fn labels() -> HookLabels {
     HookLabels {
-        binding: "schedule",
+        cause: Cause::Schedule,
         binding_name: "nightly".into(),
         queue: "main".into(),
         activation: "OperatorStartup",
@@ -277,7 +279,7 @@ fn with_hooks_alone_a_run_is_labelled_by_the_name_of_its_binding() {
         max_rss: 4096,
     };
     let at_start = HookLabels {
-        binding: "onStartup",
+        cause: Cause::Stage(Stage::OnStartup),
         binding_name: "onStartup".into(),
         ..labels()
     };

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use addon_core::failure::Failure;
+use addon_core::hook::cause::Cause;
 use addon_core::hook::config::ConfigVersion;
+use addon_core::hook::config::Stage;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun, Job};
 use addon_core::operator::event::SyncAction;
@@ -75,7 +77,7 @@ async fn run_hook(world: &World) -> Result<(), Failure> {
         config_values: values,
         deadline: Duration::from_mins(1),
         labels: HookLabels {
-            binding: "beforeHelm",
+            cause: Cause::Stage(Stage::BeforeHelm),
             binding_name: String::new(),
             queue: "main".to_owned(),
             activation: "",

@@ -2,6 +2,7 @@
 //!
 //! Must never run one: a hook is a description here.
 
+pub mod cause;
 pub mod config;
 pub mod context;
 pub mod crontab;

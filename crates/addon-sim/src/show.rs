@@ -140,7 +140,7 @@ fn job_text(job: &Job) -> String {
             let queue = &labels.queue;
             format!(
                 "{name} for {} in {queue}, {}, values {}",
-                labels.binding,
+                labels.cause,
                 told(contexts),
                 document(values)
             )

@@ -63,7 +63,7 @@ pub(in crate::jobs) enum Stream {
 impl Labels {
     pub(in crate::jobs) fn of_hook(hook: &HookId, labels: &HookLabels, style: Style, secrets: &Secrets) -> Self {
         let HookLabels {
-            binding,
+            cause,
             binding_name,
             queue,
             ..
@@ -73,7 +73,7 @@ impl Labels {
             LabelSet::Modules => {
                 let module = hook.owner.module().map(ToString::to_string).unwrap_or_default();
                 let binding = if binding_name.is_empty() {
-                    binding
+                    cause.key()
                 } else {
                     binding_name.as_str()
                 };
@@ -90,7 +90,7 @@ impl Labels {
             LabelSet::HooksAlone => [
                 ("hook", hook_name.as_str()),
                 ("binding", binding_name),
-                ("event", binding),
+                ("event", cause.key()),
                 ("queue", queue),
                 ("task", "HookRun"),
             ]

@@ -49,16 +49,16 @@ async fn at_the_deadline_and_at_a_cancellation_all_that_was_started_ends() {
         .flatten()
         {
             let script = format!("{escape}; trap '' TERM; sleep 1000 & echo; wait; sleep 1000");
-            for ended_by in [Cause::Deadline, Cause::Cancel] {
+            for ended_by in [EndedBy::Deadline, EndedBy::Cancel] {
                 let cancel = CancellationToken::new();
                 let trigger = cancel.clone();
                 let stdout = Output::lines(move |line| {
-                    if line.is_empty() && ended_by == Cause::Cancel {
+                    if line.is_empty() && ended_by == EndedBy::Cancel {
                         trigger.cancel();
                     }
                 });
                 let spawn = Spawn {
-                    deadline: if ended_by == Cause::Cancel {
+                    deadline: if ended_by == EndedBy::Cancel {
                         LONG
                     } else {
                         Duration::from_secs(2)

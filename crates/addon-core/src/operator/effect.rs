@@ -17,6 +17,7 @@ use super::policy::OnTrial;
 use super::provenance::Made;
 use crate::artifact::trial::record::Ruling;
 use crate::failure::Failure;
+use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::module::outline::ValuesFiles;
@@ -195,11 +196,11 @@ pub struct HookRun {
     pub labels: HookLabels,
 }
 
-/// The labels of a hook run in logs and metrics.
+/// The cause of a hook run, and its labels in logs and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookLabels {
-    /// The binding's kind: `onStartup`, `schedule`, `beforeHelm`, …
-    pub binding: &'static str,
+    /// The kind of binding that set it off.
+    pub cause: Cause,
     /// The binding's own name, if it has one.
     pub binding_name: String,
     /// The queue it runs in, empty for none.

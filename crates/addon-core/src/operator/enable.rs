@@ -11,6 +11,7 @@ use super::policy::Mode;
 use super::rate::Admission;
 use super::task::{HookTask, Lane, Task};
 use crate::failure::Failure;
+use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::module::first_runs::FirstRuns;
 use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
@@ -151,7 +152,7 @@ impl Operator {
         Some(HookTask {
             hook: hook.clone(),
             labels: HookLabels {
-                binding: "kubernetes",
+                cause: Cause::Objects,
                 binding_name: binding.name.to_string(),
                 queue: queue.to_string(),
                 activation: self.converge.activation(),

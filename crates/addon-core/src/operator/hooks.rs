@@ -12,6 +12,7 @@ use super::policy::Mode;
 use super::rate::Admission;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
+use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, ModuleName, MonitorId, Owner};
@@ -131,7 +132,7 @@ impl Operator {
         };
         HookTask {
             labels: HookLabels {
-                binding: stage.key(),
+                cause: Cause::Stage(stage),
                 binding_name: binding_name.to_owned(),
                 queue: queue.to_owned(),
                 activation: self.converge.activation(),
@@ -289,10 +290,10 @@ impl Operator {
 
     /// A hook that stood in line by itself changed values.
     fn follow_change(&mut self, doing: &Doing) {
-        let (reason, run_reason) = match doing.labels.binding {
-            "schedule" => (Reason::ScheduleChange, RunReason::ScheduleChange),
-            "kubernetes" => (Reason::KubernetesChange, RunReason::KubernetesChange),
-            _ => return,
+        let (reason, run_reason) = match doing.labels.cause {
+            Cause::Schedule => (Reason::ScheduleChange, RunReason::ScheduleChange),
+            Cause::Objects => (Reason::KubernetesChange, RunReason::KubernetesChange),
+            Cause::Stage(_) | Cause::Validating | Cause::Mutating | Cause::Conversion => return,
         };
         match &doing.hook.owner {
             Owner::Global if self.policy.mode == Mode::Hooks => {}

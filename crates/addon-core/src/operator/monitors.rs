@@ -11,6 +11,7 @@ use super::Operator;
 use super::effect::{Effect, HookLabels, MonitorStart, Notice};
 use super::event::ObjectChange;
 use super::task::{HookTask, Lane, Task};
+use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
@@ -181,7 +182,7 @@ impl Operator {
         let task = HookTask {
             hook: hook.clone(),
             labels: HookLabels {
-                binding: "kubernetes",
+                cause: Cause::Objects,
                 binding_name: binding.name.to_string(),
                 queue: binding.queue.to_string(),
                 activation: self.converge.activation(),
@@ -275,7 +276,7 @@ impl Operator {
     }
 
     fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
-        let of_objects = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner && task.labels.binding == "kubernetes");
+        let of_objects = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner && task.labels.cause == Cause::Objects);
         self.drop_tasks(reason, of_objects);
     }
 

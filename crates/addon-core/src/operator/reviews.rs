@@ -20,7 +20,7 @@ use super::jobs::Purpose;
 use super::query::Waiting;
 use crate::failure::{Class, Failure};
 use crate::hook::config::ConfigVersion;
-use crate::hook::context::{Ask, BindingContext};
+use crate::hook::context::BindingContext;
 use crate::name::{HookId, Owner};
 use crate::review::reply::{NoAnswer, Reply};
 use crate::review::routes::{Opened, Routes};
@@ -261,19 +261,8 @@ impl Operator {
 }
 
 fn labels_of(context: &BindingContext) -> HookLabels {
-    let binding = match context {
-        BindingContext::Review { ask, .. } => match ask {
-            Ask::Validating => "kubernetesValidating",
-            Ask::Mutating => "kubernetesMutating",
-            Ask::Conversion { .. } => "kubernetesCustomResourceConversion",
-        },
-        BindingContext::Stage { .. }
-        | BindingContext::Schedule(_)
-        | BindingContext::Synchronization(_)
-        | BindingContext::Event { .. } => "",
-    };
     HookLabels {
-        binding,
+        cause: context.into(),
         binding_name: context.binding().to_owned(),
         queue: String::new(),
         activation: "",

@@ -11,6 +11,7 @@ use super::effect::{HookLabels, Notice};
 use super::policy::{Mode, Policy};
 use super::query::Waiting;
 use super::task::{HookTask, Lane};
+use crate::hook::cause::Cause;
 use crate::hook::config::HookConfig;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
@@ -140,7 +141,7 @@ impl Operator {
         };
         let lane = Lane::of(&hook.owner, &binding.queue);
         let labels = HookLabels {
-            binding: "schedule",
+            cause: Cause::Schedule,
             binding_name: binding.name.to_string(),
             queue: binding.queue.to_string(),
             activation: self.converge.activation(),

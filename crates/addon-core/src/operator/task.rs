@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::effect::HookLabels;
 use super::policy::Mode;
+use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
 
@@ -258,15 +259,20 @@ impl HookTask {
     /// Queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.
     fn describe(&self, kind: &str) -> String {
         let labels = &self.labels;
-        let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.binding, self.hook.name);
+        let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.cause, self.hook.name);
         if let Some(group) = self.contexts.first().and_then(BindingContext::group) {
             text.push_str(":group=");
             text.push_str(group);
         }
-        let is_stage = matches!(self.contexts.first(), Some(BindingContext::Stage { .. }));
-        if !is_stage && !labels.binding_name.is_empty() {
+        let name = match labels.cause {
+            Cause::Stage(_) => "",
+            Cause::Schedule | Cause::Objects | Cause::Validating | Cause::Mutating | Cause::Conversion => {
+                &labels.binding_name
+            }
+        };
+        if !name.is_empty() {
             text.push(':');
-            text.push_str(&labels.binding_name);
+            text.push_str(name);
         }
         text
     }

@@ -523,7 +523,7 @@ fn words(job: &Job) -> String {
         }
         Job::JudgeEdit(_) => "judge".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
-        Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.binding),
+        Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.cause),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),
         Job::SyncRelease { module, .. } => format!("{module} sync"),
         Job::DeleteRelease { release } => format!("{release} delete"),

@@ -205,7 +205,7 @@ impl Monitored {
             .iter()
             .flat_map(BindingContext::wanted_snapshots)
             .find(|name| !run.snapshots.contains_key(*name));
-        let removed = matches!(run.labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+        let removed = run.labels.cause.is_removal();
         ensure(lacking.is_none() || removed, "W2", || {
             format!("{} wants {lacking:?}, which nobody watches", run.hook)
         })?;
@@ -258,7 +258,7 @@ impl Monitored {
     /// What may run only after first runs that must be waited for.
     fn order(&self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
-        match run.labels.binding {
+        match run.labels.cause.key() {
             "beforeAll" if !step.before.status.ready => self.all_open("global", "G2"),
             "beforeHelm" | "afterHelm" => self.all_open(&owner, "M3"),
             _ => Ok(()),

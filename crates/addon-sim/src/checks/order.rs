@@ -133,7 +133,7 @@ impl Order {
 
     fn hook(&mut self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
-        let (name, stage) = (run.hook.name.as_str(), run.labels.binding);
+        let (name, stage) = (run.hook.name.as_str(), run.labels.cause.key());
         ensure(!run.contexts.is_empty(), "H3", || {
             format!("{} runs without a context", run.hook)
         })?;
@@ -292,7 +292,7 @@ impl Order {
             .strip_prefix(['s', 'w'])
             .and_then(|index| index.parse::<usize>().ok());
         let spec = specs.iter().find(|spec| spec.name == hook.name.as_str()).zip(index);
-        let may = spec.is_some_and(|(spec, index)| match labels.binding {
+        let may = spec.is_some_and(|(spec, index)| match labels.cause.key() {
             "schedule" => spec.schedules.get(index).is_some_and(|one| one.allow_failure),
             "kubernetes" => spec.watches.get(index).is_some_and(|one| one.allow_failure),
             _ => false,
@@ -355,7 +355,7 @@ impl Order {
             Notice::HookSucceeded { hook, labels, .. } => {
                 let passed = self
                     .passed
-                    .entry((owner_name(&hook.owner), labels.binding))
+                    .entry((owner_name(&hook.owner), labels.cause.key()))
                     .or_default();
                 passed.insert(hook.name.to_string());
             }
@@ -366,7 +366,7 @@ impl Order {
                 allowed,
                 ..
             } => {
-                if let (Some(module), "kubernetes", false) = (hook.owner.module(), labels.binding, *allowed) {
+                if let (Some(module), "kubernetes", false) = (hook.owner.module(), labels.cause.key(), *allowed) {
                     self.tried.insert(module.to_string());
                     self.failed.insert(module.to_string());
                 }

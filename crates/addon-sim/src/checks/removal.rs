@@ -72,14 +72,14 @@ impl Removals {
                 let Some(module) = hook.owner.module() else {
                     return Ok(());
                 };
-                let of_removal = matches!(labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+                let of_removal = labels.cause.is_removal();
                 if of_removal {
                     self.deleting.insert(module.to_string());
                 } else {
                     self.taken_back(step, module.as_str());
                 }
                 ensure(of_removal || !self.deleting.contains(module.as_str()), "M4", || {
-                    format!("{hook} runs for {} while its module is being removed", labels.binding)
+                    format!("{hook} runs for {} while its module is being removed", labels.cause)
                 })
             }
             Effect::Tell(Notice::ModuleDeleted { module }) => {

@@ -65,7 +65,7 @@ pub(super) fn is_of_review(effect: &Effect) -> bool {
             | Notice::HookFailed { labels, .. },
         ) => [Asks::Validating, Asks::Mutating, Asks::Converting(1, 2)]
             .iter()
-            .any(|asks| asks.key() == labels.binding),
+            .any(|asks| asks.key() == labels.cause.key()),
         _ => false,
     }
 }
@@ -326,7 +326,7 @@ fn timeout_of(world: &World, run: &HookRun) -> Option<u64> {
             Asks::Converting(..) => webhook.subject == run.labels.binding_name,
             Asks::Validating | Asks::Mutating => webhook.name() == run.labels.binding_name,
         };
-        of_name && webhook.asks.key() == run.labels.binding
+        of_name && webhook.asks.key() == run.labels.cause.key()
     };
     spec.webhooks.iter().find(is_asked)?.timeout
 }

@@ -28,7 +28,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
                 return Err(Violation::new("Y1", format!("{release} is removed on trial")));
             }
             Effect::StartJob(_, Job::RunHook(run)) => {
-                let of_removal = matches!(run.labels.binding, "beforeDeleteHelm" | "afterDeleteHelm");
+                let of_removal = run.labels.cause.is_removal();
                 ensure(!of_removal, "Y1", || {
                     format!("{} runs on trial for a removal", run.hook)
                 })?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addon_core::hook::cause::Cause;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId, Notice};
 use addon_core::operator::event::{Done, Event, Saved};
 use addon_core::operator::query::ModuleReport;
@@ -169,7 +170,7 @@ fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
     let mut values = step.before.values.get(module).cloned()?;
     let report = step.before.modules.get(module);
     // One that stood in line by itself when its module was off already has no say any more.
-    let of_run = |run: &HookRun| !matches!(run.labels.binding, "schedule" | "kubernetes");
+    let of_run = |run: &HookRun| !matches!(run.labels.cause, Cause::Schedule | Cause::Objects);
     let in_run = matches!(step.ended, Some(Job::RunHook(run)) if of_run(run));
     if in_run || report.is_some_and(|report| report.enabled && !is_over(report)) {
         for (key, value) in set_by(step, module) {
@@ -248,7 +249,7 @@ impl Globals {
     pub(super) fn job(&self, step: &Step<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
         let (owner, given, in_run) = match job {
             Job::RunHook(run) => {
-                let in_run = run.hook.owner.module().is_some() && run.labels.binding != "schedule";
+                let in_run = run.hook.owner.module().is_some() && run.labels.cause.key() != "schedule";
                 let in_run = in_run && asked_of(run).is_none();
                 (owner_name(&run.hook.owner), document(&run.values), in_run)
             }

@@ -73,7 +73,7 @@ impl Run<'_> {
     /// What lay in wait for such a job happens while it is under way.
     fn spring(&mut self, job: &Job, millis: u64) {
         let (what, action) = match job {
-            Job::RunHook(run) if run.labels.binding == "beforeAll" => ("ambush", self.ambushes.pop_front()),
+            Job::RunHook(run) if run.labels.cause.key() == "beforeAll" => ("ambush", self.ambushes.pop_front()),
             Job::SaveConfig { .. } => ("meddle", self.meddlers.pop_front()),
             _ => return,
         };

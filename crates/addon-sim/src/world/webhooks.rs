@@ -141,7 +141,8 @@ impl World {
         let Some(spec) = self.hooks(&owner).iter().find(|spec| spec.name == hook) else {
             return Err(Failure::new(Class::HookFailed, "no such file"));
         };
-        let meddles = (spec.webhooks.iter()).any(|webhook| webhook.asks.key() == run.labels.binding && webhook.meddles);
+        let meddles =
+            (spec.webhooks.iter()).any(|webhook| webhook.asks.key() == run.labels.cause.key() && webhook.meddles);
         let response = match ask {
             Ask::Validating | Ask::Mutating => HookResponse {
                 admission: Some(AdmissionResponse {

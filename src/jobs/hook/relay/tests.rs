@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use addon_core::hook::cause::Cause;
 use addon_core::name::{HookName, Owner};
 use tokio_util::sync::CancellationToken;
 use tracing::field::{Field, Visit};
@@ -59,7 +60,7 @@ fn relayed_without(secrets: &Secrets, labels: LabelSet, lines: &[&str]) -> Vec<R
             name: HookName::parse("hooks/h.sh").unwrap(),
         };
         let run = HookLabels {
-            binding: "schedule",
+            cause: Cause::Schedule,
             binding_name: "b".to_owned(),
             queue: "q".to_owned(),
             activation: "",

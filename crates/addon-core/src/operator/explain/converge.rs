@@ -16,7 +16,7 @@ impl Operator {
             Task::EnableKubernetes(hook) => Some(format!("the monitors of {hook} to start{}", failed(head))),
             Task::Hook(task) => Some(match task.first_runs.first() {
                 Some(first) => self.describe_first_run(*first),
-                None => format!("{} ({}){}", task.hook, task.labels.binding, failed(head)),
+                None => format!("{} ({}){}", task.hook, task.labels.cause, failed(head)),
             }),
             Task::Converge(_) => self.converge_waits(),
             Task::EnableSchedules(_)

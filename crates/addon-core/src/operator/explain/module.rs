@@ -92,7 +92,7 @@ impl Operator {
             }
             State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
                 (_, Some(wait)) => wait,
-                (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.binding),
+                (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.cause),
                 (None, None) => match &unit.life {
                     Lifecycle::Watching { next, .. } => {
                         let hook = unit.order.watching.get(*next).map(ToString::to_string);

@@ -1,6 +1,7 @@
 //! What becomes of a module's life while one of its hooks runs, and what of that which the hook asks for counts then.
 
 use super::Doing;
+use crate::hook::cause::Cause;
 use crate::name::Owner;
 use crate::operator::Operator;
 use crate::operator::task::Lane;
@@ -33,7 +34,7 @@ impl Operator {
 
     /// Nobody waits any more for what its hooks do in other queues about objects: its monitors begin anew.
     pub(in crate::operator) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
-        let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.binding == "kubernetes";
+        let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.cause == Cause::Objects;
         for doing in self.doing.values_mut().filter(of_objects) {
             doing.fate = doing.fate.max(Fate::WatchesAnew);
         }

@@ -188,7 +188,7 @@ fn the_end_of_a_module_is_the_end_of_its_monitors_after_its_last_hook() {
     let Some((_, Job::RunHook(run))) = world.pending.last() else {
         panic!("{:?}", world.pending)
     };
-    assert_eq!((run.labels.binding, run.snapshots.len()), ("afterDeleteHelm", 1));
+    assert_eq!((run.labels.cause.key(), run.snapshots.len()), ("afterDeleteHelm", 1));
     world.change("one/h.sh pods", Added, "c");
     let late = world.change_unheard("one/h.sh pods", Added, "d");
     world.close("one/h.sh kubernetes");
