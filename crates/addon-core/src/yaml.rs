@@ -7,6 +7,7 @@ mod compose;
 pub mod document;
 mod node;
 mod scalar;
+mod strictness;
 mod write;
 
 use granit_parser::Marker;

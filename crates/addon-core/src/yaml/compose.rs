@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag, options};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 
 use super::node::{Content, Entries, Node};
-use super::{MAX_DEPTH, Place, YamlError};
+use super::{MAX_DEPTH, Place, YamlError, strictness};
 
 /// Reads one document after the other.
 pub(super) struct Composer<'text> {
+    text: &'text str,
     events: Parser<'text, granit_parser::StrInput<'text>>,
     anchors: BTreeMap<usize, Rc<Node>>,
 }
@@ -20,10 +21,12 @@ impl<'text> Composer<'text> {
     pub(super) fn new(text: &'text str) -> Result<Self, YamlError> {
         // The mark may only be the first character; what follows is what the parser counts from.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        refuse_unprintable(text)?;
+        strictness::refuse_unprintable(text)?;
+        strictness::refuse_unknown_directives(text)?;
         // Said here, because another crate of the same build may switch comment events on for everybody.
         let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH, emit_comments: false };
         Ok(Self {
+            text,
             events: Parser::new_from_str_with_options(text, options),
             anchors: BTreeMap::new(),
         })
@@ -50,7 +53,7 @@ impl<'text> Composer<'text> {
         loop {
             match self.events.next() {
                 Some(Ok((Event::Anchor(..), _))) => {}
-                Some(Ok((event, span))) => return Ok((event, span.start.into())),
+                Some(Ok((event, span))) => return Ok((self.as_in_go(event, &span)?, span.start.into())),
                 Some(Err(error)) => return Err(scan_error(&error)),
                 None => return Ok((Event::StreamEnd, Place { line: 1, column: 1 })),
             }
@@ -68,17 +71,14 @@ impl<'text> Composer<'text> {
                     .cloned()
                     .ok_or_else(|| YamlError::at(place, "an anchor contains itself"));
             }
-            Event::Scalar(text, style, anchor, tag) => {
-                let plain = style == ScalarStyle::Plain;
-                (
-                    anchor,
-                    Content::Scalar {
-                        text: text.into_owned(),
-                        plain,
-                        tag: core_tag(tag.as_deref()),
-                    },
-                )
-            }
+            Event::Scalar(text, style, anchor, tag) => (
+                anchor,
+                Content::Scalar {
+                    text: text.into_owned(),
+                    plain: style == ScalarStyle::Plain,
+                    tag: core_tag(tag.as_deref()),
+                },
+            ),
             Event::SequenceStart(_, anchor, _) => (anchor, Content::Sequence(self.items(depth)?)),
             Event::MappingStart(_, anchor, _) => (anchor, Content::Mapping(self.entries(depth)?)),
             // Anything else in place of a node is a node that was left out.
@@ -96,6 +96,27 @@ impl<'text> Composer<'text> {
             self.anchors.insert(anchor, Rc::clone(&node));
         }
         Ok(node)
+    }
+
+    /// The event as Go's readers have it.
+    fn as_in_go(&self, mut event: Event<'text>, span: &Span) -> Result<Event<'text>, YamlError> {
+        let place = Place::from(span.start);
+        if let Event::DocumentStart(_, version) = &event {
+            strictness::refuse_newer(*version, place)?;
+        }
+        if let Event::Scalar(text, style, ..) = &mut event {
+            let range = span.start.byte_offset().zip(span.end.byte_offset());
+            let written = range.and_then(|(start, end)| self.text.get(start..end));
+            let is_last = range.is_some_and(|(_, end)| end == self.text.len());
+            match (*style, written) {
+                (ScalarStyle::DoubleQuoted, Some(written)) => strictness::refuse_escaped_slash(written, place)?,
+                (ScalarStyle::Literal | ScalarStyle::Folded, Some(written)) if is_last => {
+                    strictness::end_as_written(text.to_mut(), written);
+                }
+                _ => {}
+            }
+        }
+        Ok(event)
     }
 
     fn items(&mut self, depth: usize) -> Result<Vec<Rc<Node>>, YamlError> {
@@ -139,25 +160,4 @@ fn scan_error(error: &ScanError) -> YamlError {
         return YamlError::at(place, format!("nested deeper than {MAX_DEPTH} levels"));
     }
     YamlError::at(place, told)
-}
-
-/// Go's reader refuses these anywhere, the parser only in some places.
-fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
-    let mut place = Place { line: 1, column: 1 };
-    for c in text.chars() {
-        let printable = matches!(c,
-            '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
-        if !printable {
-            return Err(YamlError::at(place, "control characters are not allowed"));
-        }
-        if c == '\n' {
-            place = Place {
-                line: place.line + 1,
-                column: 1,
-            };
-        } else {
-            place.column += 1;
-        }
-    }
-    Ok(())
 }

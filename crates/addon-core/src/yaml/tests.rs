@@ -38,7 +38,7 @@ fn every_row_of_the_oracle_reads_as_recorded() {
             }
         }
     }
-    assert_eq!(rows, 3 * 65);
+    assert_eq!(rows, 3 * 114);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
