@@ -54,7 +54,15 @@ test: ## all tests, with one control plane for those that need it
 	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked
 
 .PHONY: check
-check: fmt lint doc layers deny ## everything about the source that needs no cluster
+check: commits fmt lint doc layers deny ## everything about the source that needs no cluster
+
+.PHONY: commits
+commits: ## have the commits the form of CONTRIBUTING.md?
+	.ci/commit-form
+
+.PHONY: hooks
+hooks: ## have git refuse commits without that form
+	git config core.hooksPath .githooks
 
 .PHONY: fmt
 fmt: ## is the source formatted?

@@ -192,6 +192,30 @@ fn every_edge_stands_in_the_tables() {
     assert_none("layers", &findings);
 }
 
+/// A row without a file allows edges to nothing, and hides that others name it in vain.
+#[test]
+fn every_row_has_a_file() {
+    let files = repository::rust_files();
+    let is_there = |table: &Table, module: &str| {
+        let file = format!("{}{module}.rs", table.folder);
+        files.iter().any(|found| found.path == file)
+    };
+    let tables = layers::TABLES.iter();
+    let findings = tables.flat_map(|table| {
+        let lost = table.rows.iter().filter(|row| !is_there(table, row.module));
+        lost.map(|row| {
+            let what = format!("the row `{}` of {} has no file", row.module, table.folder);
+            Finding::new(
+                "tests/house/layers.rs",
+                0,
+                what,
+                "remove the row, and its name from the other rows",
+            )
+        })
+    });
+    assert_none("layers", &findings.collect::<Vec<_>>());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 //! one test per check then applies it to the repository. Nothing here may change the tree, except for the quoted table
 //! in ARCHITECTURE.md when `UPDATE=1` is set.
 
+mod commits;
 mod dependencies;
 mod documents;
 mod finding;
