@@ -49,9 +49,9 @@ pub const USAGE: u8 = 1;
 const AFTER_HELP: &str = "\
 Exit codes:
   0        done; for start: stopped after SIGTERM or SIGINT
-  1        failed, or the command line could not be understood; why is on standard error, or in the log
+  1        failed, or wrong command line; the reason is on standard error or in the log
   70       a defect of the operator
-  75       the lease had run out and not everything had ended, so the operator ended itself
+  75       ended by itself: the lease had run out before all hooks and helm runs had ended
   128 + N  ended at once by a second signal N
 
 Called without a command it starts the operator with the settings of the environment.";
@@ -73,23 +73,23 @@ enum Command {
     Version,
     /// Serve a directory of hooks without modules, as shell-operator does
     Hooks(hooks::Hooks),
-    /// Show what is queued
+    /// Show queues and their tasks
     Queue(queue::Queue),
-    /// Show modules, their values and what they wait for
+    /// Show and switch modules: state, waits, values, patches, held removals
     Module(module::Module),
-    /// Say where a module stands and what it waits for
+    /// Explain the state of a module and its waits
     Why(module::Why),
     /// Show global hooks and global values
     Global(global::Global),
-    /// Show or change what can be changed while the operator runs
+    /// Show and change settings of the running operator; check a ConfigMap
     Config(config::Config),
-    /// Show which version of the operator is wanted and how it gets there, approve of it, hold it, go back
+    /// Show and steer the version of the operator: status, approval, hold, rollback
     Channel(channel::Channel),
-    /// Show hooks and what they know of the cluster
+    /// Show hooks and their snapshots
     Hook(hook::Hook),
-    /// Find out which rights modules need
+    /// Find the rights that modules need
     Rbac(rbac::Rbac),
-    /// Print the answer of the debug socket to any path
+    /// Print the answer of the debug socket to a path
     Raw(Raw),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::Completion),
@@ -148,20 +148,20 @@ struct Target {
     /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
     #[arg(long, value_name = "FILE", global = true)]
     debug_unix_socket: Option<String>,
-    /// Show secrets in values, snapshots and charts, which are masked otherwise
+    /// Show secrets in values, snapshots and charts; without it they are masked
     #[arg(long, global = true)]
     show_secrets: bool,
-    /// Namespace of the operator. With it, or one of the following, questions are answered in its pod, through the API
-    /// server [default: the kubeconfig's]
+    /// Namespace of the operator. With a flag of this group the command asks the operator's pod through the API server
+    /// [default: the kubeconfig's]
     #[arg(long, global = true, help_heading = "Cluster")]
     namespace: Option<String>,
-    /// Pod of the operator, if its labels do not tell, or several have them
+    /// Name of the operator's pod; without it the one with the operator's labels
     #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
     pod: Option<String>,
-    /// Path of the kubeconfig [env: KUBE_CONFIG, then KUBECONFIG]
+    /// Path of the kubeconfig file [env: KUBE_CONFIG, then KUBECONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = "Cluster")]
     kube_config: Option<String>,
-    /// Context of the kubeconfig [env: KUBE_CONTEXT]
+    /// Context of the kubeconfig [env: KUBE_CONTEXT] [default: its current context]
     #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
     kube_context: Option<String>,
 }

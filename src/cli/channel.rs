@@ -14,7 +14,7 @@ pub(super) struct Channel {
     command: ChannelCommand,
     #[command(flatten)]
     target: Target,
-    /// How to print the status
+    /// Format of the status
     #[arg(short, long, value_enum, default_value = "text", global = true)]
     output: Output,
 }
@@ -30,30 +30,30 @@ enum ChannelCommand {
 /// The commands that ask the running operator.
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// Show which version runs, which one is wanted, what it waits for, and what is next
+    /// Show the running and the wanted version, its waits and the next step
     Status(Watching),
-    /// Let the operator ask the registry now instead of within a minute, and show the status then
+    /// Make the operator ask the registry at once, and show the status
     Check,
 }
 
 /// The commands that edit the ConfigMap, and need no running operator.
 #[derive(Debug, Subcommand)]
 enum Deed {
-    /// Approve of a version: it no longer waits for mode, delay or a trial that failed; it still waits for a window
+    /// Approve a version: it skips mode, delay and the memory of a failed trial, but still waits for a window
     #[command(
         after_help = "It adds to releaseApproved. Without it a version that wants an approval waits. No other version is moved by it."
     )]
     Approve {
-        /// Its digest, or several; without one the version that is available now
+        /// Digests of the versions; without one the available version
         #[arg(value_name = "DIGEST")]
         digests: Vec<String>,
-        /// Take the approval back instead
+        /// Withdraw the approval
         #[arg(long)]
         take_back: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Hold a version: no other is taken until `channel resume`
+    /// Hold a version until `channel resume`
     #[command(after_help = "It sets releaseChannel to the digest. Without it the channel moves on.")]
     Pin {
         /// Its digest, which is tried if it does not run; without one the version that runs
@@ -61,7 +61,7 @@ enum Deed {
         #[command(flatten)]
         place: Place,
     },
-    /// Follow others again, after a pin, a rollback, or an image that a person has put into the Deployment
+    /// Follow the channel again after a pin, a rollback or an image that was set by hand
     #[command(
         after_help = "It takes a digest out of releaseChannel, or sets that, and notes on the Deployment that its image is not held. \
                       Without it what is held stays, and so does what others have stopped (UpdateStopped)."
@@ -73,13 +73,13 @@ enum Deed {
         #[command(flatten)]
         place: Place,
     },
-    /// Go back at once to the image before the last change, and hold it
+    /// Return at once to the former image, and hold it
     #[command(
         after_help = "It sets releaseChannel and the image of the Deployment, with your own rights and without a trial: no operator has \
                       to run. Without it only a version that fails on trial is left again."
     )]
     Rollback {
-        /// Another digest than that of the former image
+        /// Digest of the version to return to; without it the former image
         digest: Option<String>,
         #[command(flatten)]
         place: Place,
@@ -89,13 +89,13 @@ enum Deed {
 /// Where it is written.
 #[derive(Debug, Args)]
 struct Place {
-    /// Do not ask
+    /// Skip the question whether to go on
     #[arg(short, long)]
     yes: bool,
     /// Name of the ConfigMap [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     config_map: Option<String>,
-    /// Name of the operator's Deployment, if its labels do not tell
+    /// Name of the operator's Deployment; without it the one with the operator's labels
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     deployment: Option<String>,
 }

@@ -17,28 +17,28 @@ pub(super) struct Config {
 enum ConfigCommand {
     /// List the parameters and their values
     List {
-        /// How to print it
+        /// Format of the answer
         #[arg(short, long, value_enum, default_value = "text")]
         output: Output,
     },
-    /// Say what the operator would say of a ConfigMap, without a cluster
+    /// Check a ConfigMap as the operator would, without a cluster
     Check(Check),
-    /// Name the releases that were made with a configuration which is lost, and whose modules are held for that
+    /// List the releases whose modules are held because their configuration is lost
     Lost {
-        /// Let them go on with what is left: the values of files and hooks
+        /// Continue these modules with the values of files and hooks alone
         #[arg(long)]
         confirm: bool,
-        /// How to print it
+        /// Format of the answer
         #[arg(short, long, value_enum, default_value = "text")]
         output: Output,
     },
     /// Set a parameter
     Set {
-        /// Its name, for example log.level
+        /// Name of the parameter, for example log.level
         name: String,
-        /// Its new value, for example debug
+        /// New value of the parameter, for example debug
         value: String,
-        /// After this long the old value returns, for example 10m
+        /// Time after which the old value returns, for example 10m; without it the new value stays
         duration: Option<String>,
     },
 }

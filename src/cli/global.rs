@@ -10,7 +10,7 @@ pub(super) struct Global {
     command: GlobalCommand,
     #[command(flatten)]
     pub(super) target: Target,
-    /// How to print it [default: yaml; of patches: json]
+    /// Format of the answer [default: yaml; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -19,13 +19,13 @@ pub(super) struct Global {
 enum GlobalCommand {
     /// List the global hooks
     List,
-    /// Print the global values in force
+    /// Print the effective global values
     Values,
     /// Print the global section of the ConfigMap
     Config,
-    /// Print what hooks changed in the global values
+    /// Print the patches of hooks to the global values
     Patches,
-    /// Print what global hooks know of the cluster
+    /// Print the snapshots of the global hooks
     Snapshots,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Hook {
     command: HookCommand,
     #[command(flatten)]
     pub(super) target: Target,
-    /// How to print it
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value = "text", global = true)]
     output: Output,
 }

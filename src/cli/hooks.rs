@@ -28,15 +28,15 @@ enum HooksCommand {
     Start(Box<HooksArgs>),
     /// Print name and version
     Version,
-    /// Show what is queued
+    /// Show queues and their tasks
     Queue(queue::Queue),
-    /// Show hooks and what they know of the cluster
+    /// Show hooks and their snapshots
     Hook(hook::Hook),
-    /// Show or change what can be changed while the operator runs
+    /// Show and change settings of the running operator; check a ConfigMap
     Config(config::Config),
     /// Print a script that completes commands and flags in a shell
     Completion(completion::Completion),
-    /// Print the answer of the debug socket to any path
+    /// Print the answer of the debug socket to a path
     Raw(Raw),
 }
 

@@ -19,15 +19,15 @@ const STDIN: &str = "-";
 /// `config check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// A manifest of the ConfigMap, or its data alone; - for standard input
+    /// File with a manifest of the ConfigMap, or with its data alone; - for standard input
     file: PathBuf,
-    /// Directories with modules, joined by colons, by whose schemas sections are judged [default: modules, if it is there]
+    /// Directories with modules, joined by colons, whose schemas check the sections [default: modules, if it is there]
     #[arg(long, value_name = "DIRS")]
     modules_dir: Option<String>,
-    /// Directory with global hooks, by whose schema the global section is judged [default: global-hooks, if it is there]
+    /// Directory with global hooks, whose schema checks the global section [default: global-hooks, if it is there]
     #[arg(long, value_name = "DIR")]
     global_hooks_dir: Option<PathBuf>,
-    /// How to print what is found
+    /// Format of the findings
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
@@ -35,14 +35,14 @@ pub(super) struct Check {
 /// `module lint`.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// A module, or a directory of modules
+    /// Directory of a module, or of modules
     dir: PathBuf,
 }
 
 /// `module manifest`.
 #[derive(Debug, Args)]
 pub(super) struct Manifest {
-    /// A directory of modules, in which the manifest is to be .addon-operator-manifest.json
+    /// Modules directory; the manifest belongs into it as .addon-operator-manifest.json
     dir: PathBuf,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// How to print it [default: yaml; of get, why and purge: text; of patches: json]
+    /// Format of the answer [default: yaml; of get, why and purge: text; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -36,29 +36,29 @@ enum ModuleCommand {
 /// What is asked of the running operator.
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// List the enabled modules; `-o wide`: all modules, where they stand and what they wait for
+    /// List the enabled modules; with `-o wide` all modules, their states and waits
     List(Watching),
-    /// Show all that is known of a module
+    /// Show everything about a module: state, release, hooks, waits
     Get(Standing),
-    /// Say where a module stands and what it waits for
+    /// Explain the state of a module and its waits
     Why(Standing),
-    /// Print the values in force for a module
+    /// Print the effective values of a module
     Values(Section),
-    /// Print the module's section of the ConfigMap
+    /// Print a module's section of the ConfigMap
     Config(Section),
-    /// Print what the module's chart renders to now
+    /// Print the manifest that a module's chart renders to now
     Render(Render),
-    /// Print what hooks changed in a module's values
+    /// Print the patches of hooks to a module's values
     Patches(Named),
-    /// Show which removals are held, because too much would go at once and nobody said so, or let them go on
+    /// Show the removals that are held because too many came at once, or confirm them
     Purge(purge::Purge),
-    /// Print what is watched of the modules' releases
+    /// Print the watched objects of the modules' releases
     ResourceMonitor {
-        /// Has no meaning, as in the original
+        /// Ignored, as in the original
         #[arg(hide = true)]
         module: Option<String>,
     },
-    /// Print what a module's hooks know of the cluster
+    /// Print the snapshots of a module's hooks
     Snapshots(Named),
 }
 
@@ -67,13 +67,13 @@ enum Question {
 enum Deed {
     /// Switch a module on in the ConfigMap
     Enable(Switch),
-    /// Switch a module off in the ConfigMap, after telling what is deleted
+    /// Switch a module off in the ConfigMap, after a list of the objects that this deletes
     Disable(Switch),
-    /// Show what an upgrade that is held would delete, and let it
+    /// Show the objects that a held upgrade would delete, and confirm it
     Upgrade(Upgrade),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
-    /// Print the manifest of a modules directory: what must lie in it when the operator starts
+    /// Print the manifest of a modules directory: the files that must be there when the operator starts
     Manifest(Manifest),
 }
 
@@ -87,7 +87,7 @@ struct Named {
 struct Section {
     /// Name of the module
     module: String,
-    /// With the global section beside the module's
+    /// Print the global section, too
     #[arg(short, long)]
     global: bool,
 }
@@ -96,10 +96,10 @@ struct Section {
 struct Render {
     /// Name of the module
     module: String,
-    /// Also if it is no YAML
+    /// Print the output also when it is no valid YAML
     #[arg(long)]
     debug: bool,
-    /// How it differs from what is in the cluster, instead
+    /// Print the difference to the objects in the cluster instead
     #[arg(long)]
     diff: bool,
 }
@@ -120,7 +120,7 @@ pub(super) struct Why {
     standing: Standing,
     #[command(flatten)]
     pub(super) target: Target,
-    /// How to print it
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

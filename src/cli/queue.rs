@@ -11,7 +11,7 @@ pub(super) struct Queue {
     command: QueueCommand,
     #[command(flatten)]
     pub(super) target: Target,
-    /// How to print it
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value = "text", global = true)]
     output: Output,
 }
@@ -20,7 +20,7 @@ pub(super) struct Queue {
 enum QueueCommand {
     /// Show the tasks of all queues
     List {
-        /// Name empty queues too
+        /// List empty queues, too
         #[arg(short = 'e', long)]
         show_empty: bool,
         #[command(flatten)]

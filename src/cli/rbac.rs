@@ -22,7 +22,7 @@ pub(super) struct Rbac {
 
 #[derive(Debug, Subcommand)]
 enum RbacCommand {
-    /// Print what modules need of the cluster, as values for the operator's chart
+    /// Print the rights that modules need, as values for the operator's chart
     Generate(Generate),
 }
 
@@ -33,13 +33,13 @@ struct Generate {
     /// Directory with global hooks [default: global-hooks, if it is there]
     #[arg(long, value_name = "DIR")]
     global_hooks_dir: Option<PathBuf>,
-    /// Namespace in which modules are going to be released
+    /// Namespace of the releases
     #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
     namespace: String,
-    /// Values for charts that do not render with those of their files, by `global` and the names of modules
+    /// File with values for charts that need more than their own to render, by `global` and module name
     #[arg(long, value_name = "FILE")]
     values: Option<PathBuf>,
-    /// How to print it
+    /// Format of the answer
     #[arg(short, long, value_enum, default_value = "yaml")]
     output: Data,
 }

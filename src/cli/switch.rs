@@ -14,7 +14,7 @@ use crate::app::switch::Plan;
 pub(super) struct Switch {
     /// Name of the module
     module: String,
-    /// Do not ask
+    /// Skip the question whether to go on
     #[arg(short, long)]
     yes: bool,
     /// Name of the ConfigMap [env: ADDON_OPERATOR_CONFIG_MAP] [default: addon-operator]

@@ -19,10 +19,10 @@ const TOP: &str = "\u{1b}[H\u{1b}[2J";
 /// Whether to look once or again and again.
 #[derive(Debug, Args)]
 pub(super) struct Watching {
-    /// Show it again and again, until Ctrl-C
+    /// Repeat the answer until Ctrl-C
     #[arg(short, long)]
     watch: bool,
-    /// How long to wait in between
+    /// Pause between two answers with --watch
     #[arg(short = 't', long = "watchInterval", value_name = "DURATION", default_value = "1s", value_parser = interval)]
     watch_interval: Duration,
 }

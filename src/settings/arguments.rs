@@ -26,19 +26,19 @@ pub struct StartArgs {
     #[arg(long, value_name = "DIR")]
     pub tmp_dir: Option<String>,
 
-    /// Refuse modules without a values.yaml [env: ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED] [default: false]
+    /// Refuse a module that has no values.yaml [env: ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub strict_check_values_mode_enabled: Option<String>,
 
-    /// A failing module holds back all behind it [env: ADDON_OPERATOR_STRICT_ORDER] [default: false]
+    /// Start no module as long as one before it fails [env: ADDON_OPERATOR_STRICT_ORDER] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub strict_order: Option<String>,
 
-    /// How long an enabled script may run [env: ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT] [default: 1m]
+    /// Longest run of an enabled script [env: ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT] [default: 1m]
     #[arg(long, value_name = "DURATION")]
     pub enabled_script_timeout: Option<String>,
 
-    /// Which sources decide that a module is on [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS]
+    /// Sources that decide whether a module is enabled [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS]
     #[arg(long, value_name = "NAMES", hide = true)]
     pub applied_module_extenders: Option<String>,
 
@@ -55,7 +55,7 @@ pub struct StartArgs {
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     pub config_map: Option<String>,
 
-    /// Tell changes of state of modules as Kubernetes Events [env: ADDON_OPERATOR_EVENTS] [default: true]
+    /// Report state changes of modules as Kubernetes Events [env: ADDON_OPERATOR_EVENTS] [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(help_heading = "Cluster")]
     pub events: Option<String>,
@@ -64,40 +64,40 @@ pub struct StartArgs {
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_history_max: Option<String>,
 
-    /// How long one helm run may take [env: HELM_TIMEOUT] [default: 20m]
+    /// Longest run of helm [env: HELM_TIMEOUT] [default: 20m]
     #[arg(long, value_name = "DURATION", help_heading = "Helm")]
     pub helm_timeout: Option<String>,
 
-    /// A release that is never touched [env: HELM_IGNORE_RELEASE]
+    /// Name of a release that is never changed [env: HELM_IGNORE_RELEASE] [default: none]
     #[arg(long, value_name = "NAME", help_heading = "Helm")]
     pub helm_ignore_release: Option<String>,
 
-    /// The helm binary [env: HELM_BIN] [default: the first helm on PATH]
+    /// Path of the helm binary [env: HELM_BIN] [default: the first helm on PATH]
     #[arg(long, value_name = "FILE", help_heading = "Helm")]
     pub helm_bin: Option<String>,
 
-    /// Helm runs at once [env: ADDON_OPERATOR_HELM_SLOTS] [default: by processors and memory]
+    /// Limit of helm runs at once [env: ADDON_OPERATOR_HELM_SLOTS] [default: by processors and memory]
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_slots: Option<String>,
 
-    /// What of releases is put right: off, absent, changed [env: ADDON_OPERATOR_DRIFT] [default: absent]
+    /// Repair of objects of releases: off, absent (missing ones), or changed (altered ones, too) [env: ADDON_OPERATOR_DRIFT] [default: absent]
     #[arg(long, value_name = "WHAT", help_heading = "Helm")]
     pub drift: Option<String>,
 
-    /// Labels put on every object of a release and on CRDs [env: ADDON_OPERATOR_CRD_EXTRA_LABELS] [default:
+    /// Labels of every object of a release and of CRDs [env: ADDON_OPERATOR_CRD_EXTRA_LABELS] [default:
     /// heritage=addon-operator]
     #[arg(long, value_name = "LABELS", help_heading = "Helm")]
     pub crd_extra_labels: Option<String>,
 
-    /// Files in crds/ whose names begin so are left out [env: ADDON_OPERATOR_CRD_FILTER_PREFIXES] [default: doc-,_]
+    /// Prefixes of file names in crds/ that are left out [env: ADDON_OPERATOR_CRD_FILTER_PREFIXES] [default: doc-,_]
     #[arg(long, value_name = "PREFIXES", help_heading = "Modules and hooks")]
     pub crd_filters: Option<String>,
 
-    /// Had a meaning once [env: HELM_MONITOR_KUBE_CLIENT_QPS]
+    /// Ignored: it limited a part of the original that is not needed here [env: HELM_MONITOR_KUBE_CLIENT_QPS]
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub helm_monitor_kube_client_qps: Option<String>,
 
-    /// Had a meaning once [env: HELM_MONITOR_KUBE_CLIENT_BURST]
+    /// Ignored: it limited a part of the original that is not needed here [env: HELM_MONITOR_KUBE_CLIENT_BURST]
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub helm_monitor_kube_client_burst: Option<String>,
 
@@ -109,20 +109,20 @@ pub struct StartArgs {
     #[arg(long, value_name = "PORT", help_heading = "Listening")]
     pub prometheus_listen_port: Option<String>,
 
-    /// What the names of our metrics begin with [env: ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX] [default:
+    /// Prefix of the names of the operator's metrics [env: ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX] [default:
     /// addon_operator_]
     #[arg(long, value_name = "PREFIX", help_heading = "Listening")]
     pub prometheus_metrics_prefix: Option<String>,
 
-    /// Accepted; nothing listens there [env: ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT]
+    /// Ignored, as in the original: nothing listens on it [env: ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT]
     #[arg(long, value_name = "PORT", hide = true)]
     pub admission_server_listen_port: Option<String>,
 
-    /// Accepted; nothing is read there [env: ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR]
+    /// Ignored, as in the original: nothing is read from it [env: ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR]
     #[arg(long, value_name = "DIR", hide = true)]
     pub admission_server_certs_dir: Option<String>,
 
-    /// Accepted; it had no routes [env: ADDON_OPERATOR_ADMISSION_SERVER_ENABLED]
+    /// Ignored: the original's server had no routes [env: ADDON_OPERATOR_ADMISSION_SERVER_ENABLED]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide = true)]
     pub admission_server_enabled: Option<String>,
 

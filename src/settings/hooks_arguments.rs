@@ -20,19 +20,19 @@ pub struct HooksArgs {
     #[arg(long, value_name = "DIR")]
     pub tmp_dir: Option<String>,
 
-    /// Namespace of the services of webhooks [env: SHELL_OPERATOR_NAMESPACE] [default: the pod's own]
+    /// Namespace of the services by which the API server reaches webhooks [env: SHELL_OPERATOR_NAMESPACE] [default: the pod's own]
     #[arg(long, help_heading = "Cluster")]
     pub namespace: Option<String>,
 
-    /// Address of the routes for people and metrics [env: SHELL_OPERATOR_LISTEN_ADDRESS] [default: 0.0.0.0]
+    /// Address of probes and metrics [env: SHELL_OPERATOR_LISTEN_ADDRESS] [default: 0.0.0.0]
     #[arg(long, value_name = "IP", help_heading = "Listening")]
     pub listen_address: Option<String>,
 
-    /// Their port [env: SHELL_OPERATOR_LISTEN_PORT] [default: 9115]
+    /// Port of probes and metrics [env: SHELL_OPERATOR_LISTEN_PORT] [default: 9115]
     #[arg(long, value_name = "PORT", help_heading = "Listening")]
     pub listen_port: Option<String>,
 
-    /// What the names of our metrics begin with [env: SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX] [default:
+    /// Prefix of the names of the operator's metrics [env: SHELL_OPERATOR_PROMETHEUS_METRICS_PREFIX] [default:
     /// shell_operator_]
     #[arg(long, value_name = "PREFIX", help_heading = "Listening")]
     pub prometheus_metrics_prefix: Option<String>,

@@ -9,67 +9,67 @@ use super::webhooks::SideArgs;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Webhooks")]
 pub struct WebhookArgs {
-    /// Name of the webhook configurations, to which -hooks is added [env: VALIDATING_WEBHOOK_CONFIGURATION_NAME] [default: shell-operator-hooks]
+    /// Prefix of the names of the webhook configurations, before -hooks [env: VALIDATING_WEBHOOK_CONFIGURATION_NAME] [default: shell-operator-hooks]
     #[arg(long, value_name = "NAME")]
     pub validating_webhook_configuration_name: Option<String>,
 
-    /// Service that leads the API server to reviews [env: VALIDATING_WEBHOOK_SERVICE_NAME] [default: shell-operator-validating-svc]
+    /// Service by which the API server reaches the admission webhooks [env: VALIDATING_WEBHOOK_SERVICE_NAME] [default: shell-operator-validating-svc]
     #[arg(long, value_name = "NAME")]
     pub validating_webhook_service_name: Option<String>,
 
-    /// Where reviews are answered [env: VALIDATING_WEBHOOK_LISTEN_ADDRESS] [default: 0.0.0.0]
+    /// Address on which the admission webhooks listen [env: VALIDATING_WEBHOOK_LISTEN_ADDRESS] [default: 0.0.0.0]
     #[arg(long, value_name = "IP")]
     pub validating_webhook_listen_address: Option<String>,
 
-    /// Port of that [env: VALIDATING_WEBHOOK_LISTEN_PORT] [default: 9680]
+    /// Port on which the admission webhooks listen [env: VALIDATING_WEBHOOK_LISTEN_PORT] [default: 9680]
     #[arg(long, value_name = "PORT")]
     pub validating_webhook_listen_port: Option<String>,
 
-    /// Certificate of that [env: VALIDATING_WEBHOOK_SERVER_CERT] [default: /validating-certs/tls.crt]
+    /// Certificate of the admission webhooks [env: VALIDATING_WEBHOOK_SERVER_CERT] [default: /validating-certs/tls.crt]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_server_cert: Option<String>,
 
-    /// Its key [env: VALIDATING_WEBHOOK_SERVER_KEY] [default: /validating-certs/tls.key]
+    /// Key of that certificate [env: VALIDATING_WEBHOOK_SERVER_KEY] [default: /validating-certs/tls.key]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_server_key: Option<String>,
 
-    /// Who signed it [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
+    /// Certificate authority that the API server trusts for it [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_ca: Option<String>,
 
-    /// Who signed those who may ask, may be given again [env: VALIDATING_WEBHOOK_CLIENT_CA]
+    /// Certificate authority of clients, may be repeated; without it every client is answered [env: VALIDATING_WEBHOOK_CLIENT_CA]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_client_ca: Vec<String>,
 
-    /// Accepted; each binding says its own [env: VALIDATING_WEBHOOK_FAILURE_POLICY]
+    /// Ignored: each binding has its own failure policy [env: VALIDATING_WEBHOOK_FAILURE_POLICY]
     #[arg(long, value_name = "POLICY")]
     pub validating_webhook_failure_policy: Option<String>,
 
-    /// Service that leads the API server to conversions [env: CONVERSION_WEBHOOK_SERVICE_NAME] [default: shell-operator-conversion-svc]
+    /// Service by which the API server reaches the conversion webhooks [env: CONVERSION_WEBHOOK_SERVICE_NAME] [default: shell-operator-conversion-svc]
     #[arg(long, value_name = "NAME")]
     pub conversion_webhook_service_name: Option<String>,
 
-    /// Where conversions are answered [env: CONVERSION_WEBHOOK_LISTEN_ADDRESS] [default: 0.0.0.0]
+    /// Address on which the conversion webhooks listen [env: CONVERSION_WEBHOOK_LISTEN_ADDRESS] [default: 0.0.0.0]
     #[arg(long, value_name = "IP")]
     pub conversion_webhook_listen_address: Option<String>,
 
-    /// Port of that [env: CONVERSION_WEBHOOK_LISTEN_PORT] [default: 9681]
+    /// Port on which the conversion webhooks listen [env: CONVERSION_WEBHOOK_LISTEN_PORT] [default: 9681]
     #[arg(long, value_name = "PORT")]
     pub conversion_webhook_listen_port: Option<String>,
 
-    /// Certificate of that [env: CONVERSION_WEBHOOK_SERVER_CERT] [default: /conversion-certs/tls.crt]
+    /// Certificate of the conversion webhooks [env: CONVERSION_WEBHOOK_SERVER_CERT] [default: /conversion-certs/tls.crt]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_server_cert: Option<String>,
 
-    /// Its key [env: CONVERSION_WEBHOOK_SERVER_KEY] [default: /conversion-certs/tls.key]
+    /// Key of that certificate [env: CONVERSION_WEBHOOK_SERVER_KEY] [default: /conversion-certs/tls.key]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_server_key: Option<String>,
 
-    /// Who signed it [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
+    /// Certificate authority that the API server trusts for it [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_ca: Option<String>,
 
-    /// Who signed those who may ask, may be given again [env: CONVERSION_WEBHOOK_CLIENT_CA]
+    /// Certificate authority of clients, may be repeated; without it every client is answered [env: CONVERSION_WEBHOOK_CLIENT_CA]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_client_ca: Vec<String>,
 }

@@ -8,7 +8,7 @@ use super::super::{CommandError, Output, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Purge {
-    /// Remove what is held: their number for all of them, or the names of some
+    /// Confirm held removals: their number for all of them, or the names of some
     #[arg(long, value_name = "NUMBER|NAME,NAME", num_args = 0..=1, default_missing_value = "")]
     confirm: Option<String>,
 }
