@@ -308,7 +308,7 @@ fn read_module(
         &path.join(values::FILE),
         common,
         layout.missing_values,
-        &mut faults,
+        (&mut faults, warnings),
     );
     let schemas = schemas::read(&path, &mut faults);
     let hooks = hooks::find(&Root::module(&path), warnings).unwrap_or_else(|problem| {

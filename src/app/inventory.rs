@@ -86,6 +86,10 @@ fn forbids_start(problem: &Problem) -> bool {
 fn tell(problem: &Problem) {
     let path = problem.path.display();
     let fault = Chain(&problem.fault);
+    if let Fault::NoModules = problem.fault {
+        warn!(%path, problem = %fault, "A modules directory is empty, so nothing is removed for being absent");
+        return;
+    }
     match problem.severity {
         Severity::Warning => warn!(%path, problem = %fault, "Found something unexpected on disk"),
         Severity::Gap | Severity::Fatal => {

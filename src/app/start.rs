@@ -1,6 +1,7 @@
 //! The steps of the start, and every reason why it can end before it has begun.
 
 mod policy;
+mod zone;
 
 use std::error::Error;
 use std::ffi::OsString;

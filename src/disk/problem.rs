@@ -81,6 +81,8 @@ pub enum Fault {
     FlagNotBoolean { key: String, found: Kind },
     #[error("{key} looks like the flag of a module, but there can be none of that name")]
     FlagOfNobody { key: String },
+    #[error("{key} switches nothing in the file of a module: write it into the common values.yaml or the ConfigMap")]
+    FlagOfModule { key: String },
     #[error("section {key} cannot be merged")]
     TooDeep { key: String, source: TooDeep },
     #[error("refers to more than {} files", super::schemas::MAX_FILES)]

@@ -170,7 +170,8 @@ fn values_are_laid_over_each_other() {
         ("more/003-third/values.yaml", ""),
     ]);
     let found = read(&tree.layout(&["modules", "more"]));
-    assert_eq!(tree.told(&found.problems), [""; 0]);
+    // The flag in the file of a module is told, and nothing else.
+    assert_eq!(found.problems.len(), 1);
     assert_eq!(found.global_values, json!({"a": 1, "b": {"c": 1, "d": 2}}));
     assert_eq!(
         found.flags,
@@ -233,6 +234,22 @@ fn a_bad_common_file_leaves_flags_unknown() {
         assert!(!found.is_complete());
         assert_eq!(found.modules.len(), 1);
     }
+}
+
+#[test]
+fn a_flag_in_the_file_of_a_module_is_told() {
+    let tree = Tree::new(&[
+        ("modules/values.yaml", ""),
+        (
+            "modules/001-one/values.yaml",
+            "oneEnabled: true\none: {a: 1}\ntwoEnabled: false",
+        ),
+    ]);
+    let found = read(&tree.layout(&["modules"]));
+    let flag = "switches nothing in the file of a module: write it into the common values.yaml or the ConfigMap";
+    let told = |key| format!("Warning modules/001-one/values.yaml: {key} {flag}");
+    assert_eq!(tree.told(&found.problems), [told("oneEnabled"), told("twoEnabled")]);
+    assert!(found.modules[0].faults.is_empty());
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(super) fn of_module(
     path: &Path,
     common: &Common,
     missing: MissingValues,
-    faults: &mut Vec<Problem>,
+    (faults, warnings): (&mut Vec<Problem>, &mut Vec<Problem>),
 ) -> Value {
     let key = name.values_key();
     let own = read_file(path, missing).unwrap_or_else(|fault| {
@@ -94,6 +94,8 @@ pub(super) fn of_module(
         None
     });
     let own = own.unwrap_or_default();
+    let flags = own.keys().filter(|key| key.ends_with(ENABLED_SUFFIX));
+    warnings.extend(flags.map(|key| Problem::warning(path, Fault::FlagOfModule { key: key.clone() })));
     let mut values = Value::Object(Map::new());
     for (document, file) in [(&common.document, common.path.as_path()), (&own, path)] {
         let section = document.get(&key).unwrap_or(&Value::Null);

@@ -1,14 +1,13 @@
 //! The settings as decisions know them.
 //!
-//! Must never read anything but settings and environment.
+//! Must never read anything but settings, environment and the time zone.
 
-use addon_core::operator::policy::{Leadership, OnTrial, Policy};
-use jiff::tz::TimeZone;
-use tracing::warn;
+use std::path::Path;
 
-use super::{GRACE, mode};
+use super::{GRACE, mode, zone};
 use crate::cluster::installation::trial_set::ON_TRIAL;
 use crate::settings::{Environment, Order, Settings, Work, leadership};
+use addon_core::operator::policy::{Leadership, OnTrial, Policy};
 
 pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
     let modules = match &settings.work {
@@ -32,7 +31,7 @@ pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, res
         shutdown_grace: GRACE,
         restores,
         ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
-        time_zone: time_zone(environment),
+        time_zone: zone::local(environment.get("TZ"), Path::new(zone::LOCALTIME)),
     }
 }
 
@@ -42,16 +41,4 @@ fn on_trial(environment: &Environment) -> OnTrial {
         Some(value) if value == "true" => OnTrial::Yes,
         Some(_) | None => OnTrial::No,
     }
-}
-
-/// `TZ`, as for every other program; crontabs are read in it.
-fn time_zone(environment: &Environment) -> TimeZone {
-    let Some(name) = environment.get("TZ") else {
-        return TimeZone::UTC;
-    };
-    let name = name.to_string_lossy();
-    TimeZone::get(name.trim_start_matches(':')).unwrap_or_else(|error| {
-        warn!(%error, "TZ names no time zone, crontabs are read in UTC");
-        TimeZone::UTC
-    })
 }
