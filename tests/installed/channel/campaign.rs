@@ -141,7 +141,8 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
     let bad = push(followed, number, plan.kind);
     let pushed = Instant::now();
     if plan.is_notified {
-        followed.check();
+        // A leader that has only just begun may not ask yet, and says so.
+        followed.wait_for("a question to the registry", || followed.has_checked());
     }
     let course = RefCell::new(Course::default());
     followed.wait_for(&format!("the end of round {number}, {plan:?}"), || {

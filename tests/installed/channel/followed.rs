@@ -248,7 +248,12 @@ impl<'a> Followed<'a> {
 
     /// Has the registry asked now: without that it would be a minute later.
     pub(super) fn check(&self) {
-        self.in_leader(&["channel", "check"]);
+        self.has_checked();
+    }
+
+    /// The same; false if the leader has not asked.
+    pub(super) fn has_checked(&self) -> bool {
+        self.in_leader(&["channel", "check"]).is_some()
     }
 
     /// The page of the status; nothing while no pod answers.
