@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use testbed::plane::User;
 use testbed::process;
-use testbed::proxy::{Proxy, Side, Trap};
+use testbed::proxy::{Side, Trap};
 use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, Stage};
@@ -25,10 +25,7 @@ fn helm_of(notes: &Path) -> u32 {
 #[test]
 fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
     let stage = Stage::with_lease("frozen", "14s");
-    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
-    let kubeconfig = stage.path("through-the-proxy");
-    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
-    fs::write(&kubeconfig, text).unwrap();
+    let (proxy, kubeconfig) = stage.proxy();
     let mut leader = stage.start("a", kubeconfig);
     let (frozen, notes) = (leader.process(), stage.path("notes/helm"));
     // The first of its writes is its note that it has begun.

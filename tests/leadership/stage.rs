@@ -20,6 +20,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
+use testbed::proxy::Proxy;
 use testbed::wait::wait_until;
 use testbed::watched_helm::WatchedHelm;
 
@@ -139,6 +140,15 @@ impl Stage {
 
     pub(crate) fn namespace(&self) -> &Namespace<'static> {
         &self.namespace
+    }
+
+    /// A proxy before the API server, and the kubeconfig of an operator that goes through it.
+    pub(crate) fn proxy(&self) -> (Proxy, PathBuf) {
+        let (plane, namespace) = (self.namespace.plane(), self.namespace.name());
+        let proxy = Proxy::start(plane, User::Operator).unwrap();
+        let kubeconfig = self.path("through-the-proxy");
+        fs::write(&kubeconfig, proxy.kubeconfig(plane, User::Operator, namespace)).unwrap();
+        (proxy, kubeconfig)
     }
 
     /// The notes of that name, a line each.

@@ -6,7 +6,7 @@ use fs_err as fs;
 use jiff::Timestamp;
 use testbed::audit::AuditError;
 use testbed::plane::User;
-use testbed::proxy::{Fault, On, Proxy, What};
+use testbed::proxy::{Fault, On, What};
 use testbed::report::tell;
 use testbed::wait::wait_until;
 
@@ -161,10 +161,7 @@ fn hooks_alone_share_a_lease_if_that_is_asked_for() {
 #[test]
 fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
     let stage = Stage::build("cut");
-    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
-    let kubeconfig = stage.path("through-the-proxy");
-    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
-    fs::write(&kubeconfig, text).unwrap();
+    let (proxy, kubeconfig) = stage.proxy();
     // So slow that the cut comes in the middle.
     let slow = What::Delay(Duration::from_millis(100));
     proxy.impose(vec![Fault {
@@ -219,10 +216,7 @@ pub(super) fn runs(pid: u32) -> bool {
 #[test]
 fn a_watch_that_is_refused_is_told_once_and_in_words() {
     let stage = Stage::build("unwatched");
-    let proxy = Proxy::start(stage.namespace().plane(), User::Operator).unwrap();
-    let kubeconfig = stage.path("through-the-proxy");
-    let text = proxy.kubeconfig(stage.namespace().plane(), User::Operator, stage.namespace().name());
-    fs::write(&kubeconfig, text).unwrap();
+    let (proxy, kubeconfig) = stage.proxy();
     proxy.impose(vec![Fault {
         on: On::Watches,
         what: What::Status(403, None),
