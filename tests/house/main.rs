@@ -16,3 +16,4 @@ mod promises;
 mod repository;
 mod scan;
 mod sizes;
+mod states;

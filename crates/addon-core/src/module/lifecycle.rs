@@ -1,5 +1,9 @@
 //! The states of one module. A state owns what it needs; what comes next follows from the state alone.
 
+mod deletion;
+
+pub use self::deletion::Deletion;
+
 use super::first_runs::{FirstRuns, Outstanding};
 use crate::hook::config::Stage;
 use crate::name::{HookName, MonitorId};
@@ -43,19 +47,6 @@ pub enum Lifecycle {
     },
     /// It is being removed.
     Deleting(Deletion),
-}
-
-/// How far a removal has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deletion {
-    /// Its hooks are asked for their configuration, which was not needed before.
-    Configuring,
-    /// Its hooks before the removal run; this one is next.
-    BeforeDelete(usize),
-    /// Its release is uninstalled.
-    Uninstalling,
-    /// Its hooks after the removal run; this one is next.
-    AfterDelete(usize),
 }
 
 /// The hooks of a module by what they are bound to, each list in the order in which it runs.
@@ -152,15 +143,73 @@ impl Lifecycle {
 
     /// Its schedules may fire: start-up is over and nobody removes it.
     pub fn takes_events(&self) -> bool {
-        matches!(
-            self,
-            Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. }
-        )
+        match self {
+            Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. } => true,
+            Self::Disabled
+            | Self::Ensuring
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::Watching { .. }
+            | Self::Synchronizing(_)
+            | Self::Deleting(_) => false,
+        }
+    }
+
+    /// Its first start is still to come or under way.
+    pub fn is_starting_up(&self) -> bool {
+        !self.takes_events() && !self.is_deleting()
+    }
+
+    /// Its removal has begun and has not come to its end.
+    pub fn is_deleting(&self) -> bool {
+        match self {
+            Self::Deleting(_) => true,
+            Self::Disabled
+            | Self::Ensuring
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::Watching { .. }
+            | Self::Synchronizing(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Ready { .. } => false,
+        }
+    }
+
+    /// A life has ended, or is about to: the next run begins another one.
+    pub fn is_over(&self) -> bool {
+        self.is_deleting() || *self == Self::Disabled
+    }
+
+    /// The version of the values that its release was made of; nothing unless it is ready.
+    pub fn released(&self) -> Option<Version> {
+        match self {
+            Self::Ready { released } => Some(*released),
+            Self::Disabled
+            | Self::Ensuring
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::Watching { .. }
+            | Self::Synchronizing(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Deleting(_) => None,
+        }
     }
 
     /// Changes of objects may run its hooks: they are watched, and nobody removes it.
     pub fn takes_changes(&self) -> bool {
-        self.takes_events() || matches!(self, Self::Watching { .. } | Self::Synchronizing(_))
+        match self {
+            Self::Watching { .. }
+            | Self::Synchronizing(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Ready { .. } => true,
+            Self::Disabled | Self::Ensuring | Self::Configuring | Self::Starting(_) | Self::Deleting(_) => false,
+        }
     }
 
     /// The monitors of the next hook were started.
@@ -313,7 +362,7 @@ impl Lifecycle {
                     Some(name) => return Step::Hook(Stage::AfterHelm, name),
                     None => *self = Self::Ready { released: *released },
                 },
-                Self::Deleting(stage) => match stage.step(hooks, facts) {
+                Self::Deleting(deletion) => match deletion.step(hooks, facts) {
                     Some(step) => return step,
                     None => *self = Self::Disabled,
                 },
@@ -333,11 +382,7 @@ impl Lifecycle {
                     next: 0,
                 }
             }
-            Self::Deleting(stage) => match stage {
-                Deletion::Configuring => *stage = Deletion::BeforeDelete(0),
-                Deletion::BeforeDelete(next) | Deletion::AfterDelete(next) => *next += 1,
-                Deletion::Uninstalling => *stage = Deletion::AfterDelete(0),
-            },
+            Self::Deleting(deletion) => deletion.succeeded(),
             // Watching and first runs say more than that they went well: see `watched` and `first_run_over`.
             Self::Disabled | Self::Watching { .. } | Self::Synchronizing(_) | Self::Ready { .. } => {}
         }
@@ -347,27 +392,6 @@ impl Lifecycle {
 /// The hook at this place of a list.
 fn hook(list: &[HookName], next: usize) -> Option<HookName> {
     list.get(next).cloned()
-}
-
-impl Deletion {
-    /// Passes over what has nothing to do and says what comes next; `None` at the end.
-    fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<Step> {
-        loop {
-            match self {
-                Self::Configuring => return Some(Step::Configure),
-                Self::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
-                    Some(name) => return Some(Step::Hook(Stage::BeforeDeleteHelm, name)),
-                    None => *self = Self::Uninstalling,
-                },
-                Self::BeforeDelete(_) => *self = Self::Uninstalling,
-                Self::Uninstalling if facts.has_release => return Some(Step::Uninstall),
-                Self::Uninstalling => *self = Self::AfterDelete(0),
-                Self::AfterDelete(next) => {
-                    return hook(&hooks.after_delete, *next).map(|name| Step::Hook(Stage::AfterDeleteHelm, name));
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]

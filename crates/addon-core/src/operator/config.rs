@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::Operator;
 use super::effect::Notice;
 use super::provenance::{Made, means_the_same};
-use super::task::{Lane, Reason, Task};
+use super::task::{Lane, Reason};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
 use crate::queue::State;
@@ -316,15 +316,8 @@ impl Operator {
     /// spoke for it vanished is removed with the section that it ran with.
     fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let lane = Lane::Module(name.clone());
-        let runs = self.queues.head(&lane).is_some_and(|head| match head.task {
-            Task::ModuleRun { .. } | Task::ModuleDelete { .. } => head.is_active(),
-            Task::Hook(_)
-            | Task::EnableKubernetes(_)
-            | Task::EnableSchedules(_)
-            | Task::AwaitFirstRuns
-            | Task::Converge(_)
-            | Task::Purge { .. } => false,
-        });
+        let head = self.queues.head(&lane);
+        let runs = head.is_some_and(|head| head.task.module_at_work().is_some() && head.is_active());
         let unit = self.modules.get(name);
         let is_there = unit.is_some_and(|unit| unit.enabled || self.is_there(unit));
         // That people keep it in their own hands says nothing for it, nor of its values.

@@ -120,7 +120,7 @@ impl Operator {
             }
             return;
         }
-        let waiting = |task: &Task| matches!(task, Task::Converge(waiting) if *waiting != Reason::Recovered);
+        let waiting = |task: &Task| task.converge_reason().is_some_and(|reason| reason != Reason::Recovered);
         let head_waits = self
             .queues
             .head(&Lane::Global)
@@ -132,8 +132,7 @@ impl Operator {
 
     /// A converge that waits for others looks again.
     pub(super) fn wake_converge(&mut self) {
-        let parked =
-            |head: &crate::queue::Entry<Task>| matches!(head.task, Task::Converge(_)) && head.state() == State::Parked;
+        let parked = |head: &crate::queue::Entry<Task>| head.task.is_converge() && head.state() == State::Parked;
         if self.queues.head(&Lane::Global).is_some_and(parked) {
             self.queues.resume(&Lane::Global);
         }
@@ -248,7 +247,7 @@ impl Operator {
         let mut count = 0;
         for lane in lanes {
             let Lane::Module(module) = &lane else { continue };
-            let again = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
+            let again = |task: &Task| task.module_at_work().is_some();
             count += self.queues.drop_waiting(&lane, again);
             self.queues.close(&lane);
             self.apply_what_nothing_holds(module);

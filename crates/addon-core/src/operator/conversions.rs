@@ -78,7 +78,7 @@ impl Operator {
                 unit.conversions_ensured = true;
             }
         }
-        let is_ours = |task: &Task| of_run.is_some() || matches!(task, Task::Converge(_));
+        let is_ours = |task: &Task| of_run.is_some() || task.is_converge();
         if self.queues.head(lane).is_some_and(|head| is_ours(&head.task)) {
             self.queues.resume(lane);
         }

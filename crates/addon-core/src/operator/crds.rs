@@ -10,8 +10,7 @@ use super::Operator;
 use super::effect::Job;
 use super::event::CrdObstacle;
 use super::modules::Turn;
-use super::task::{Lane, Task};
-use crate::module::lifecycle::Lifecycle;
+use super::task::Lane;
 use crate::name::ModuleName;
 
 impl Operator {
@@ -32,7 +31,7 @@ impl Operator {
             let Some(unit) = self.modules.get_mut(&name).filter(|unit| unit.turn == Turn::Waiting) else {
                 continue;
             };
-            if matches!(unit.life, Lifecycle::Disabled | Lifecycle::Deleting(_)) {
+            if unit.life.is_over() {
                 unit.crds_ensured = false;
             }
             if unit.needs_crds() {
@@ -68,11 +67,7 @@ impl Operator {
     }
 
     fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, CrdObstacle>) {
-        if !self
-            .queues
-            .head(lane)
-            .is_some_and(|head| matches!(head.task, Task::Converge(_)))
-        {
+        if !self.queues.head(lane).is_some_and(|head| head.task.is_converge()) {
             return;
         }
         for (name, unit) in &mut self.modules {

@@ -160,9 +160,9 @@ impl Operator {
             return false;
         }
         let lane = Lane::Module(name.clone());
-        let deletes = |entry: &Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
+        let deletes = |entry: &Entry<Task>| entry.task.is_removal();
         let busy = |head: &Entry<Task>| {
-            let run = matches!(head.task, Task::ModuleRun { .. });
+            let run = head.task.is_run();
             head.is_active() || deletes(head) || run && head.begun
         };
         !self.queues.head(&lane).is_some_and(busy) && !self.queues.behind_head(&lane).any(deletes)

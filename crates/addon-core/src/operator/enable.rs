@@ -216,7 +216,8 @@ impl Operator {
             Mode::Addons => Lane::of(&hook.owner, &binding.queue),
         };
         let head = self.queues.head(&lane)?;
-        matches!(&head.task, Task::Hook(task) if task.first_runs.contains(&id)).then_some(head)
+        let is_its = |task: &HookTask| task.first_runs.contains(&id);
+        head.task.as_hook().is_some_and(is_its).then_some(head)
     }
 
     fn own_first_runs(&self, module: &ModuleName) -> Vec<MonitorId> {

@@ -16,7 +16,6 @@ use super::query::{Answer, ChannelReport, ModuleReport, Query, QueueReport, Secr
 use super::standing::Standing;
 use super::task::{Lane, RunReason, Task};
 use crate::module::graph;
-use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
 
@@ -136,7 +135,7 @@ impl Operator {
     /// The converge itself and the modules that it has still to get through.
     fn converge_tasks(&self) -> usize {
         let Some(active) = &self.converge.active else { return 0 };
-        let pending = |unit: &&Unit| matches!(unit.turn, Turn::Waiting | Turn::Running);
+        let pending = |unit: &&Unit| unit.turn.is_awaited();
         let modules = match active.phase {
             Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
                 self.modules.values().filter(pending).count()
@@ -275,18 +274,7 @@ impl Operator {
         match task {
             Task::ModuleRun { module, reason } => {
                 let unit = self.modules.get(module);
-                let starting = |life: &Lifecycle| {
-                    matches!(
-                        life,
-                        Lifecycle::Disabled
-                            | Lifecycle::Ensuring
-                            | Lifecycle::Configuring
-                            | Lifecycle::Starting(_)
-                            | Lifecycle::Watching { .. }
-                            | Lifecycle::Synchronizing(_)
-                    )
-                };
-                let first = unit.is_some_and(|unit| starting(&unit.life)) || *reason == RunReason::Startup;
+                let first = unit.is_some_and(|unit| unit.life.is_starting_up()) || *reason == RunReason::Startup;
                 let startup = if first { ":doStartup" } else { "" };
                 format!("ModuleRun:{queue}:{module}{startup}:{reason}")
             }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::Operator;
 use super::converge::Phase;
 use super::jobs::Slot;
-use super::modules::Turn;
 use super::policy::Mode;
 use super::task::{Lane, Task};
 use crate::artifact::choice::Activity;
@@ -87,7 +86,7 @@ impl Operator {
             if let Some((times, _, _)) = self.assessment.script_failure(name) {
                 fails(of_module(name), Failures::InARow(times));
             }
-            if matches!(&unit.turn, Turn::Held(hold) if unit.enabled && hold.is_own_fault) {
+            if unit.enabled && unit.turn.is_own_fault() {
                 fails(of_module(name), Failures::ForGood);
             }
         }

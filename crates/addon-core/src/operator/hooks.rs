@@ -46,10 +46,11 @@ impl Operator {
         if task.is_skipped {
             self.begin_head(lane);
             self.queues.finish(lane);
-            self.first_run_over(&task.first_runs, &BTreeMap::new());
+            self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
+            let first_runs = task.first_runs.clone();
         }
-        match self.admit(lane, &task.hook) {
+        match self.admit(lane, &hook) {
             Admission::Now => {}
             Admission::NoSlot => return false,
             Admission::Later => return true,
@@ -63,7 +64,7 @@ impl Operator {
     /// The head of the lane is a hook, and not something that a hook is a step of.
     fn stands_by_itself(&self, lane: &Lane) -> bool {
         let head = self.queues.head(lane);
-        head.is_some_and(|head| matches!(head.task, Task::Hook(_)))
+        head.is_some_and(|head| head.task.as_hook().is_some())
     }
 
     /// Hooks of a module that is switched off, or not yet started, are not run.
@@ -93,12 +94,12 @@ impl Operator {
             if let Task::Hook(merged) = merged {
                 task.absorb(merged);
             }
+        let Task::Hook(task) = &mut self.queues.head_mut(lane)?.task else {
+            return None;
+        };
         }
-        task.contexts = context::combined(task.contexts);
-        if let Some(head) = self.queues.head_mut(lane) {
-            head.task = Task::Hook(task.clone());
-        }
-        task
+        task.contexts = context::combined(std::mem::take(&mut task.contexts));
+        Some(task.clone())
     }
 
     /// What the next run would tell may be told with this one.
@@ -201,10 +202,7 @@ impl Operator {
 
     /// The global values that a hook sees: those of the run that it is a step of, else those of now.
     fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
-        let in_run = self
-            .queues
-            .head(lane)
-            .is_some_and(|head| matches!(head.task, Task::ModuleRun { .. }));
+        let in_run = self.queues.head(lane).is_some_and(|head| head.task.is_run());
         match owner.module().filter(|_| in_run) {
             Some(name) => self.globals_of_run(name),
             None => self.values.globals(),
@@ -333,7 +331,7 @@ impl Operator {
         }
         self.first_run_failed(&doing.first_runs);
         let head = self.queues.head(lane);
-        let in_run = head.is_some_and(|head| matches!(head.task, Task::ModuleRun { .. } | Task::ModuleDelete { .. }));
+        let in_run = head.is_some_and(|head| head.task.module_at_work().is_some());
         let (attempts, retry_in) = if in_run {
             (head.map_or(0, |head| head.failures) + 1, None)
         } else {

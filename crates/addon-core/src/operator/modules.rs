@@ -7,7 +7,7 @@ use super::event::SyncAction;
 use crate::hook::config::Stage;
 use crate::module::Module;
 use crate::module::enabling::Verdict;
-use crate::module::lifecycle::{Facts, HookOrder, Lifecycle};
+use crate::module::lifecycle::{Facts, HookOrder, Lifecycle, Step};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::Tick;
 use crate::values::section::Entry;
@@ -31,25 +31,84 @@ pub(super) struct Unit {
     /// What a global hook said about its flag.
     pub(super) dynamic: Option<bool>,
     pub(super) turn: Turn,
-    /// When the run under way began.
-    pub(super) run_began: Tick,
-    /// When its release job under way began.
-    pub(super) release_began: Option<Tick>,
+    /// The run under way, or the one that is tried again.
+    pub(super) run: Option<Run>,
     pub(super) last_failure: Option<String>,
     /// Failures of its runs or of its removal since it last succeeded, also of such that were given up for a new one.
     pub(super) failures: u32,
     /// Its upgrade waits for a person.
     pub(super) upgrade_held: bool,
-    /// The version of its values that the release job under way was given.
-    pub(super) releasing: Version,
     /// The version of its values of which it is known that helm may get them.
     pub(super) fits: Option<Version>,
-    /// The global values as the run under way found them: a run sees one state of them from start to end.
-    pub(super) globals: Option<Globals>,
     /// What the ConfigMap has to say about its section once the run under way, or its removal, has ended.
     pub(super) deferred: Option<Entry<Value>>,
-    /// What the release of the run under way needed.
-    pub(super) last_action: Option<SyncAction>,
+}
+
+/// A run of a module, from its first step to its end: what is true of it alone.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) began: Tick,
+    /// The global values as this attempt found them: it sees one state of them from start to end.
+    pub(super) globals: Globals,
+    /// The step of which a job was started last.
+    pub(super) step: Step,
+    pub(super) release: Release,
+}
+
+/// How far a run has come with the release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Release {
+    /// Its job has not been started.
+    ToCome,
+    /// Its job is under way.
+    UnderWay {
+        began: Tick,
+        /// The version of the module's values that it was given.
+        version: Version,
+    },
+    /// It is as the values want it.
+    Synced { action: SyncAction, version: Version },
+}
+
+impl Release {
+    /// The version of the values that it is made of.
+    pub(super) fn version(self) -> Version {
+        match self {
+            Self::ToCome => Version::default(),
+            Self::UnderWay { version, .. } | Self::Synced { version, .. } => version,
+        }
+    }
+
+    /// The work that it needed, once that is known.
+    pub(super) fn action(self) -> Option<SyncAction> {
+        match self {
+            Self::ToCome | Self::UnderWay { .. } => None,
+            Self::Synced { action, .. } => Some(action),
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn begin(now: Tick, globals: Globals) -> Self {
+        Self {
+            began: now,
+            globals,
+            step: Step::Done,
+            release: Release::ToCome,
+        }
+    }
+
+    /// An attempt failed. The next one sees the global values of now. Says which step failed, and since when helm was at work.
+    pub(super) fn fail(&mut self, globals: Globals) -> (Step, Option<Tick>) {
+        self.globals = globals;
+        match self.release {
+            Release::UnderWay { began, .. } => {
+                self.release = Release::ToCome;
+                (Step::Release, Some(began))
+            }
+            Release::ToCome | Release::Synced { .. } => (self.step.clone(), None),
+        }
+    }
 }
 
 /// How a module stands in the current converge, or stood when the last one ended.
@@ -95,20 +154,52 @@ impl Turn {
 
     /// It goes on when the trial of our version is passed.
     pub(super) fn waits_for_trial(&self) -> bool {
-        match self {
-            Self::Held(hold) => hold.is_for_trial,
-            Self::Out | Self::Waiting | Self::Running | Self::Passed | Self::Failed | Self::Late => false,
-        }
+        self.hold().is_some_and(|hold| hold.is_for_trial)
     }
 
     /// It takes part and has not been let run.
     pub(super) fn is_to_come(&self) -> bool {
-        matches!(self, Self::Waiting | Self::Held(_))
+        match self {
+            Self::Waiting | Self::Held(_) => true,
+            Self::Out | Self::Running | Self::Passed | Self::Failed | Self::Late => false,
+        }
     }
 
     /// It takes part and has not succeeded.
     pub(super) fn is_lacking(&self) -> bool {
-        matches!(self, Self::Failed | Self::Late | Self::Held(_))
+        match self {
+            Self::Failed | Self::Late | Self::Held(_) => true,
+            Self::Out | Self::Waiting | Self::Running | Self::Passed => false,
+        }
+    }
+
+    /// A converge has to get through it: it waits for its run, or the run is in its lane.
+    pub(super) fn is_awaited(&self) -> bool {
+        match self {
+            Self::Waiting | Self::Running => true,
+            Self::Out | Self::Passed | Self::Failed | Self::Late | Self::Held(_) => false,
+        }
+    }
+
+    /// A run is in its lane and has not failed.
+    pub(super) fn is_under_way(&self) -> bool {
+        match self {
+            Self::Running | Self::Late => true,
+            Self::Out | Self::Waiting | Self::Passed | Self::Failed | Self::Held(_) => false,
+        }
+    }
+
+    /// The reason for which it cannot run.
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        match self {
+            Self::Held(hold) => Some(hold),
+            Self::Out | Self::Waiting | Self::Running | Self::Passed | Self::Failed | Self::Late => None,
+        }
+    }
+
+    /// It cannot run as it is declared.
+    pub(super) fn is_own_fault(&self) -> bool {
+        self.hold().is_some_and(|hold| hold.is_own_fault)
     }
 }
 
@@ -125,17 +216,21 @@ impl Unit {
             verdict: None,
             dynamic: None,
             turn: Turn::Out,
-            run_began: Tick::ZERO,
-            release_began: None,
+            run: None,
             last_failure: None,
             failures: 0,
             upgrade_held: false,
-            releasing: Version::default(),
             fits: None,
-            globals: None,
             deferred: None,
-            last_action: None,
         }
+    }
+
+    /// The release of the run under way is as the values want it.
+    pub(super) fn released(&mut self, action: SyncAction) {
+        let Some(run) = &mut self.run else { return };
+        let version = run.release.version();
+        run.release = Release::Synced { action, version };
+        self.fits = self.found.has_chart.then_some(version);
     }
 
     /// There are CRDs that nobody has looked after since it was switched on.
@@ -145,7 +240,7 @@ impl Unit {
 
     /// Its run waits for something that failed and is tried again elsewhere: nobody else waits for it.
     pub(super) fn held_up(&mut self, report: String) {
-        if matches!(self.turn, Turn::Running | Turn::Late) {
+        if self.turn.is_under_way() {
             self.turn = Turn::Failed;
         }
         self.last_failure = Some(report);

@@ -243,7 +243,7 @@ impl Operator {
             self.tell(Notice::EventsUnlocked { hook, bindings });
         }
         if self.monitors.awaited.is_empty() {
-            self.wake_parked(&Lane::Global, |task| matches!(task, Task::AwaitFirstRuns));
+            self.wake_parked(&Lane::Global, Task::awaits_first_runs);
         }
     }
 
@@ -253,7 +253,7 @@ impl Operator {
         };
         unit.life.first_run_over(id);
         let lane = Lane::Module(module.clone());
-        self.wake_parked(&lane, |task| matches!(task, Task::ModuleRun { .. }));
+        self.wake_parked(&lane, Task::is_run);
     }
 
     /// A module is not to run: nothing of what changes now is for its hooks. Their snapshots stay, for those that run
@@ -272,11 +272,12 @@ impl Operator {
         }
         self.drop_runs_for_objects(&owner, "their module was switched off");
         let lane = Lane::Module(module.clone());
-        self.wake_parked(&lane, |task| matches!(task, Task::ModuleRun { .. }));
+        self.wake_parked(&lane, Task::is_run);
     }
 
     fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
-        let of_objects = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner && task.labels.cause == Cause::Objects);
+        let of_objects = |task: &HookTask| task.hook.owner == *owner && task.labels.cause == Cause::Objects;
+        let of_objects = |task: &Task| task.as_hook().is_some_and(of_objects);
         self.drop_tasks(reason, of_objects);
     }
 

@@ -49,7 +49,8 @@ impl Operator {
 
 /// A run of the hook other than a first one: what follows a first run must not be told with it or before it.
 fn is_event_of(task: &Task, hook: &HookId) -> bool {
-    matches!(task, Task::Hook(task) if task.hook == *hook && !task.is_first_run())
+    task.as_hook()
+        .is_some_and(|task| task.hook == *hook && !task.is_first_run())
 }
 
 fn merge(first: &mut Task, others: Vec<Task>) {

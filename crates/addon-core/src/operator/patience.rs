@@ -63,7 +63,7 @@ impl Operator {
     /// hangs is left to itself, and begins anew when it has come to the end of its step.
     pub(super) fn settle(&mut self) -> Look {
         let waits = |state: State| matches!(state, State::Parked | State::Held(_));
-        let under_way = |task: &Task| matches!(task, Task::ModuleRun { .. } | Task::ModuleDelete { .. });
+        let under_way = |task: &Task| task.module_at_work().is_some();
         // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It is taken
         // up again where it is, or begins anew.
         let heads = self
@@ -151,7 +151,7 @@ impl Operator {
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => {
                 let unit = self.modules.get(module)?;
                 let mut life = unit.life.clone();
-                if !head.begun && matches!(head.task, Task::ModuleRun { .. }) {
+                if !head.begun && head.task.is_run() {
                     life.begin_run();
                 }
                 match life.step(&unit.order, self.facts(module)) {
@@ -232,9 +232,8 @@ impl Operator {
     /// The task of a run is put into its module's lane, unless one is there that will begin anew.
     pub(super) fn let_run(&mut self, task: Task, owner: &ModuleName) {
         let lane = Lane::Module(owner.clone());
-        let is_run = |task: &Task| matches!(task, Task::ModuleRun { .. });
-        self.queues.drop_waiting(&lane, is_run);
-        if !self.queues.head(&lane).is_some_and(|head| is_run(&head.task)) {
+        self.queues.drop_waiting(&lane, Task::is_run);
+        if !self.queues.head(&lane).is_some_and(|head| head.task.is_run()) {
             self.queues.push(lane, task, self.now.tick);
         }
     }

@@ -152,7 +152,7 @@ impl Operator {
     /// A life of the module is over, and with it all that its hooks had to do in whichever queue.
     pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
         self.forsake_hooks(owner);
-        let of_owner = |task: &Task| matches!(task, Task::Hook(task) if task.hook.owner == *owner);
+        let of_owner = |task: &Task| task.as_hook().is_some_and(|task| task.hook.owner == *owner);
         self.drop_tasks(reason, of_owner);
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::Operator;
 use super::effect::{Job, Notice};
 use super::event::Synced;
-use super::modules::Turn;
+use super::modules::{Release, Run, Turn};
 use super::rate::Admission;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
-use crate::module::lifecycle::{Lifecycle, Step};
+use crate::module::lifecycle::Step;
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::values::vetted::Vetting;
 use crate::values::{Globals, HookDocument, NotForHelm};
@@ -35,7 +35,7 @@ impl Operator {
         }
         let mut anew = false;
         if self.begin_head(lane) {
-            let given_up = |unit: &super::modules::Unit| matches!(unit.life, Lifecycle::Deleting(_));
+            let given_up = |unit: &super::modules::Unit| unit.life.is_deleting();
             if self.modules.get(name).is_some_and(given_up) {
                 // A removal that did not come to its end is followed by a new life all the same.
                 let owner = Owner::Module(name.clone());
@@ -43,11 +43,10 @@ impl Operator {
                 let _ = self.values.forget_patches(&owner);
             }
             anew = self.apply_deferred(name);
-            let (began, globals) = (self.now.tick, self.values.globals());
+            let run = Run::begin(self.now.tick, self.values.globals());
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.life.begin_run();
-                unit.run_began = began;
-                unit.globals = Some(globals);
+                unit.run = Some(run);
             }
             self.watch_again(name);
         }
@@ -63,7 +62,11 @@ impl Operator {
     /// `None` when the last step is behind the module, false if the job must wait for a slot.
     pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
         loop {
-            match self.next_step(name) {
+            let step = self.next_step(name);
+            if let Some(run) = self.modules.get_mut(name).and_then(|unit| unit.run.as_mut()) {
+                run.step.clone_from(&step);
+            }
+            match step {
                 Step::EnsureCrds => {
                     self.start_crds(lane, vec![name.clone()]);
                     return Some(true);
@@ -111,7 +114,8 @@ impl Operator {
     /// The module's step went well; the next one may come.
     pub(super) fn step_succeeded(&mut self, name: &ModuleName) {
         if let Some(unit) = self.modules.get_mut(name) {
-            unit.life.succeeded(unit.releasing);
+            let release = unit.run.as_ref().map(|run| run.release.version());
+            unit.life.succeeded(release.unwrap_or_default());
         }
     }
 
@@ -171,9 +175,9 @@ impl Operator {
             return false;
         };
         let version = self.values.version(&owner);
-        if let Some(unit) = self.modules.get_mut(name) {
-            unit.releasing = version;
-            unit.release_began = Some(self.now.tick);
+        let began = self.now.tick;
+        if let Some(run) = self.modules.get_mut(name).and_then(|unit| unit.run.as_mut()) {
+            run.release = Release::UnderWay { began, version };
         }
         self.start_lane_job(
             lane,
@@ -214,8 +218,8 @@ impl Operator {
 
     /// The global values as the module's run found them.
     pub(super) fn globals_of_run(&self, name: &ModuleName) -> Globals {
-        let of_run = self.modules.get(name).and_then(|unit| unit.globals.clone());
-        of_run.unwrap_or_else(|| self.values.globals())
+        let run = self.modules.get(name).and_then(|unit| unit.run.as_ref());
+        run.map_or_else(|| self.values.globals(), |run| run.globals.clone())
     }
 
     /// The hooks of a module answered, for a run or for a removal.
@@ -228,15 +232,7 @@ impl Operator {
 
     /// The module whose run or removal is at the head of a lane.
     pub(super) fn module_at(&self, lane: &Lane) -> Option<ModuleName> {
-        match &self.queues.head(lane)?.task {
-            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => Some(module.clone()),
-            Task::Hook(_)
-            | Task::EnableKubernetes(_)
-            | Task::EnableSchedules(_)
-            | Task::AwaitFirstRuns
-            | Task::Converge(_)
-            | Task::Purge { .. } => None,
-        }
+        self.queues.head(lane)?.task.module_at_work().cloned()
     }
 
     pub(super) fn release_synced(&mut self, lane: &Lane, synced: &Synced, took: Duration) {
@@ -259,9 +255,7 @@ impl Operator {
             activation,
         });
         if let Some(unit) = self.modules.get_mut(&name) {
-            unit.last_action = Some(action);
-            unit.release_began = None;
-            unit.fits = unit.found.has_chart.then_some(unit.releasing);
+            unit.released(action);
         }
         self.step_succeeded(&name);
         self.queues.resume(lane);
@@ -275,9 +269,8 @@ impl Operator {
             .any(|unit| unit.enabled && unit.turn != Turn::Passed);
         if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
             self.converge.lacking_at_end = false;
-            let queued = |task: &Task| matches!(task, Task::Converge(_));
-            let head = self.queues.head(&Lane::Global).is_some_and(|head| queued(&head.task));
-            if !head && !self.queues.behind_head(&Lane::Global).any(|entry| queued(&entry.task)) {
+            let is_queued = self.queues.tasks(&Lane::Global).any(|entry| entry.task.is_converge());
+            if !is_queued {
                 self.queues
                     .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
             }
@@ -293,14 +286,13 @@ impl Operator {
             return;
         }
         let lane = Lane::Module(name.clone());
-        let is_run = |task: &Task| matches!(task, Task::ModuleRun { .. });
-        if self.queues.behind_head(&lane).any(|entry| is_run(&entry.task)) {
+        if self.queues.behind_head(&lane).any(|entry| entry.task.is_run()) {
             return;
         }
         if let Some(head) = self
             .queues
             .head(&lane)
-            .filter(|head| is_run(&head.task) && !head.is_active())
+            .filter(|head| head.task.is_run() && !head.is_active())
         {
             if head.begun {
                 self.queues.resume(&lane);
@@ -324,26 +316,19 @@ impl Operator {
         let Some(unit) = self.modules.get_mut(name) else {
             return;
         };
-        let changed = matches!(&unit.life, Lifecycle::Ready { released } if *released != version);
+        let changed = unit.life.released().is_some_and(|released| released != version);
         // Those behind it wait for the run that its own hooks asked for, but not for one that such a run asks for.
-        let asked = matches!(
-            task,
-            Some(Task::ModuleRun {
-                reason: RunReason::AfterHelmChange,
-                ..
-            })
-        );
+        let reason = task.as_ref().and_then(Task::run_reason);
+        let asked = reason == Some(RunReason::AfterHelmChange);
         unit.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
-        unit.globals = None;
+        let run = unit.run.take();
         unit.last_failure = None;
         unit.failures = 0;
         unit.upgrade_held = false;
-        let action = unit.last_action.take();
-        let took = now - unit.run_began;
         self.tell(Notice::ModuleReady {
             module: name.clone(),
-            action,
-            took,
+            action: run.as_ref().and_then(|run| run.release.action()),
+            took: run.map_or(Duration::ZERO, |run| now - run.began),
             activation,
         });
         self.drifts.ran(name, now);
@@ -357,12 +342,12 @@ impl Operator {
     /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
         let (now, activation) = (self.now.tick, self.converge.activation());
-        let (mut took, mut helm) = (Duration::ZERO, None);
-        let mut step = self.next_step(name);
-        if let Some(began) = self.modules.get_mut(name).and_then(|unit| unit.release_began.take()) {
-            helm = Some(now - began);
-            // What comes before the release may be due again by now, and helm was at work all the same.
-            step = Step::Release;
+        let globals = self.values.globals();
+        let Some(unit) = self.modules.get_mut(name) else { return };
+        let run = unit.run.get_or_insert_with(|| Run::begin(now, globals.clone()));
+        let began = run.began;
+        let (step, helm_began) = run.fail(globals);
+        if helm_began.is_some() {
             self.removal.may_exist(name.as_str());
             if failure.class == Class::TimedOut {
                 self.removal.forget_foreign(name.as_str());
@@ -370,11 +355,8 @@ impl Operator {
         }
         let (attempts, retry_in) = self.back_off(lane, &failure);
         self.apply_what_nothing_holds(name);
-        let globals = self.values.globals();
         if let Some(unit) = self.modules.get_mut(name) {
-            took = now - unit.run_began;
             unit.life.begin_run();
-            unit.globals = Some(globals);
             if !unit.turn.is_to_come() {
                 unit.turn = Turn::Failed;
             }
@@ -387,8 +369,8 @@ impl Operator {
             module: name.clone(),
             step: step.describe(),
             failure,
-            took,
-            helm,
+            took: now - began,
+            helm: helm_began.map(|began| now - began),
             activation,
             attempts,
             retry_in,

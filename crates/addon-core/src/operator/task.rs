@@ -185,6 +185,87 @@ impl Task {
         }
     }
 
+    /// The run of a hook that stands in a queue by itself.
+    pub(super) fn as_hook(&self) -> Option<&HookTask> {
+        match self {
+            Self::Hook(task) => Some(task),
+            Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => None,
+        }
+    }
+
+    /// The reason of a converge.
+    pub(super) fn converge_reason(&self) -> Option<Reason> {
+        match self {
+            Self::Converge(reason) => Some(*reason),
+            Self::Hook(_)
+            | Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => None,
+        }
+    }
+
+    /// The reason of a module's run.
+    pub(super) fn run_reason(&self) -> Option<RunReason> {
+        match self {
+            Self::ModuleRun { reason, .. } => Some(*reason),
+            Self::Hook(_)
+            | Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => None,
+        }
+    }
+
+    /// The module whose run or removal it is.
+    pub(super) fn module_at_work(&self) -> Option<&ModuleName> {
+        match self {
+            Self::ModuleRun { module, .. } | Self::ModuleDelete { module } => Some(module),
+            Self::Hook(_)
+            | Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::Purge { .. } => None,
+        }
+    }
+
+    pub(super) fn is_run(&self) -> bool {
+        self.run_reason().is_some()
+    }
+
+    pub(super) fn is_removal(&self) -> bool {
+        self.module_at_work().is_some() && !self.is_run()
+    }
+
+    pub(super) fn is_converge(&self) -> bool {
+        self.converge_reason().is_some()
+    }
+
+    /// It waits for first runs of hooks without a module.
+    pub(super) fn awaits_first_runs(&self) -> bool {
+        match self {
+            Self::AwaitFirstRuns => true,
+            Self::Hook(_)
+            | Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::Converge(_)
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. }
+            | Self::Purge { .. } => false,
+        }
+    }
+
     /// The module it is about.
     pub(super) fn module(&self) -> Option<&ModuleName> {
         match self {

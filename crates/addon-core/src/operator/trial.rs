@@ -135,7 +135,6 @@ impl Operator {
             is_own_fault: false,
             is_for_trial: true,
         });
-        unit.globals = None;
         unit.failures = 0;
         self.tell(Notice::ModuleWaitsForTrial {
             module: name.clone(),
@@ -243,6 +242,9 @@ impl Operator {
     pub(super) fn end_run_for_trial(&mut self, lane: &Lane, name: &ModuleName, crds: &[String]) {
         self.queues.succeeded(lane);
         self.queues.finish(lane);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.run = None;
+        }
         self.apply_what_nothing_holds(name);
         self.hold_for_crds(name, crds);
     }

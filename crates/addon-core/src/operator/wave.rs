@@ -211,9 +211,8 @@ impl Operator {
         loop {
             if let Some(name) = &wave.removing {
                 let lane = Lane::Module(name.clone());
-                let pending = |entry: &crate::queue::Entry<Task>| {
-                    matches!(entry.task, Task::ModuleDelete { .. }) && (strict || entry.failures == 0)
-                };
+                let pending =
+                    |entry: &crate::queue::Entry<Task>| entry.task.is_removal() && (strict || entry.failures == 0);
                 let is_pending =
                     self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending);
                 if is_pending && !self.hangs(&lane) {
@@ -238,7 +237,7 @@ impl Operator {
             self.count_removal(&name);
             let lane = Lane::Module(name.clone());
             // One that hung when the converge began is still at it.
-            let deletes = |head: &crate::queue::Entry<Task>| matches!(head.task, Task::ModuleDelete { .. });
+            let deletes = |head: &crate::queue::Entry<Task>| head.task.is_removal();
             if !self.queues.head(&lane).is_some_and(deletes) {
                 let task = Task::ModuleDelete { module: name.clone() };
                 self.queues.push(lane, task, self.now.tick);
@@ -320,7 +319,7 @@ impl Operator {
     pub(super) fn release_held(&mut self) {
         let is_lost = |unit: &Unit| self.config.losses.hold(unit.found.name.as_str());
         let held = |unit: &&Unit| {
-            let is_held = matches!(&unit.turn, Turn::Held(hold) if !hold.is_for_trial);
+            let is_held = unit.turn.hold().is_some_and(|hold| !hold.is_for_trial);
             unit.enabled && is_held && !is_lost(unit)
         };
         let names: Vec<_> = self

@@ -171,7 +171,7 @@ impl Operator {
     fn fails(&self, unit: &Unit) -> bool {
         let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
         is_there && unit.last_failure.is_some()
-            || matches!(&unit.turn, Turn::Held(hold) if hold.is_own_fault)
+            || unit.turn.is_own_fault()
             || self.assessment.script_failure(&unit.found.name).is_some()
     }
 

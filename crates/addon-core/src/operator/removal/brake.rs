@@ -12,7 +12,6 @@ use super::super::effect::{HeldFor, Notice};
 use super::super::query::{HeldBy, HeldRemoval};
 use super::super::task::{Lane, Task};
 use crate::module::enabling::Source;
-use crate::module::lifecycle::Lifecycle;
 use crate::name::ModuleName;
 use crate::time::Tick;
 
@@ -175,7 +174,7 @@ impl Operator {
     fn is_next(&self, name: &str) -> bool {
         let begun = match self.modules.get(name) {
             None => self.is_purged(name),
-            Some(unit) => matches!(unit.life, Lifecycle::Deleting(_)) || self.is_being_deleted(&unit.found.name),
+            Some(unit) => unit.life.is_deleting() || self.is_being_deleted(&unit.found.name),
         };
         !begun && self.is_certain(name)
     }
@@ -188,7 +187,7 @@ impl Operator {
     /// Its removal stands in a queue.
     pub(in super::super) fn is_being_deleted(&self, name: &ModuleName) -> bool {
         let lane = Lane::Module(name.clone());
-        let deletes = |entry: &crate::queue::Entry<Task>| matches!(entry.task, Task::ModuleDelete { .. });
+        let deletes = |entry: &crate::queue::Entry<Task>| entry.task.is_removal();
         self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
     }
 

@@ -1,0 +1,47 @@
+//! The states of a removal. Must never name the uninstalling as a step where there is no release of ours.
+
+use super::{Facts, HookOrder, Step, hook};
+use crate::hook::config::Stage;
+
+/// How far a removal has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its hooks are asked for their configuration, which was not needed before.
+    Configuring,
+    /// Its hooks before the removal run; this one is next.
+    BeforeDelete(usize),
+    /// Its release is uninstalled.
+    Uninstalling,
+    /// Its hooks after the removal run; this one is next.
+    AfterDelete(usize),
+}
+
+impl Deletion {
+    /// The step that [`Deletion::step`] named went well.
+    pub(super) fn succeeded(&mut self) {
+        match self {
+            Self::Configuring => *self = Self::BeforeDelete(0),
+            Self::BeforeDelete(next) | Self::AfterDelete(next) => *next += 1,
+            Self::Uninstalling => *self = Self::AfterDelete(0),
+        }
+    }
+
+    /// Passes over what has nothing to do and says what comes next; `None` at the end.
+    pub(super) fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<Step> {
+        loop {
+            match self {
+                Self::Configuring => return Some(Step::Configure),
+                Self::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
+                    Some(name) => return Some(Step::Hook(Stage::BeforeDeleteHelm, name)),
+                    None => *self = Self::Uninstalling,
+                },
+                Self::BeforeDelete(_) => *self = Self::Uninstalling,
+                Self::Uninstalling if facts.has_release => return Some(Step::Uninstall),
+                Self::Uninstalling => *self = Self::AfterDelete(0),
+                Self::AfterDelete(next) => {
+                    return hook(&hooks.after_delete, *next).map(|name| Step::Hook(Stage::AfterDeleteHelm, name));
+                }
+            }
+        }
+    }
+}
