@@ -123,6 +123,24 @@ impl Operator {
     }
 
     /// Goes through the modules as far as possible. True if something changed.
+    /// The values of these modules changed, and no verdict can depend on that: they run, unless a converge runs them anyway.
+    pub(super) fn run_touched(&mut self, touched: BTreeSet<ModuleName>) {
+        if self.converge.assesses_by_itself() {
+            return;
+        }
+        if self.assessment.is_known() && self.wanted() == self.taken_up() {
+            for module in touched {
+                self.rerun(&module, super::task::RunReason::ConfigChanged);
+            }
+            return;
+        }
+        self.assessment.touched.extend(touched);
+        if !self.assessment.is_asking() {
+            self.assessment.cause = Some(Reason::ConfigChanged);
+            self.begin_assessment();
+        }
+    }
+
     pub(super) fn advance_assessment(&mut self) -> bool {
         if self.assessment.next_round().is_some_and(|at| at <= self.now.tick) {
             self.assessment.retry = None;

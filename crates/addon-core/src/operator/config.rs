@@ -299,8 +299,13 @@ impl Operator {
         if !keys.is_empty() {
             self.tell(Notice::ConfigApplied { keys });
         }
+        let concerns_scripts = news.late || self.concerns_scripts(&news);
         let touched = news.sections.into_iter().chain(news.maintenance).collect();
-        self.reassess(Reason::ConfigChanged, touched);
+        if concerns_scripts {
+            self.reassess(Reason::ConfigChanged, touched);
+        } else {
+            self.run_touched(touched);
+        }
         if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         } else if news.global {
@@ -310,6 +315,13 @@ impl Operator {
                 self.queues.resume(&Lane::Global);
             }
         }
+    }
+
+    /// A verdict may come out otherwise now. The script of a module sees the global values, the module's own, and the modules
+    /// that are enabled.
+    fn concerns_scripts(&self, news: &News) -> bool {
+        let has_script = |name: &ModuleName| self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script);
+        news.global || !news.flags.is_empty() || news.sections.iter().any(has_script)
     }
 
     /// A run sees its section in one state from start to end, and a module that is switched off because all that

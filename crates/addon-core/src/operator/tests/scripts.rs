@@ -238,3 +238,29 @@ fn a_no_that_was_said_before_another_answered_removes_nothing() {
     answer_to(&mut world, other, false);
     assert_eq!(world.take_log(), ["other delete", "slow sync"], "now it knows");
 }
+
+#[test]
+fn a_plain_edit_of_a_section_asks_no_script_but_its_own() {
+    let mut asked = module(10, "asked");
+    asked.has_enabled_script = true;
+    let mut world = World::new(vec![asked, module(20, "plain")]).start();
+    world.take_log();
+    world.edit(&[("plain", Some("size: 1"))]);
+    assert_eq!(world.take_log(), ["plain sync"]);
+    world.edit(&[("asked", Some("size: 1"))]);
+    assert_eq!(world.take_log(), ["asked enabled?", "asked sync"]);
+    world.edit(&[("global", Some("size: 1"))]);
+    assert!(world.take_log().contains(&"asked enabled?".to_owned()));
+}
+
+#[test]
+fn what_a_slow_script_answers_counts_after_a_plain_edit_of_another_section() {
+    let mut world = world();
+    world.sleep();
+    world.take_log();
+    world.edit(&[("other", Some("size: 1"))]);
+    assert_eq!((world.take_log(), running(&world)), (vec!["other sync".to_owned()], 1));
+    answer(&mut world, true);
+    assert_eq!(running(&world), 0, "it is not asked anew");
+    assert_eq!(world.take_log(), ["slow sync", "other sync"]);
+}
