@@ -269,10 +269,7 @@ impl Operator {
             return false;
         };
         match &head.task {
-            Task::Hook(task) => {
-                let task = task.clone();
-                self.advance_hook(lane, task)
-            }
+            Task::Hook(_) => self.advance_hook(lane),
             Task::EnableKubernetes(hook) => {
                 let hook = hook.clone();
                 self.advance_enable_kubernetes(lane, &hook)

@@ -72,10 +72,19 @@ impl Assessment {
     }
 
     /// Modules whose scripts failed or have yet to answer.
-    pub(super) fn undecided(&self) -> BTreeSet<ModuleName> {
+    pub(super) fn undecided(&self) -> impl Iterator<Item = &ModuleName> {
+        let undecided = match &self.stage {
+            Stage::Known { undecided } | Stage::Asking { undecided, .. } => Some(undecided),
+            Stage::Stale => None,
+        };
+        undecided.into_iter().flatten()
+    }
+
+    /// The module's script failed, or has yet to answer.
+    pub(super) fn is_undecided(&self, module: &ModuleName) -> bool {
         match &self.stage {
-            Stage::Known { undecided } | Stage::Asking { undecided, .. } => undecided.clone(),
-            Stage::Stale => BTreeSet::new(),
+            Stage::Known { undecided } | Stage::Asking { undecided, .. } => undecided.contains(module),
+            Stage::Stale => false,
         }
     }
 
@@ -114,15 +123,6 @@ impl Operator {
         self.begin_assessment();
     }
 
-    pub(super) fn begin_assessment(&mut self) {
-        let left = self.modules_in_order().into();
-        self.assessment.stage = Stage::Asking {
-            left,
-            undecided: BTreeSet::new(),
-        };
-    }
-
-    /// Goes through the modules as far as possible. True if something changed.
     /// The values of these modules changed, and no verdict can depend on that: they run, unless a converge runs them anyway.
     pub(super) fn run_touched(&mut self, touched: BTreeSet<ModuleName>) {
         if self.converge.assesses_by_itself() {
@@ -141,6 +141,15 @@ impl Operator {
         }
     }
 
+    pub(super) fn begin_assessment(&mut self) {
+        let left = self.modules_in_order().into();
+        self.assessment.stage = Stage::Asking {
+            left,
+            undecided: BTreeSet::new(),
+        };
+    }
+
+    /// Goes through the modules as far as possible. True if something changed.
     pub(super) fn advance_assessment(&mut self) -> bool {
         if self.assessment.next_round().is_some_and(|at| at <= self.now.tick) {
             self.assessment.retry = None;
@@ -365,9 +374,9 @@ impl Operator {
     }
 
     pub(super) fn assessment_timeout(&self) -> Option<(Tick, Waiting)> {
-        let undecided = self.assessment.undecided();
         let failed = |module: &&ModuleName| self.assessment.failed.contains_key(*module);
-        let retried = undecided.iter().find(failed).or(undecided.first());
+        let mut undecided = self.assessment.undecided();
+        let retried = undecided.find(failed).or_else(|| self.assessment.undecided().next());
         let retry = retried.and_then(|module| Some((self.assessment.next_round()?, module)));
         let (at, module) = retry.into_iter().chain(self.patience_ends()).min()?;
         Some((at, Waiting::EnabledScript(module.clone())))

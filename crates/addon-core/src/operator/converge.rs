@@ -305,8 +305,8 @@ impl Operator {
             return Look::Waits;
         }
         let undecided = self.assessment.undecided();
-        if self.policy.strict_order && !undecided.is_empty() {
-            let names: Vec<_> = undecided.iter().map(|name| format!("'{name}'")).collect();
+        let names: Vec<_> = undecided.map(|name| format!("'{name}'")).collect();
+        if self.policy.strict_order && !names.is_empty() {
             let error = format!(
                 "couldn't recalculate graph: the enabled script of {} failed",
                 names.join(", ")

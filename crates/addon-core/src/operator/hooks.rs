@@ -38,17 +38,21 @@ pub(super) struct Doing {
 
 impl Operator {
     /// Lets a hook that stands in line by itself run. False if it must wait for a slot.
-    pub(super) fn advance_hook(&mut self, lane: &Lane, task: HookTask) -> bool {
-        if !self.is_wanted(&task.hook) {
+    pub(super) fn advance_hook(&mut self, lane: &Lane) -> bool {
+        let Some(task) = self.queues.head(lane).and_then(|head| head.task.as_hook()) else {
+            return false;
+        };
+        let hook = task.hook.clone();
+        if !self.is_wanted(&hook) {
             self.queues.finish(lane);
             return true;
         }
         if task.is_skipped {
+            let first_runs = task.first_runs.clone();
             self.begin_head(lane);
             self.queues.finish(lane);
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
-            let first_runs = task.first_runs.clone();
         }
         match self.admit(lane, &hook) {
             Admission::Now => {}
@@ -56,8 +60,9 @@ impl Operator {
             Admission::Later => return true,
         }
         self.begin_head(lane);
-        let task = self.combine(lane, task);
-        self.start_hook(lane, task);
+        if let Some(task) = self.combine(lane) {
+            self.start_hook(lane, task);
+        }
         true
     }
 
@@ -78,25 +83,24 @@ impl Operator {
         }
     }
 
-    /// Takes the contexts of directly following runs of the same hook into this one.
-    fn combine(&mut self, lane: &Lane, mut task: HookTask) -> HookTask {
-        let following = self.queues.tasks(lane).skip(1);
-        let more = following
-            .take_while(|entry| matches!(&entry.task, Task::Hook(next) if self.belongs(&task, next)))
-            .count();
-        let mut left = more;
+    /// Takes the contexts of directly following runs of the same hook into the head of the lane. Returns the run that it is now.
+    fn combine(&mut self, lane: &Lane) -> Option<HookTask> {
+        let mut tasks = self.queues.tasks(lane).map(|entry| entry.task.as_hook());
+        let head = tasks.next()??;
+        let belongs = |next: &Option<&HookTask>| next.is_some_and(|next| self.belongs(head, next));
+        let mut left = tasks.take_while(belongs).count();
         let merged = self.queues.merge_following(lane, |_, _| {
             let takes = left > 0;
             left = left.saturating_sub(1);
             takes
         });
+        let Task::Hook(task) = &mut self.queues.head_mut(lane)?.task else {
+            return None;
+        };
         for merged in merged {
             if let Task::Hook(merged) = merged {
                 task.absorb(merged);
             }
-        let Task::Hook(task) = &mut self.queues.head_mut(lane)?.task else {
-            return None;
-        };
         }
         task.contexts = context::combined(std::mem::take(&mut task.contexts));
         Some(task.clone())

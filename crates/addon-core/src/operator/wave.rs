@@ -312,7 +312,7 @@ impl Operator {
 
     /// The module's script has not answered, or has failed since it did, also while it is about to be asked again.
     fn script_is_silent(&self, name: &ModuleName) -> bool {
-        self.assessment.undecided().contains(name) || self.assessment.script_failure(name).is_some()
+        self.assessment.is_undecided(name) || self.assessment.script_failure(name).is_some()
     }
 
     /// A module succeeded: those that were held only because of it run now, and so do those that needed them.

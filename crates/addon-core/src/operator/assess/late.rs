@@ -85,7 +85,7 @@ impl Operator {
 
     /// A script ended that was left behind. Those behind it were asked without its answer, too.
     pub(super) fn ask_again_at_once(&mut self, module: &ModuleName) {
-        if self.assessment.undecided().contains(module) {
+        if self.assessment.is_undecided(module) {
             self.assessment.retry = Some(self.now.tick);
         }
     }

@@ -19,7 +19,7 @@ impl Operator {
         let enabled_by = match verdict {
             Some(verdict) => self.said_by(name, &verdict.source),
             None if self.assessment.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
-            None if self.assessment.undecided().contains(name) => "enabled script fails".to_owned(),
+            None if self.assessment.is_undecided(name) => "enabled script fails".to_owned(),
             None => "not decided yet".to_owned(),
         };
         ModuleReport {

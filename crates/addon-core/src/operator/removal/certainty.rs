@@ -43,7 +43,7 @@ impl Operator {
             return false;
         }
         // A verdict from before its script failed is no verdict on what was said since.
-        if self.assessment.undecided().contains(name) {
+        if self.assessment.is_undecided(name) {
             return false;
         }
         let is_there = self.is_there(unit);
@@ -128,10 +128,9 @@ impl Operator {
 
     /// A script may go by which modules before its own are to run, and that is known of all of them.
     fn are_decided_before(&self, name: &ModuleName) -> bool {
-        let undecided = self.assessment.undecided();
         let order = self.modules_in_order();
         let mut before = order.iter().take_while(|other| *other != name);
-        !before.any(|other| undecided.contains(other))
+        !before.any(|other| self.assessment.is_undecided(other))
     }
 
     /// Every global hook has run in this life, so what they have not said they do not say.
@@ -167,7 +166,7 @@ impl Operator {
 
     /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
     fn is_half_removed(&self, unit: &Unit) -> bool {
-        let begun = !unit.enabled && matches!(unit.life, Lifecycle::Deleting(_));
-        begun && self.assessment.undecided().contains(&unit.found.name)
+        let begun = !unit.enabled && unit.life.is_deleting();
+        begun && self.assessment.is_undecided(&unit.found.name)
     }
 }
