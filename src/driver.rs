@@ -14,7 +14,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
-use addon_core::operator::event::{Done, Event, ReviewId};
+use addon_core::operator::event::{Event, Finished, ReviewId};
 use addon_core::operator::query::{Answer, Query};
 use addon_core::review::reply::Reply;
 use addon_core::time::{Now, Tick};
@@ -47,7 +47,7 @@ pub struct Driver<R> {
 impl<R, F> Driver<R>
 where
     R: Fn(Job, CancellationToken) -> F,
-    F: Future<Output = Result<Done, Failure>> + Send + 'static,
+    F: Future<Output = Finished> + Send + 'static,
 {
     /// A driver that has not begun; `run` is called for every job and must not block.
     pub fn new(
@@ -104,8 +104,8 @@ where
 
     /// One event and all that follows from it at once.
     fn step(&mut self, event: Event) -> ControlFlow<()> {
-        if let Event::JobFinished(id, _) = &event {
-            self.running.remove(id);
+        if let Event::JobFinished(finished) = &event {
+            self.running.remove(&finished.id());
             while self.jobs.try_join_next().is_some() {}
         }
         let began = Instant::now();
@@ -113,7 +113,7 @@ where
         let decided_in = began.elapsed();
         while let Some(effect) = self.operator.poll_effect() {
             match effect {
-                Effect::StartJob(id, job) => self.start(id, job),
+                Effect::StartJob(job) => self.start(job),
                 Effect::CancelJob(id) => {
                     if let Some(cancel) = self.running.get(&id) {
                         cancel.cancel();
@@ -133,17 +133,24 @@ where
         ControlFlow::Continue(())
     }
 
-    fn start(&mut self, id: JobId, job: Job) {
+    fn start(&mut self, job: Job) {
         let cancel = CancellationToken::new();
-        let work = AssertUnwindSafe((self.run)(job, cancel.clone())).catch_unwind();
+        self.running.insert(job.id(), cancel.clone());
+        // A job that panics loses its ticket.
+        let lost = job.failed(Failure::defect("a job was lost"));
+        let work = (self.run)(job, cancel);
         let doors = self.doors.clone();
-        self.running.insert(id, cancel);
         self.jobs.spawn(async move {
-            let outcome = work.await.unwrap_or_else(|panic| Err(defect(panic.as_ref())));
             // A loop that has ended needs no outcomes.
-            let _ = doors.post(Event::JobFinished(id, outcome));
+            let _ = doors.post(Event::JobFinished(outcome(work, lost).await));
         });
     }
+}
+
+/// The outcome of this work; that of a panic is made of the lost job.
+async fn outcome(work: impl Future<Output = Finished>, lost: Finished) -> Finished {
+    let ended = AssertUnwindSafe(work).catch_unwind().await;
+    ended.unwrap_or_else(|panic| lost.failing(defect(panic.as_ref())))
 }
 
 impl<R> fmt::Debug for Driver<R> {
@@ -206,6 +213,10 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use addon_core::module::Inventory;
+    use addon_core::operator::policy::Policy;
+    use addon_core::values::schema::Schemas;
+
     use super::*;
 
     #[test]
@@ -223,23 +234,37 @@ mod tests {
         assert!(clock.instant(Tick::from_micros(u64::MAX)) > Instant::now() + Duration::from_hours(24));
     }
 
+    /// A job that an operator starts.
+    fn a_job() -> Job {
+        let mut operator = Operator::new(1, Policy::default());
+        let nothing = Inventory {
+            global_values: serde_json::Value::Null,
+            global_schemas: Schemas::default(),
+            has_global_hooks: false,
+            modules: Vec::new(),
+            values_files: BTreeMap::default(),
+            complete: true,
+        };
+        operator.handle(Clock::start().now(), Event::InventoryChanged(nothing));
+        let started = std::iter::from_fn(|| operator.poll_effect()).find_map(|effect| match effect {
+            Effect::StartJob(job) => Some(job),
+            _ => None,
+        });
+        started.expect("the state is loaded first")
+    }
+
     #[tokio::test]
     async fn a_panic_becomes_the_failure_of_its_job() {
-        let panicking = async {
-            if true {
-                panic!("broken {}", "here")
-            } else {
-                Ok(Done::ReleasesWatched)
-            }
+        let job = a_job();
+        let lost = job.failed(Failure::defect("lost"));
+        let id = job.id();
+        let panicking = async move {
+            assert_ne!(job.id(), id, "broken");
+            job.failed(Failure::defect("it went on"))
         };
-        let outcome = AssertUnwindSafe(panicking)
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|panic| Err(defect(panic.as_ref())));
-        let failure = outcome.unwrap_err();
-        assert_eq!(
-            (failure.class, failure.report.as_str()),
-            (Class::Defect, "a job panicked: broken here")
-        );
+        let finished = outcome(panicking, lost).await;
+        let failure = finished.failure().unwrap();
+        assert_eq!((finished.id(), failure.class), (id, Class::Defect));
+        assert!(failure.report.starts_with("a job panicked: "), "{failure}");
     }
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Job;
-use addon_core::operator::event::{Done, Synced};
+use addon_core::operator::event::Finished;
 use addon_core::review::routes::Routes;
 use addon_core::values::vetted::Vetting;
 use jiff::Timestamp;
@@ -103,93 +103,101 @@ impl Tools {
     }
 }
 
-async fn sync(tools: &Tools, job: Job, cancel: &CancellationToken) -> Result<Synced, Failure> {
-    let Job::SyncRelease {
-        module,
-        values,
-        asked,
-        vetting,
-        maintenance,
-        config,
-    } = job
-    else {
-        return Err(Failure::defect("another kind of job was taken for that of a release"));
-    };
-    Box::pin(release::sync(
-        tools,
-        &module,
-        (&values, &asked, vetting),
-        (maintenance, config),
-        cancel,
-    ))
-    .await
-}
-
 /// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
-pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
+pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
     let shared = tools;
-    let tools = &*shared;
+    let (tools, cancel) = (&*shared, &cancel);
     match job {
-        Job::ConfigureHooks(owner) => hook::config::ask_all(tools, &owner, &cancel)
-            .await
-            .map(Done::HooksConfigured),
-        Job::EnsureCrds { modules, on_trial } => unless(&cancel, crds::ensure(tools, &modules, on_trial))
-            .await
-            .map(Done::CrdsEnsured),
-        Job::EnsureConversions(of) => Box::pin(release::ensure_conversions(tools, &of, &cancel))
-            .await
-            .map(Done::ConversionsEnsured),
-        Job::PublishWebhooks(routes) => publish(tools, &routes, &cancel).await,
-        // Once begun these cannot be stopped, and end by themselves.
-        Job::Vet(unvetted) => Ok(Done::Vetted(blocking::run(move || unvetted.vet()).await)),
-        Job::JudgeEdit(edit) => Ok(Done::EditJudged(blocking::run(move || edit.judge()).await)),
-        Job::StartMonitors { hook, monitors } => {
-            let started = tools.monitors.start(&hook, monitors);
-            unless(&cancel, started).await.map(|()| Done::MonitorsStarted)
+        Job::ConfigureHooks(owner, ticket) => {
+            Finished::HooksConfigured(ticket, hook::config::ask_all(tools, &owner, cancel).await)
         }
-        Job::RunHook(run) => Box::pin(hook::run(&shared, run, &cancel)).await.map(Done::from),
+        Job::EnsureCrds {
+            modules,
+            on_trial,
+            ticket,
+        } => Finished::CrdsEnsured(ticket, unless(cancel, crds::ensure(tools, &modules, on_trial)).await),
+        Job::EnsureConversions(of, ticket) => {
+            let ensured = Box::pin(release::ensure_conversions(tools, &of, cancel));
+            Finished::ConversionsEnsured(ticket, ensured.await)
+        }
+        Job::PublishWebhooks(routes, ticket) => {
+            Finished::WebhooksPublished(ticket, publish(tools, &routes, cancel).await)
+        }
+        // Once begun these cannot be stopped, and end by themselves.
+        Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(blocking::run(move || unvetted.vet()).await)),
+        Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(blocking::run(move || edit.judge()).await)),
+        Job::StartMonitors { hook, monitors, ticket } => {
+            let started = tools.monitors.start(&hook, monitors);
+            Finished::MonitorsStarted(ticket, unless(cancel, started).await)
+        }
+        Job::RunHook(run, ticket) => Finished::HookRan(ticket, Box::pin(hook::run(&shared, run, cancel)).await),
         Job::RunEnabledScript {
             module,
             values,
             config_values,
-        } => enabled::run(&shared, &module, values, config_values, &cancel)
-            .await
-            .map(Done::ScriptAnswered),
-        job @ Job::SyncRelease { .. } => sync(tools, job, &cancel).await.map(Done::ReleaseSynced),
-        Job::DeleteRelease { release } => release::delete(tools, &release, &cancel)
-            .await
-            .map(|()| Done::ReleaseDeleted),
-        Job::LoadState => unless(&cancel, state::load(tools)).await.map(Done::StateLoaded),
-        Job::SaveState { last_good, made } => unless(&cancel, state::save(tools, &last_good, made.as_ref()))
-            .await
-            .map(Done::StateSaved),
-        Job::SaveValuesFiles(files) => unless(&cancel, state::save_values_files(tools, &files))
-            .await
-            .map(|()| Done::ValuesFilesSaved),
-        Job::ReadDirectories => unless(&cancel, directories::read_again(tools))
-            .await
-            .map(Done::DirectoriesRead),
-        Job::ListReleases => unless(&cancel, release::list(tools)).await.map(Done::ReleasesListed),
-        Job::WatchReleases { expected } => unless(&cancel, tools.lookout()?.begin(&expected))
-            .await
-            .map(|()| Done::ReleasesWatched),
+            ticket,
+        } => {
+            let answered = enabled::run(&shared, &module, values, config_values, cancel);
+            Finished::ScriptAnswered(ticket, answered.await)
+        }
+        Job::SyncRelease {
+            module,
+            values,
+            asked,
+            vetting,
+            maintenance,
+            config,
+            ticket,
+        } => {
+            let (documents, marks) = ((&values, &asked, vetting), (maintenance, config));
+            let synced = Box::pin(release::sync(tools, &module, documents, marks, cancel));
+            Finished::ReleaseSynced(ticket, synced.await)
+        }
+        Job::DeleteRelease { release, ticket } => {
+            Finished::ReleaseDeleted(ticket, release::delete(tools, &release, cancel).await)
+        }
         Job::SaveConfig {
             key,
             text,
             base,
             create,
             on_trial,
+            ticket,
         } => {
             let saved = config::save(tools, &key, text, (base.as_deref(), create), on_trial);
-            unless(&cancel, Box::pin(saved)).await.map(Done::ConfigSaved)
+            Finished::ConfigSaved(ticket, unless(cancel, Box::pin(saved)).await)
         }
-        Job::SettleSections(ruling) => unless(&cancel, Box::pin(config::settle(tools, ruling))).await,
+        Job::SettleSections(ruling, ticket) => {
+            let settled = Box::pin(config::settle(tools, ruling));
+            Finished::SectionsSettled(ticket, unless(cancel, settled).await)
+        }
+        Job::LoadState(ticket) => Finished::StateLoaded(ticket, unless(cancel, state::load(tools)).await),
+        Job::SaveState {
+            last_good,
+            made,
+            ticket,
+        } => {
+            let saved = state::save(tools, &last_good, made.as_ref());
+            Finished::StateSaved(ticket, unless(cancel, saved).await)
+        }
+        Job::SaveValuesFiles(files, ticket) => {
+            let saved = state::save_values_files(tools, &files);
+            Finished::ValuesFilesSaved(ticket, unless(cancel, saved).await)
+        }
+        Job::ReadDirectories(ticket) => {
+            Finished::DirectoriesRead(ticket, unless(cancel, directories::read_again(tools)).await)
+        }
+        Job::ListReleases(ticket) => Finished::ReleasesListed(ticket, unless(cancel, release::list(tools)).await),
+        Job::WatchReleases { expected, ticket } => {
+            let begun = async { tools.lookout()?.begin(&expected).await };
+            Finished::ReleasesWatched(ticket, unless(cancel, begun).await)
+        }
     }
 }
 
-async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<Done, Failure> {
+async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<(), Failure> {
     let published = Box::pin(tools.webhooks.ensure(routes, Timestamp::now()));
-    unless(cancel, published).await.map(|_| Done::WebhooksPublished)
+    unless(cancel, published).await.map(drop)
 }
 
 /// Does the work unless it is cancelled first.

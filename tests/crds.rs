@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
-use addon_core::operator::effect::{Conversions, Job};
-use addon_core::operator::event::{CrdObstacle, Done, SyncAction};
+use addon_core::operator::effect::Conversions;
+use addon_core::operator::event::{CrdObstacle, SyncAction};
 use addon_core::operator::policy::OnTrial;
+use addon_operator::jobs::{crds, release};
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::plane::User;
@@ -85,11 +86,8 @@ impl Stage {
     async fn ensure_as(&self, on_trial: OnTrial) -> Option<CrdObstacle> {
         let name = ModuleName::parse("one").unwrap();
         let modules = vec![name.clone()];
-        let done = self.world.run(Job::EnsureCrds { modules, on_trial }).await.unwrap();
-        let Done::CrdsEnsured(mut obstacles) = done else {
-            unreachable!("another answer: {done:?}")
-        };
-        obstacles.remove(&name)
+        let obstacles = crds::ensure(&self.world.tools, &modules, on_trial).await;
+        obstacles.unwrap().remove(&name)
     }
 
     /// A chart with an object that converts, of a kind that its own `crds` bring, and with another one.
@@ -116,11 +114,13 @@ impl Stage {
             values: document(values),
             vetting: None,
         };
-        let done = self.world.run(Job::EnsureConversions(vec![of])).await.unwrap();
-        let Done::ConversionsEnsured(mut outcomes) = done else {
-            unreachable!("another answer: {done:?}")
-        };
-        outcomes.remove(&module).unwrap()
+        let outcomes = Box::pin(release::ensure_conversions(
+            &self.world.tools,
+            &[of],
+            &self.world.cancel,
+        ))
+        .await;
+        outcomes.unwrap().remove(&module).unwrap()
     }
 
     fn webhook(&self) -> Value {

@@ -2,13 +2,13 @@
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::Failure;
-use addon_core::operator::event::{Done, Saved};
+use addon_core::operator::event::{Saved, Settled};
 use addon_core::operator::policy::OnTrial;
 
 use super::Tools;
 
 /// On trial the note comes first: whatever is killed between the two, no section is saved that nobody could put back.
-pub(super) async fn save(
+pub async fn save(
     tools: &Tools,
     key: &str,
     text: String,
@@ -23,7 +23,6 @@ pub(super) async fn save(
 }
 
 /// Sections that hooks saved on trial are put back or stay, and are noted no more.
-pub(super) async fn settle(tools: &Tools, ruling: Ruling) -> Result<Done, Failure> {
-    let settled = tools.cluster.settle_trial_sections(&tools.config_map, ruling).await?;
-    Ok(Done::SectionsSettled(settled))
+pub async fn settle(tools: &Tools, ruling: Ruling) -> Result<Settled, Failure> {
+    Ok(tools.cluster.settle_trial_sections(&tools.config_map, ruling).await?)
 }

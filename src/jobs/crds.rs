@@ -19,7 +19,7 @@ use crate::disk::crds::{self, Crd};
 use crate::report::Chain;
 
 /// The modules for which it did not work, or was not to be done, with the reason.
-pub(super) async fn ensure(
+pub async fn ensure(
     tools: &Tools,
     modules: &[ModuleName],
     on_trial: OnTrial,

@@ -21,7 +21,7 @@ use addon_core::metric::Parsed;
 use addon_core::name::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use addon_core::object::filter::Filter;
 use addon_core::operator::effect::{HookLabels, HookRun};
-use addon_core::operator::event::{Done, Usage};
+use addon_core::operator::event::{HookRan, Usage};
 use addon_core::review::response::HookResponse;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,29 +40,8 @@ use relay::{LabelSet, Labels, Stream};
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
 
-/// What came of a run that ended well.
-pub(super) struct Ran {
-    pub(super) output: HookOutput,
-    pub(super) usage: Usage,
-    /// What it tells the API server.
-    pub(super) response: HookResponse,
-    /// Up to which change each snapshot held the objects.
-    pub(super) read: BTreeMap<MonitorId, u64>,
-}
-
-impl From<Ran> for Done {
-    fn from(ran: Ran) -> Self {
-        Self::HookRan {
-            output: ran.output,
-            usage: ran.usage,
-            response: Box::new(ran.response),
-            read: ran.read,
-        }
-    }
-}
-
 /// Runs one hook; what it wrote counts only if it ended with 0.
-pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<Ran, Failure> {
+pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<HookRan, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
@@ -96,10 +75,10 @@ pub(super) async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationT
         acting.forget().await;
     }
     let (output, response) = taken?;
-    Ok(Ran {
+    Ok(HookRan {
         output,
         usage: usage(finished.usage),
-        response,
+        response: Box::new(response),
         read,
     })
 }

@@ -45,15 +45,16 @@ use marks::{annotation, checksum, keys_of};
 use observed::{forget_unless_unfinished, now, observe};
 use source::Source;
 
-pub(super) use conversions::ensure as ensure_conversions;
-pub(super) use removal::delete;
+pub use conversions::ensure as ensure_conversions;
+pub use removal::delete;
 
 /// The kinds whose objects change what the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
 /// A repair changes the state; a second one means that somebody else works against us.
 const REPAIRS: usize = 2;
 
-pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
+/// All releases of the namespace. What they own is known from now on.
+pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     let releases = tools.cluster.list_releases().await?;
     let ours = releases.iter().filter(|revision| revision.newest.ours);
     ownership::begin(tools, ours).await?;
@@ -66,7 +67,7 @@ pub(super) async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> 
 }
 
 /// Makes the release what these values render to, with as little as needed.
-pub(super) async fn sync(
+pub async fn sync(
     tools: &Tools,
     module: &ModuleName,
     (values, asked, vetting): (&HookDocument, &HookDocument, Option<Box<Vetting>>),

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use addon_core::hook::cause::Cause;
-use addon_core::hook::config::{ConfigVersion, Stage};
+use addon_core::hook::config::{ConfigVersion, HookConfig, Stage};
 use addon_core::hook::output::HookOutput;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
@@ -75,8 +75,8 @@ fn owner() -> Owner {
 }
 
 impl World {
-    async fn run(&self, job: Job) -> Result<Done, Failure> {
-        run(job, Arc::clone(&self.tools), CancellationToken::new()).await
+    async fn configured(&self, owner: Owner) -> Result<Vec<(HookName, HookConfig)>, Failure> {
+        hook::config::ask_all(&self.tools, &owner, &CancellationToken::new()).await
     }
 
     async fn hook(&self, deadline: Duration) -> Result<(HookOutput, Usage), Failure> {
@@ -104,22 +104,15 @@ impl World {
                 activation: "",
             },
         };
-        match self.run(Job::RunHook(hook)).await? {
-            Done::HookRan { output, usage, .. } => Ok((output, usage)),
-            other => unreachable!("another answer: {other:?}"),
-        }
+        let ran = hook::run(&self.tools, hook, &CancellationToken::new()).await?;
+        Ok((ran.output, ran.usage))
     }
 
     async fn script(&self) -> Result<ScriptAnswer, Failure> {
-        let job = Job::RunEnabledScript {
-            module: ModuleName::parse("one").unwrap(),
-            values: Arc::new(json!({"global": {"enabledModules": ["two"]}})),
-            config_values: Store::new().config_values(&owner()),
-        };
-        match self.run(job).await? {
-            Done::ScriptAnswered(answer) => Ok(answer),
-            other => unreachable!("another answer: {other:?}"),
-        }
+        let module = ModuleName::parse("one").unwrap();
+        let values = Arc::new(json!({"global": {"enabledModules": ["two"]}}));
+        let config_values = Store::new().config_values(&owner());
+        enabled::run(&self.tools, &module, values, config_values, &CancellationToken::new()).await
     }
 
     /// What is left of the files for children.
@@ -135,9 +128,7 @@ impl World {
 #[tokio::test]
 async fn hooks_are_asked_in_the_order_of_their_paths() {
     let world = world(&[("hooks/b.sh", CONFIG), ("hooks/a.sh", CONFIG)]).await;
-    let Done::HooksConfigured(configs) = world.run(Job::ConfigureHooks(owner())).await.unwrap() else {
-        panic!("another answer");
-    };
+    let configs = world.configured(owner()).await.unwrap();
     let names: Vec<_> = configs.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["hooks/a.sh", "hooks/b.sh"]);
     assert_eq!(configs[0].1.order(Stage::BeforeHelm), Some(5));
@@ -151,7 +142,7 @@ async fn a_hook_without_a_usable_configuration_is_named_with_what_it_said() {
         ("true", Class::Invalid, "it printed nothing"),
     ] {
         let world = world(&[("hooks/a.sh", script)]).await;
-        let failure = world.run(Job::ConfigureHooks(owner())).await.unwrap_err();
+        let failure = world.configured(owner()).await.unwrap_err();
         assert_eq!(failure.class, class, "{failure}");
         assert!(
             failure.report.contains("hook 'hooks/a.sh' of module 'one'"),
@@ -271,9 +262,10 @@ async fn a_cancelled_job_ends_as_cancelled() {
     let world = world(&[("hooks/a.sh", CONFIG)]).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    for job in [Job::ListReleases, Job::ConfigureHooks(owner())] {
-        let failure = run(job, Arc::clone(&world.tools), cancel.clone()).await.unwrap_err();
-        assert_eq!(failure.class, Class::Cancelled);
+    let asked = hook::config::ask_all(&world.tools, &owner(), &cancel).await.map(drop);
+    let listed = unless(&cancel, release::list(&world.tools)).await.map(drop);
+    for outcome in [asked, listed] {
+        assert_eq!(outcome.unwrap_err().class, Class::Cancelled);
     }
 }
 

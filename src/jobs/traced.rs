@@ -3,48 +3,47 @@
 
 use std::sync::Arc;
 
-use addon_core::failure::Failure;
 use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::Job;
-use addon_core::operator::event::Done;
+use addon_core::operator::event::Finished;
 use tokio_util::sync::CancellationToken;
 
 use super::Tools;
 use crate::traces::{Attributes, Ending, Traces};
 
 /// Does the job, and has it traced.
-pub async fn run(traces: Traces, job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Result<Done, Failure> {
+pub async fn run(traces: Traces, job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
     let (name, attributes) = told(&job);
     let work = Box::pin(super::run(job, tools, cancel));
     traces.whole(name, || attributes, work, ending).await
 }
 
-fn ending(done: &Result<Done, Failure>) -> Ending {
-    match done {
-        Ok(_) => Ending::Well,
-        Err(failure) => Ending::Badly(failure.class.label().to_owned()),
+fn ending(finished: &Finished) -> Ending {
+    match finished.failure() {
+        None => Ending::Well,
+        Some(failure) => Ending::Badly(failure.class.label().to_owned()),
     }
 }
 
 fn told(job: &Job) -> (&'static str, Attributes) {
     match job {
-        Job::LoadState => ("load state", Vec::new()),
+        Job::LoadState(_) => ("load state", Vec::new()),
         Job::SaveState { .. } => ("save state", Vec::new()),
-        Job::SaveValuesFiles(_) => ("save what values files say", Vec::new()),
-        Job::ReadDirectories => ("read directories", Vec::new()),
-        Job::ListReleases => ("list releases", Vec::new()),
+        Job::SaveValuesFiles(..) => ("save what values files say", Vec::new()),
+        Job::ReadDirectories(_) => ("read directories", Vec::new()),
+        Job::ListReleases(_) => ("list releases", Vec::new()),
         Job::EnsureCrds { modules, .. } => ("ensure CRDs", of_modules(modules.iter())),
-        Job::EnsureConversions(of) => (
+        Job::EnsureConversions(of, _) => (
             "ensure conversions",
             of_modules(of.iter().map(|conversions| &conversions.module)),
         ),
         Job::WatchReleases { .. } => ("watch releases", Vec::new()),
-        Job::ConfigureHooks(owner) => ("configure hooks", of_owner(owner)),
-        Job::PublishWebhooks(_) => ("publish webhooks", Vec::new()),
-        Job::JudgeEdit(_) => ("judge edit", Vec::new()),
-        Job::Vet(_) => ("vet values", Vec::new()),
+        Job::ConfigureHooks(owner, _) => ("configure hooks", of_owner(owner)),
+        Job::PublishWebhooks(..) => ("publish webhooks", Vec::new()),
+        Job::JudgeEdit(..) => ("judge edit", Vec::new()),
+        Job::Vet(..) => ("vet values", Vec::new()),
         Job::StartMonitors { hook, .. } => ("start monitors", of_hook(hook)),
-        Job::RunHook(run) => {
+        Job::RunHook(run, _) => {
             let mut attributes = of_hook(&run.hook);
             attributes.push(("binding", run.labels.cause.to_string()));
             attributes.push(("binding.name", run.labels.binding_name.clone()));
@@ -54,8 +53,8 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         }
         Job::RunEnabledScript { module, .. } => ("run enabled script", of_modules([module].into_iter())),
         Job::SyncRelease { module, .. } => ("sync release", of_modules([module].into_iter())),
-        Job::DeleteRelease { release } => ("delete release", vec![("release", release.clone())]),
-        Job::SettleSections(_) => ("settle sections", Vec::new()),
+        Job::DeleteRelease { release, .. } => ("delete release", vec![("release", release.clone())]),
+        Job::SettleSections(..) => ("settle sections", Vec::new()),
         Job::SaveConfig { key, .. } => ("save config", vec![("section", key.clone())]),
     }
 }

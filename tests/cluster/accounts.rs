@@ -12,8 +12,9 @@ use addon_core::hook::cause::Cause;
 use addon_core::hook::config::ConfigVersion;
 use addon_core::hook::config::Stage;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
-use addon_core::operator::effect::{HookLabels, HookRun, Job};
+use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::SyncAction;
+use addon_operator::jobs::hook;
 use fs_err as fs;
 use serde_json::json;
 use testbed::part::Part;
@@ -83,7 +84,7 @@ async fn run_hook(world: &World) -> Result<(), Failure> {
             activation: "",
         },
     };
-    world.run(Job::RunHook(run)).await.map(drop)
+    Box::pin(hook::run(&world.tools, run, &world.cancel)).await.map(drop)
 }
 
 fn whoami(world: &World) -> String {

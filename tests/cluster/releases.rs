@@ -2,9 +2,10 @@
 
 use addon_core::failure::Class;
 use addon_core::name::ModuleName;
-use addon_core::operator::effect::{Conversions, Job};
-use addon_core::operator::event::{Done, SyncAction, Synced};
+use addon_core::operator::effect::Conversions;
+use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::values::section::Maintenance;
+use addon_operator::jobs::release;
 use serde_json::json;
 use testbed::part::Part;
 
@@ -401,7 +402,7 @@ async fn of_two_modules_that_render_one_object_the_second_is_refused_by_name() {
 
         // A restart knows it from the cluster.
         world.restart().await;
-        world.run(Job::ListReleases).await.unwrap();
+        release::list(&world.tools).await.unwrap();
         assert_eq!(world.sync_module(second, json!({})).await.unwrap_err().report, expected);
 
         // With the first one gone the second may have it.
@@ -469,11 +470,8 @@ async fn a_release_that_is_what_it_should_be_is_not_rendered_for_its_conversion_
             values: document(&values),
             vetting: None,
         };
-        let done = world.run(Job::EnsureConversions(vec![of])).await.unwrap();
-        assert!(
-            matches!(&done, Done::ConversionsEnsured(outcomes) if outcomes[&module].is_ok()),
-            "{done:?}"
-        );
+        let outcomes = Box::pin(release::ensure_conversions(&world.tools, &[of], &world.cancel)).await;
+        assert_eq!(outcomes.unwrap()[&module], Ok(()));
         assert_eq!(world.helm_calls(), calls);
     }
 }
@@ -486,7 +484,7 @@ async fn a_module_that_was_renamed_waits_by_name_for_the_removal_of_its_old_rele
     world.sync(values.clone()).await.unwrap();
     fs_err::rename(world.module_dir(), world.module_dir().with_file_name("two")).unwrap();
     world.restart().await;
-    world.run(Job::ListReleases).await.unwrap();
+    release::list(&world.tools).await.unwrap();
     let failure = world.sync_module("two", values.clone()).await.unwrap_err();
     assert!(
         failure

@@ -6,11 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Class;
 use addon_core::name::ModuleName;
-use addon_core::operator::effect::Job;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::{ConfigTrace, Intent, IntentKind};
 use addon_core::values::section::Maintenance;
-use addon_operator::jobs;
+use addon_operator::jobs::release;
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 use tokio::task::JoinSet;
@@ -32,16 +31,14 @@ spec:
 /// Syncs until helm hangs, and kills it there.
 async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let module = ModuleName::parse("one").unwrap();
-    let job = Job::SyncRelease {
-        module,
-        values: document(&values),
-        asked: config(None),
-        vetting: None,
-        maintenance: Maintenance::Managed,
-        config: ConfigTrace::Nothing,
-    };
+    let tools = Arc::clone(&world.tools);
     let mut sync = JoinSet::new();
-    sync.spawn(jobs::run(job, Arc::clone(&world.tools), CancellationToken::new()));
+    sync.spawn(async move {
+        let (values, asked) = (document(&values), config(None));
+        let marks = (Maintenance::Managed, ConfigTrace::Nothing);
+        let cancel = CancellationToken::new();
+        Box::pin(release::sync(&tools, &module, (&values, &asked, None), marks, &cancel)).await
+    });
     wait_until(PATIENCE, "helm to be in the middle", || {
         let seen = world.history();
         if seen == history { Ok(Some(())) } else { Err(seen) }

@@ -3,37 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_core::artifact::trial::record::Ruling;
-use addon_core::operator::effect::Job;
-use addon_core::operator::event::{ConfigRead, Done, Saved, Settled};
+use addon_core::operator::event::{ConfigRead, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
+use addon_operator::jobs::config;
 use serde_json::Value;
 
 use super::world::World;
 
 const SECRET: &str = "get secret addon-operator-state -o=json";
 
-fn save(key: &str, base: Option<&str>, text: &str) -> Job {
-    Job::SaveConfig {
-        key: key.to_owned(),
-        text: text.to_owned(),
-        base: base.map(str::to_owned),
-        create: false,
-        on_trial: OnTrial::Yes,
-    }
-}
-
 async fn saved(world: &World, key: &str, base: Option<&str>, text: &str) -> Saved {
-    match world.run(save(key, base, text)).await.unwrap() {
-        Done::ConfigSaved(saved) => saved,
-        other => unreachable!("another answer: {other:?}"),
-    }
+    let saved = config::save(&world.tools, key, text.to_owned(), (base, false), OnTrial::Yes);
+    Box::pin(saved).await.unwrap()
 }
 
 async fn settle(world: &World, ruling: Ruling) -> Settled {
-    match world.run(Job::SettleSections(ruling)).await.unwrap() {
-        Done::SectionsSettled(settled) => settled,
-        other => unreachable!("another answer: {other:?}"),
-    }
+    Box::pin(config::settle(&world.tools, ruling)).await.unwrap()
 }
 
 fn data(world: &World) -> Value {
@@ -115,16 +100,8 @@ async fn a_section_that_finds_no_room_is_saved_all_the_same_and_costs_no_other()
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     saved(&world, "one", Some("a"), "b").await;
     let large = "x".repeat(100_000);
-    world
-        .run(Job::SaveConfig {
-            key: "two".to_owned(),
-            text: large.clone(),
-            base: None,
-            create: false,
-            on_trial: OnTrial::No,
-        })
-        .await
-        .unwrap();
+    let two = config::save(&world.tools, "two", large.clone(), (None, false), OnTrial::No);
+    Box::pin(two).await.unwrap();
     saved(&world, "two", Some(&large), "short").await;
     let settled = settle(&world, Ruling::Void).await;
     assert_eq!(settled.put_back, ["one"]);

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, Owner};
-use addon_core::operator::effect::Job;
-use addon_core::operator::event::{Done, Synced};
+use addon_core::operator::event::Synced;
 use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
-use addon_operator::jobs::{self, Tools};
+use addon_operator::jobs::{Tools, release};
 use addon_operator::settings::TmpFiles;
 use fs_err as fs;
 use serde_json::{Value, json};
@@ -133,30 +132,16 @@ impl World {
             .await;
     }
 
-    pub(crate) async fn run(&self, job: Job) -> Result<Done, Failure> {
-        jobs::run(job, Arc::clone(&self.tools), self.cancel.clone()).await
-    }
-
     pub(crate) async fn sync(&self, values: Value) -> Result<Synced, Failure> {
         self.sync_module("one", values).await
     }
 
     pub(crate) async fn sync_module(&self, module: &str, values: Value) -> Result<Synced, Failure> {
         let module = ModuleName::parse(module).unwrap();
-        let done = self
-            .run(Job::SyncRelease {
-                module,
-                values: document(&values),
-                asked: config(self.section.as_ref()),
-                vetting: None,
-                maintenance: self.maintenance,
-                config: ConfigTrace::Nothing,
-            })
-            .await?;
-        let Done::ReleaseSynced(synced) = done else {
-            unreachable!("another answer: {done:?}")
-        };
-        Ok(synced)
+        let (values, asked) = (document(&values), config(self.section.as_ref()));
+        let marks = (self.maintenance, ConfigTrace::Nothing);
+        let documents = (&values, &asked, None);
+        Box::pin(release::sync(&self.tools, &module, documents, marks, &self.cancel)).await
     }
 
     pub(crate) async fn delete(&self) -> Result<(), Failure> {
@@ -164,8 +149,7 @@ impl World {
     }
 
     pub(crate) async fn delete_release(&self, release: &str) -> Result<(), Failure> {
-        let release = release.to_owned();
-        self.run(Job::DeleteRelease { release }).await.map(drop)
+        Box::pin(release::delete(&self.tools, release, &self.cancel)).await
     }
 
     /// The subcommands of all helm children until now, in order; the version is asked once and left out.

@@ -11,6 +11,7 @@ pub mod health;
 pub mod policy;
 pub mod provenance;
 pub mod query;
+pub mod ticket;
 
 mod alone;
 mod assess;
@@ -26,6 +27,7 @@ mod hooks;
 mod jobs;
 mod modules;
 mod monitors;
+mod outcomes;
 mod overflow;
 mod patience;
 mod rate;
@@ -51,9 +53,9 @@ use self::config::Config;
 use self::converge::Converge;
 use self::drift::Drifts;
 use self::effect::{Effect, Job, JobId, Notice};
-use self::event::{Done, Event};
+use self::event::Event;
 use self::hooks::Doing;
-use self::jobs::{Jobs, Purpose};
+use self::jobs::Jobs;
 use self::modules::Unit;
 use self::monitors::Monitors;
 use self::policy::Policy;
@@ -67,6 +69,7 @@ use self::sources::Sources;
 use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
+use self::ticket::{AtHead, Ticket};
 use self::trial::Probation;
 use self::warmth::Warmth;
 use crate::failure::Failure;
@@ -155,7 +158,7 @@ impl Operator {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
             Event::ConfigChanged(read) => self.config_read(read),
             Event::HistoryWentBack => self.config.begin_anew(),
-            Event::JobFinished(id, result) => self.job_finished(id, result),
+            Event::JobFinished(finished) => self.job_finished(finished),
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::LossConfirmed => self.loss_confirmed(),
@@ -205,26 +208,6 @@ impl Operator {
     /// What people want to know, of this very moment.
     pub fn answer(&self, query: &Query) -> Answer {
         self.explain(query)
-    }
-
-    fn job_finished(&mut self, id: JobId, result: Result<Done, Failure>) {
-        let Some((purpose, started)) = self.jobs.end(id) else {
-            return;
-        };
-        let took = self.now.tick - started;
-        match purpose {
-            Purpose::Chore(chore) => self.chore_finished(chore, result),
-            Purpose::Lane(lane) => self.lane_job_finished(&lane, result, took),
-            Purpose::Review(id) => self.review_ran(id, result, took),
-            Purpose::Webhooks => self.published(result),
-            Purpose::WarmWatch(hook) => self.warmed(hook, &result),
-            Purpose::WarmAnswer(module) => self.module_answered(&module, result),
-            Purpose::Monitors { lane, hook } => self.monitors_finished(&lane, &hook, result, took),
-            Purpose::Script(module) => self.script_finished(&module, result),
-            Purpose::Save(owner) => self.save_finished(&owner, result),
-            Purpose::Patch(owner) => self.patches_vetted(&owner, result),
-            Purpose::Reading => self.reading_vetted(result),
-        }
     }
 
     /// Starts everything that can start. Ends because a round that starts no job and moves no task is the last.
@@ -295,45 +278,6 @@ impl Operator {
         }
     }
 
-    /// A job of the head of a lane ended.
-    fn lane_job_finished(&mut self, lane: &Lane, result: Result<Done, Failure>, took: Duration) {
-        match result {
-            Ok(Done::HookRan {
-                output, usage, read, ..
-            }) => {
-                if let Some(doing) = self.doing.get_mut(lane) {
-                    doing.read = read;
-                }
-                self.hook_ran(lane, output, usage);
-            }
-            Ok(Done::CrdsEnsured(failed)) => self.crds_ensured(lane, failed),
-            Ok(Done::ConversionsEnsured(outcomes)) => self.conversions_ensured(lane, outcomes),
-            Ok(Done::HooksConfigured(hooks)) => self.module_configured(lane, hooks),
-            Ok(Done::ReleaseSynced(synced)) => self.release_synced(lane, &synced, took),
-            Ok(Done::ReleaseDeleted) => self.release_deleted(lane),
-            Ok(
-                Done::StateLoaded(_)
-                | Done::StateSaved(_)
-                | Done::ValuesFilesSaved
-                | Done::DirectoriesRead(_)
-                | Done::ReleasesListed(_)
-                | Done::ReleasesWatched
-                | Done::MonitorsStarted
-                | Done::WebhooksPublished
-                | Done::Vetted(_)
-                | Done::EditJudged(_)
-                | Done::ScriptAnswered(_)
-                | Done::SectionsSettled(_)
-                | Done::ConfigSaved(_),
-            ) => self.lane_failed(
-                lane,
-                Failure::defect("a job ended with the outcome of another kind of job"),
-            ),
-            Err(failure) if self.doing.contains_key(lane) => self.hook_failed(lane, failure),
-            Err(failure) => self.lane_failed(lane, failure),
-        }
-    }
-
     /// The head of a lane failed at something other than a hook.
     fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
         match self.queues.head(lane).map(|head| head.task.clone()) {
@@ -354,9 +298,12 @@ impl Operator {
         (failures, delay)
     }
 
-    fn start_job(&mut self, job: Job, purpose: Purpose) -> JobId {
-        let id = self.jobs.start(&job, purpose, self.now.tick);
-        self.effects.push_back(Effect::StartJob(id, job));
+    /// Starts the job that is made with its ticket.
+    fn start_job<W>(&mut self, wanted_by: W, job: impl FnOnce(Ticket<W>) -> Job) -> JobId {
+        let job = job(self.jobs.ticket(wanted_by));
+        let id = job.id();
+        self.jobs.start(&job, self.now.tick);
+        self.effects.push_back(Effect::StartJob(job));
         id
     }
 
@@ -377,9 +324,9 @@ impl Operator {
     }
 
     /// Starts a job of the head of a lane.
-    fn start_lane_job(&mut self, lane: &Lane, job: Job) {
+    fn start_lane_job<W: From<AtHead>>(&mut self, lane: &Lane, job: impl FnOnce(Ticket<W>) -> Job) {
         self.queues.running(lane, self.now.tick);
-        self.start_job(job, Purpose::Lane(lane.clone()));
+        self.start_job(AtHead(lane.clone()).into(), job);
     }
 
     fn tell(&mut self, notice: Notice) {

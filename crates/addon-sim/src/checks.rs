@@ -26,7 +26,7 @@ mod values;
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, Job, Notice};
-use addon_core::operator::event::{ConfigRead, Done, Drift, Event, Saved};
+use addon_core::operator::event::{ConfigRead, Drift, Event, Finished, Saved};
 use addon_core::operator::policy::OnTrial;
 
 pub use end::check_end;
@@ -149,8 +149,8 @@ impl Checks {
         let data = &life.told.with_own(*version, data);
         let mut known = life.told.raw.clone();
         for running in life.running.values() {
-            if let (Job::SaveConfig { key, text, .. }, Some(Ok(Done::ConfigSaved(Saved::Written { .. })))) =
-                (&running.job, &running.result)
+            if let (Job::SaveConfig { key, text, .. }, Some(Finished::ConfigSaved(_, Ok(Saved::Written { .. })))) =
+                (&running.job, &running.finished)
             {
                 known.get_or_insert_default().insert(key.clone(), text.clone());
             }
@@ -200,7 +200,7 @@ impl Checks {
             {
                 self.globals.run_ended(module.as_str());
             }
-            if let Effect::StartJob(_, job) = effect {
+            if let Effect::StartJob(job) = effect {
                 self.globals.job(step, job, &step.effects[index + 1..])?;
                 starts.push(job);
             }
@@ -236,9 +236,9 @@ impl Checks {
         }
         let tasks = |seen: &Seen| seen.queues.iter().map(|queue| queue.tasks.len()).sum::<usize>();
         let caused = step.effects.iter().find(|effect| match effect {
-            Effect::StartJob(_, job) => !matches!(
+            Effect::StartJob(job) => !matches!(
                 job,
-                Job::SaveState { .. } | Job::ReadDirectories | Job::PublishWebhooks(_)
+                Job::SaveState { .. } | Job::ReadDirectories(_) | Job::PublishWebhooks(..)
             ),
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
             Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
@@ -328,7 +328,9 @@ fn waits_are_true(life: &Life, seen: &Seen) -> Result<(), Violation> {
         || format!("nothing is being saved, but {saved:?}"),
     )?;
     let vetted = waits("waits for the ConfigMap to be held against schemas");
-    ensure(vetted.is_none() || runs(|job| matches!(job, Job::Vet(_))), "W1", || {
-        format!("nothing is held against schemas, but {vetted:?}")
-    })
+    ensure(
+        vetted.is_none() || runs(|job| matches!(job, Job::Vet(..))),
+        "W1",
+        || format!("nothing is held against schemas, but {vetted:?}"),
+    )
 }

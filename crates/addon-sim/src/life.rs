@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use addon_core::failure::Failure;
 use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
-use addon_core::operator::event::{Done, Drift, Event};
+use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::operator::policy::{Edits, Leadership, Mode, OnTrial, Policy};
 use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
 use addon_core::release::ConfigTrace;
@@ -37,7 +36,7 @@ pub struct Running {
     /// Up to where it read the snapshots that it wants, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
     /// What came of it, if the world has seen it already and only the operator has not.
-    pub result: Option<Result<Done, Failure>>,
+    pub finished: Option<Finished>,
 }
 
 /// One life.

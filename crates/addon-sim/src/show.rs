@@ -6,7 +6,7 @@ use addon_core::digest::Digest;
 use addon_core::hook::context::BindingContext;
 use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
-use addon_core::operator::event::{ConfigRead, Done, Event, Saved};
+use addon_core::operator::event::{ConfigRead, Event, Finished, HookRan, Saved};
 
 use crate::life::{Running, Seen};
 use crate::monitors;
@@ -28,11 +28,11 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         }
         Event::HistoryWentBack => "the history of the API server went back".to_owned(),
         Event::ConfigChanged(read) => format!("ConfigMap read: {}", config(read)),
-        Event::JobFinished(id, result) => {
-            let job = ended.map(job_name).unwrap_or_default();
-            match result {
-                Ok(done) => format!("job {id} {job} done: {}", outcome(done)),
-                Err(failure) => format!("job {id} {job} failed ({}): {failure}", failure.class),
+        Event::JobFinished(finished) => {
+            let (id, job) = (finished.id(), ended.map(job_name).unwrap_or_default());
+            match finished.failure() {
+                None => format!("job {id} {job} done: {}", outcome(finished)),
+                Some(failure) => format!("job {id} {job} failed ({}): {failure}", failure.class),
             }
         }
         Event::ObjectChanged(change) => {
@@ -69,19 +69,20 @@ fn config(read: &ConfigRead) -> String {
     }
 }
 
-fn outcome(done: &Done) -> String {
-    match done {
-        Done::StateLoaded(state) => format!("{:?}", state.last_good),
-        Done::DirectoriesRead(outline) => format!("{outline:?}"),
-        Done::StateSaved(_)
-        | Done::ValuesFilesSaved
-        | Done::Vetted(_)
-        | Done::MonitorsStarted
-        | Done::WebhooksPublished
-        | Done::ReleasesWatched
-        | Done::ReleaseDeleted => String::new(),
-        Done::EditJudged(response) => response.dump(),
-        Done::ReleasesListed(list) => {
+/// The outcome of a job that succeeded.
+fn outcome(finished: &Finished) -> String {
+    match finished {
+        Finished::StateLoaded(_, Ok(state)) => format!("{:?}", state.last_good),
+        Finished::DirectoriesRead(_, Ok(outline)) => format!("{outline:?}"),
+        Finished::StateSaved(..)
+        | Finished::ValuesFilesSaved(..)
+        | Finished::Vetted(..)
+        | Finished::MonitorsStarted(..)
+        | Finished::WebhooksPublished(..)
+        | Finished::ReleasesWatched(..)
+        | Finished::ReleaseDeleted(..) => String::new(),
+        Finished::EditJudged(_, Ok(response)) => response.dump(),
+        Finished::ReleasesListed(_, Ok(list)) => {
             let name = |release: &addon_core::operator::event::ReleaseSummary| {
                 if release.ours {
                     release.name.clone()
@@ -91,11 +92,11 @@ fn outcome(done: &Done) -> String {
             };
             list.iter().map(name).collect::<Vec<_>>().join(", ")
         }
-        Done::SectionsSettled(settled) => format!("{settled:?}"),
-        Done::CrdsEnsured(failed) => format!("but for {:?}", failed.keys()),
-        Done::ConversionsEnsured(outcomes) => format!("{outcomes:?}"),
-        Done::HooksConfigured(hooks) => format!("{} hooks", hooks.len()),
-        Done::HookRan { output, read, .. } => {
+        Finished::SectionsSettled(_, Ok(settled)) => format!("{settled:?}"),
+        Finished::CrdsEnsured(_, Ok(failed)) => format!("but for {:?}", failed.keys()),
+        Finished::ConversionsEnsured(_, Ok(outcomes)) => format!("{outcomes:?}"),
+        Finished::HooksConfigured(_, Ok(hooks)) => format!("{} hooks", hooks.len()),
+        Finished::HookRan(_, Ok(HookRan { output, read, .. })) => {
             let patch = |patch| document(patch).to_string();
             format!(
                 "values {}, config {}, read {read:?}",
@@ -103,10 +104,22 @@ fn outcome(done: &Done) -> String {
                 patch(&output.config)
             )
         }
-        Done::ScriptAnswered(answer) => answer.enabled.to_string(),
-        Done::ReleaseSynced(synced) => format!("{:?}, revision {}", synced.action, synced.revision),
-        Done::ConfigSaved(Saved::Written { version, .. }) => format!("written at version {version}"),
-        Done::ConfigSaved(Saved::Conflict(read)) => format!("conflict: {}", config(read)),
+        Finished::ScriptAnswered(_, Ok(answer)) => answer.enabled.to_string(),
+        Finished::ReleaseSynced(_, Ok(synced)) => format!("{:?}, revision {}", synced.action, synced.revision),
+        Finished::ConfigSaved(_, Ok(Saved::Written { version, .. })) => format!("written at version {version}"),
+        Finished::ConfigSaved(_, Ok(Saved::Conflict(read))) => format!("conflict: {}", config(read)),
+        Finished::StateLoaded(_, Err(failure))
+        | Finished::DirectoriesRead(_, Err(failure))
+        | Finished::EditJudged(_, Err(failure))
+        | Finished::ReleasesListed(_, Err(failure))
+        | Finished::SectionsSettled(_, Err(failure))
+        | Finished::CrdsEnsured(_, Err(failure))
+        | Finished::ConversionsEnsured(_, Err(failure))
+        | Finished::HooksConfigured(_, Err(failure))
+        | Finished::HookRan(_, Err(failure))
+        | Finished::ScriptAnswered(_, Err(failure))
+        | Finished::ReleaseSynced(_, Err(failure))
+        | Finished::ConfigSaved(_, Err(failure)) => failure.to_string(),
     }
 }
 
@@ -118,7 +131,7 @@ pub fn effect(effect: &Effect) -> String {
 
 fn words(effect: &Effect) -> String {
     match effect {
-        Effect::StartJob(id, job) => format!("start job {id}: {}", job_text(job)),
+        Effect::StartJob(job) => format!("start job {}: {}", job.id(), job_text(job)),
         Effect::CancelJob(id) => format!("cancel job {id}"),
         Effect::Tell(notice) => format!("tell {notice:?}"),
         Effect::Reply(id, reply) => format!("reply to review {}: {reply:?}", id.0),
@@ -131,12 +144,15 @@ fn words(effect: &Effect) -> String {
 fn job_text(job: &Job) -> String {
     let name = job_name(job);
     match job {
-        Job::RunHook(HookRun {
-            labels,
-            contexts,
-            values,
-            ..
-        }) => {
+        Job::RunHook(
+            HookRun {
+                labels,
+                contexts,
+                values,
+                ..
+            },
+            _,
+        ) => {
             let queue = &labels.queue;
             format!(
                 "{name} for {} in {queue}, {}, values {}",
@@ -152,6 +168,7 @@ fn job_text(job: &Job) -> String {
             base,
             create,
             on_trial,
+            ..
         } => {
             format!(
                 "{name} {key} = {text:?}, base {base:?}, on trial {on_trial:?}{}",
@@ -159,24 +176,24 @@ fn job_text(job: &Job) -> String {
             )
         }
         Job::SaveState { last_good, .. } => format!("{name} {last_good:?}"),
-        Job::SaveValuesFiles(files) => format!("{name} {files:?}"),
+        Job::SaveValuesFiles(files, _) => format!("{name} {files:?}"),
         Job::StartMonitors { monitors, .. } => {
             let monitors = monitors
                 .iter()
                 .map(|start| format!("{} {}", start.id.0, start.binding.name));
             format!("{name}: {}", monitors.collect::<Vec<_>>().join(", "))
         }
-        Job::LoadState
-        | Job::ReadDirectories
-        | Job::ListReleases
+        Job::LoadState(_)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
         | Job::WatchReleases { .. }
-        | Job::ConfigureHooks(_)
-        | Job::PublishWebhooks(_)
-        | Job::Vet(_)
-        | Job::JudgeEdit(_)
+        | Job::ConfigureHooks(..)
+        | Job::PublishWebhooks(..)
+        | Job::Vet(..)
+        | Job::JudgeEdit(..)
         | Job::EnsureCrds { .. }
-        | Job::SettleSections(_)
-        | Job::EnsureConversions(_)
+        | Job::SettleSections(..)
+        | Job::EnsureConversions(..)
         | Job::RunEnabledScript { .. }
         | Job::DeleteRelease { .. } => name,
     }

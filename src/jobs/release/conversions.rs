@@ -22,7 +22,7 @@ use crate::disk::CONVERSION_WEBHOOK;
 use crate::jobs::{Tools, unless, vet_for_helm};
 
 /// How it went for each of them. Only an end before the last one is an error of all.
-pub(in crate::jobs) async fn ensure(
+pub async fn ensure(
     tools: &Tools,
     of: &[Conversions],
     cancel: &CancellationToken,

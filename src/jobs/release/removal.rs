@@ -15,7 +15,7 @@ use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
 /// Removes a release of ours; one that is absent is a success.
-pub(in crate::jobs) async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
+pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = Facts {
         release: release.to_owned(),

@@ -21,10 +21,7 @@ fn global() -> Owner {
 }
 
 async fn configured(world: &World, owner: Owner) -> Result<Vec<(HookName, HookConfig)>, Failure> {
-    match world.run(Job::ConfigureHooks(owner)).await? {
-        Done::HooksConfigured(configs) => Ok(configs),
-        other => unreachable!("another answer: {other:?}"),
-    }
+    world.configured(owner).await
 }
 
 async fn names(world: &World, owner: Owner) -> Vec<String> {

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use self::late::{Asked, Given, Heard};
 use super::Operator;
 use super::effect::{Job, Notice};
-use super::event::Done;
-use super::jobs::Purpose;
+use super::event::ScriptAnswer;
 use super::query::Waiting;
 use super::task::Reason;
 use crate::failure::Failure;
@@ -213,15 +212,16 @@ impl Operator {
             );
         }
         let config_values = self.values.config_values(&owner);
-        let job = Job::RunEnabledScript {
+        let job = |ticket| Job::RunEnabledScript {
             module: module.clone(),
             values: Arc::new(values),
             config_values,
+            ticket,
         };
         self.assessment.answers.remove(&module);
         let asked = Asked {
             beside: enabled,
-            job: self.start_job(job, Purpose::Script(module.clone())),
+            job: self.start_job(module.clone(), job),
             since: self.now.tick,
             inputs: self.assessment.inputs,
             is_late: false,
@@ -244,7 +244,7 @@ impl Operator {
             .collect()
     }
 
-    pub(super) fn script_finished(&mut self, module: &ModuleName, result: Result<Done, Failure>) {
+    pub(super) fn script_finished(&mut self, module: &ModuleName, result: Result<ScriptAnswer, Failure>) {
         let Some(asked) = self.assessment.running.remove(module) else {
             return;
         };
@@ -260,7 +260,7 @@ impl Operator {
             return;
         }
         let failure = match result {
-            Ok(Done::ScriptAnswered(answer)) => {
+            Ok(answer) => {
                 self.tell(Notice::ScriptAnswered {
                     module: module.clone(),
                     usage: answer.usage,
@@ -277,7 +277,6 @@ impl Operator {
                 let verdict = self.opinions(module).verdict();
                 return self.decided(module, Some(verdict.after_script(answer.enabled, answer.reason)));
             }
-            Ok(_) => Failure::defect("a script job ended with another kind's outcome"),
             Err(failure) => failure,
         };
         self.script_failed(module, failure);

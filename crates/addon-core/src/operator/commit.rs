@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Operator;
 use super::effect::Job;
-use super::event::{ConfigRead, Done, Saved, Usage};
-use super::jobs::Purpose;
+use super::event::{ConfigRead, Saved, Usage};
 use super::task::Lane;
+use super::ticket::VetFor;
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
 use crate::name::Owner;
@@ -205,18 +205,13 @@ impl Operator {
             return self.hook_counts_as_failed(&ran.lane, failure);
         }
         self.commits.vetting.insert(owner.clone(), ran);
-        self.start_job(Job::Vet(unvetted), Purpose::Patch(owner.clone()));
+        self.start_job(VetFor::Patches(owner.clone()), |ticket| Job::Vet(unvetted, ticket));
     }
 
     /// The patches of a hook were held against their schemas.
-    pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Done, Failure>) {
+    pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Vetted, Failure>) {
         let Some(mut ran) = self.commits.vetting.remove(owner) else {
             return;
-        };
-        let result = match result {
-            Ok(Done::Vetted(vetted)) => Ok(vetted),
-            Ok(_) => Err(Failure::defect("a check ended with the outcome of another kind of job")),
-            Err(failure) => Err(failure),
         };
         match result {
             Ok(vetted) => {
@@ -253,13 +248,8 @@ impl Operator {
             return;
         }
         self.probation.notes(&key);
-        let job = Job::SaveConfig {
-            on_trial: self.probation.on_trial(),
-            base: self.config.raw(&key).cloned(),
-            create: self.config.is_missing(),
-            key,
-            text: text.clone(),
-        };
+        let (on_trial, create) = (self.probation.on_trial(), self.config.is_missing());
+        let (base, section) = (self.config.raw(&key).cloned(), text.clone());
         let saving = Saving {
             ran,
             proposal,
@@ -269,21 +259,24 @@ impl Operator {
             seen: false,
         };
         self.commits.saving.insert(owner.clone(), saving);
-        self.start_job(job, Purpose::Save(owner.clone()));
+        self.start_job(owner.clone(), |ticket| Job::SaveConfig {
+            key,
+            text: section,
+            base,
+            create,
+            on_trial,
+            ticket,
+        });
     }
 
     /// The write of a section ended.
-    pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Done, Failure>) {
+    pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Saved, Failure>) {
         let Some(saving) = self.commits.saving.remove(owner) else {
             return;
         };
         match result {
-            Ok(Done::ConfigSaved(Saved::Written { version, created })) => self.saved(owner, saving, version, created),
-            Ok(Done::ConfigSaved(Saved::Conflict(read))) => self.not_saved(owner, saving, read),
-            Ok(_) => {
-                let failure = Failure::defect("a save ended with the outcome of another kind of job");
-                self.save_failed(owner, &saving, failure);
-            }
+            Ok(Saved::Written { version, created }) => self.saved(owner, saving, version, created),
+            Ok(Saved::Conflict(read)) => self.not_saved(owner, saving, read),
             Err(failure) => self.save_failed(owner, &saving, failure),
         }
         self.advance_commits();

@@ -58,7 +58,7 @@ impl Operator {
         if !is_needed {
             return Look::Moved;
         }
-        self.start_lane_job(&Lane::Global, Job::EnsureConversions(conversions));
+        self.start_lane_job(&Lane::Global, |ticket| Job::EnsureConversions(conversions, ticket));
         Look::Started
     }
 

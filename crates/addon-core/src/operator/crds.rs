@@ -43,7 +43,11 @@ impl Operator {
 
     pub(super) fn start_crds(&mut self, lane: &Lane, modules: Vec<ModuleName>) {
         let on_trial = self.probation.on_trial();
-        self.start_lane_job(lane, Job::EnsureCrds { modules, on_trial });
+        self.start_lane_job(lane, |ticket| Job::EnsureCrds {
+            modules,
+            on_trial,
+            ticket,
+        });
     }
 
     /// The job of a converge or of a run has looked after the CRDs that it was given.

@@ -15,6 +15,7 @@ use super::edit::Edit;
 use super::event::ReviewId;
 use super::policy::OnTrial;
 use super::provenance::Made;
+use super::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
 use crate::artifact::trial::record::Ruling;
 use crate::failure::Failure;
 use crate::hook::cause::Cause;
@@ -42,8 +43,8 @@ impl fmt::Display for JobId {
 /// One thing to do.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// Start it now; its end is told with `JobFinished`, whatever happens.
-    StartJob(JobId, Job),
+    /// Start it now; its end is told with `JobFinished` and the job's ticket, whatever happens.
+    StartJob(Job),
     /// End it early; its end is still told.
     CancelJob(JobId),
     /// Tell people: a log record, metrics, later Events.
@@ -58,55 +59,64 @@ pub enum Effect {
     GiveUp(Failure),
 }
 
-/// A piece of work for the shell. All have a deadline there; none retries.
+/// A piece of work for the shell. All have a deadline there; none retries. Its last part is the ticket that its outcome brings
+/// back.
 #[derive(Debug, Clone)]
 pub enum Job {
     /// Read our state Secret.
-    LoadState,
+    LoadState(Ticket<()>),
     /// Make what the state Secret holds of the ConfigMap this.
     SaveState {
         /// ConfigMap key to text.
         last_good: BTreeMap<String, String>,
         /// The ConfigMap, if a program made it.
         made: Option<Made>,
+        /// Of this job.
+        ticket: Ticket<()>,
     },
     /// Keep in the state Secret what the values files say.
-    SaveValuesFiles(ValuesFiles),
+    SaveValuesFiles(ValuesFiles, Ticket<()>),
     /// Read the modules directories again.
-    ReadDirectories,
+    ReadDirectories(Ticket<()>),
     /// List the releases of the namespace from their Secrets.
-    ListReleases,
+    ListReleases(Ticket<()>),
     /// Put the CRDs of these modules into the cluster and wait until they can be used.
     EnsureCrds {
         /// The modules that bring them.
         modules: Vec<ModuleName>,
         /// On trial one that is there stays as it is, and is named.
         on_trial: OnTrial,
+        /// Of this job.
+        ticket: Ticket<AtHead>,
     },
     /// Render the charts of these modules, and make what they say of conversion webhooks be in the cluster.
-    EnsureConversions(Vec<Conversions>),
+    EnsureConversions(Vec<Conversions>, Ticket<AtHead>),
     /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
     WatchReleases {
         /// These are to be there; one that is not is told as one that has gone.
         expected: Vec<ModuleName>,
+        /// Of this job.
+        ticket: Ticket<()>,
     },
     /// Ask every hook of the owner for its configuration.
-    ConfigureHooks(Owner),
+    ConfigureHooks(Owner, Ticket<AskFor>),
     /// Make the API server ask our hooks about these, and about nothing else.
-    PublishWebhooks(Arc<Routes>),
+    PublishWebhooks(Arc<Routes>, Ticket<()>),
     /// Hold values against schemas that take their time.
-    Vet(Unvetted),
+    Vet(Unvetted, Ticket<VetFor>),
     /// Say what somebody who edits the ConfigMap should know.
-    JudgeEdit(Box<Edit>),
+    JudgeEdit(Box<Edit>, Ticket<ReviewId>),
     /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
     StartMonitors {
         /// Whose bindings.
         hook: HookId,
         /// In the order of the configuration.
         monitors: Vec<MonitorStart>,
+        /// Of this job.
+        ticket: Ticket<WatchFor>,
     },
     /// Run one hook with these contexts.
-    RunHook(HookRun),
+    RunHook(HookRun, Ticket<RunFor>),
     /// Ask a module's enabled script.
     RunEnabledScript {
         /// Whose script.
@@ -115,6 +125,8 @@ pub enum Job {
         values: Arc<Value>,
         /// `CONFIG_VALUES_PATH`.
         config_values: HookDocument,
+        /// Of this job.
+        ticket: Ticket<ModuleName>,
     },
     /// Make the release what these values render to.
     SyncRelease {
@@ -130,11 +142,15 @@ pub enum Job {
         maintenance: Maintenance,
         /// The trace of the ConfigMap that the release is marked with.
         config: ConfigTrace,
+        /// Of this job.
+        ticket: Ticket<AtHead>,
     },
     /// Uninstall a release that is ours; one that is absent is a success.
     DeleteRelease {
         /// The release's name: a module's, or that of a module which is gone.
         release: String,
+        /// Of this job.
+        ticket: Ticket<AtHead>,
     },
     /// Replace one key of the ConfigMap, if that key still holds what the base says.
     SaveConfig {
@@ -148,10 +164,12 @@ pub enum Job {
         create: bool,
         /// On trial it is noted before the write what the key held, so that it can be put back.
         on_trial: OnTrial,
+        /// Of this job.
+        ticket: Ticket<Owner>,
     },
     /// Do with what hooks saved on trial what follows from its end, and forget it: after one that was not passed, put back
     /// what people have not edited since.
-    SettleSections(Ruling),
+    SettleSections(Ruling, Ticket<()>),
 }
 
 /// A chart whose conversion webhooks are to be there.

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use super::Operator;
 use super::effect::{HookLabels, Job, Notice};
-use super::event::Done;
-use super::jobs::Purpose;
 use super::monitors::has_first_run;
 use super::policy::Mode;
 use super::rate::Admission;
 use super::task::{HookTask, Lane, Task};
+use super::ticket::{AtHead, WatchFor};
 use crate::failure::Failure;
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
@@ -52,17 +51,12 @@ impl Operator {
             return;
         }
         let bindings = self.hooks.get(hook).map(|config| config.kubernetes.clone());
-        let job = Job::StartMonitors {
-            monitors: self.name_monitors(hook, bindings.unwrap_or_default()),
-            hook: hook.clone(),
-        };
+        let monitors = self.name_monitors(hook, bindings.unwrap_or_default());
         self.tell_of_unread(hook);
-        let purpose = Purpose::Monitors {
-            lane: lane.clone(),
-            hook: hook.clone(),
-        };
         self.queues.running(lane, self.now.tick);
-        self.start_job(job, purpose);
+        let hook = hook.clone();
+        let wanted_by = WatchFor::Head(AtHead(lane.clone()), hook.clone());
+        self.start_job(wanted_by, |ticket| Job::StartMonitors { hook, monitors, ticket });
     }
 
     /// Starts the monitors of a module's hook, as a step of its run.
@@ -75,18 +69,14 @@ impl Operator {
         &mut self,
         lane: &Lane,
         hook: &HookId,
-        result: Result<Done, Failure>,
+        result: Result<(), Failure>,
         took: Duration,
     ) {
         match result {
-            Ok(Done::MonitorsStarted) => {
+            Ok(()) => {
                 let hook = hook.clone();
                 self.monitors_started(lane, &hook);
                 self.tell(Notice::MonitorsStarted { hook, took });
-            }
-            Ok(_) => {
-                let failure = Failure::defect("a start of monitors ended with the outcome of another kind of job");
-                self.monitors_failed(lane, hook, failure);
             }
             Err(failure) => self.monitors_failed(lane, hook, failure),
         }

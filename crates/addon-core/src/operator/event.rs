@@ -1,23 +1,23 @@
 //! What the world tells the operator. Closed: whatever can wake the core is listed here.
 
+mod finished;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::effect::JobId;
+pub use self::finished::{Finished, HookRan};
+
 use super::provenance::{Made, Provenance};
 use crate::artifact::trial::record::Ruling;
 use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Failure;
-use crate::hook::config::{HookConfig, WatchEvent};
-use crate::hook::output::HookOutput;
+use crate::hook::config::WatchEvent;
 use crate::module::Inventory;
-use crate::module::outline::{Outline, ValuesFiles};
-use crate::name::{HookName, ModuleName, MonitorId};
+use crate::module::outline::ValuesFiles;
+use crate::name::MonitorId;
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
-use crate::review::response::{AdmissionResponse, HookResponse};
-use crate::values::vetted::Vetted;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ pub enum Event {
     /// The API server's history went back, as after its store was restored from a backup: versions count from an older one,
     /// and what was read before may never have been. The next reading says what is true now.
     HistoryWentBack,
-    /// A job ended. A panic is a failure of class `Defect`.
-    JobFinished(JobId, Result<Done, Failure>),
+    /// A job ended.
+    JobFinished(Finished),
     /// An object changed in a way that a binding looks at.
     ObjectChanged(ObjectChange),
     /// The API server asks our hooks something.
@@ -135,58 +135,6 @@ pub enum ConfigRead {
         /// Where it comes from.
         provenance: Provenance,
     },
-}
-
-/// What a job that succeeded has to say, one variant a kind of job.
-#[derive(Debug, Clone)]
-pub enum Done {
-    /// The state Secret as it was.
-    StateLoaded(SavedState),
-    /// The state Secret is as asked, without these keys, which find no room in it.
-    StateSaved(Vec<String>),
-    /// The contents of the common values files are kept.
-    ValuesFilesSaved,
-    /// The modules directories were read again.
-    DirectoriesRead(Outline),
-    /// All releases of the namespace.
-    ReleasesListed(Vec<ReleaseSummary>),
-    /// The CRDs of the modules are in the cluster, except those of the modules that are named with the obstacle.
-    CrdsEnsured(BTreeMap<ModuleName, CrdObstacle>),
-    /// The conversion webhooks of each module that was asked for are in the cluster, or this is what went wrong.
-    ConversionsEnsured(BTreeMap<ModuleName, Result<(), Failure>>),
-    /// All releases of the namespace are watched from now on.
-    ReleasesWatched,
-    /// Every hook of the owner answered `--config` with something usable.
-    HooksConfigured(Vec<(HookName, HookConfig)>),
-    /// The API server asks whom it should.
-    WebhooksPublished,
-    /// Values were held against their schemas.
-    Vetted(Vetted),
-    /// What whoever edits the ConfigMap is told.
-    EditJudged(AdmissionResponse),
-    /// All monitors of the job watch, and hold what they found.
-    MonitorsStarted,
-    /// The hook exited with 0 and its outputs could be read.
-    HookRan {
-        /// What it asks for.
-        output: HookOutput,
-        /// What the process used.
-        usage: Usage,
-        /// What it tells the API server, if it was asked.
-        response: Box<HookResponse>,
-        /// Up to which change each snapshot held the objects when it was read.
-        read: BTreeMap<MonitorId, u64>,
-    },
-    /// The enabled script answered.
-    ScriptAnswered(ScriptAnswer),
-    /// The release is as the values want it.
-    ReleaseSynced(Synced),
-    /// The release is gone.
-    ReleaseDeleted,
-    /// One section of the ConfigMap was written, or not because it had changed.
-    ConfigSaved(Saved),
-    /// Nothing is noted any more of what hooks saved on trial.
-    SectionsSettled(Settled),
 }
 
 /// Why not all CRDs of a module are as it wants them.

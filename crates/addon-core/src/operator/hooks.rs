@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Operator;
 use super::effect::{HookLabels, HookRun, Job, Notice};
-use super::event::Usage;
+use super::event::{HookRan, Usage};
 use super::policy::Mode;
 use super::rate::Admission;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
@@ -201,7 +201,7 @@ impl Operator {
             read: BTreeMap::new(),
         };
         self.doing.insert(lane.clone(), doing);
-        self.start_lane_job(lane, Job::RunHook(run));
+        self.start_lane_job(lane, |ticket| Job::RunHook(run, ticket));
     }
 
     /// The global values that a hook sees: those of the run that it is a step of, else those of now.
@@ -304,8 +304,21 @@ impl Operator {
         }
     }
 
+    /// The hook of a lane has ended.
+    pub(super) fn hook_finished(&mut self, lane: &Lane, result: Result<HookRan, Failure>) {
+        match result {
+            Ok(ran) => {
+                if let Some(doing) = self.doing.get_mut(lane) {
+                    doing.read = ran.read;
+                }
+                self.hook_ran(lane, ran.output, ran.usage);
+            }
+            Err(failure) => self.hook_failed(lane, failure),
+        }
+    }
+
     /// A hook ran and failed.
-    pub(super) fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
+    fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
             return;
         };

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::effect::{Job, JobId};
-use super::event::ReviewId;
 use super::policy::Policy;
 use super::task::Lane;
-use crate::name::{HookId, ModuleName, Owner};
+use super::ticket::{RunFor, Ticket};
+use crate::name::Owner;
 use crate::time::Tick;
 
 /// Something of our own that must succeed once, and is retried until it does.
@@ -65,29 +65,6 @@ impl Chore {
     }
 }
 
-/// Whom the end of a job concerns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Chore(Chore),
-    Lane(Lane),
-    Monitors {
-        lane: Lane,
-        hook: HookId,
-    },
-    /// A standby starts the monitors of a hook.
-    WarmWatch(HookId),
-    /// A standby asks the hooks of a module for their configuration.
-    WarmAnswer(ModuleName),
-    Script(ModuleName),
-    Save(Owner),
-    /// Patches of a hook of this owner are held against schemas.
-    Patch(Owner),
-    /// So is a reading of the ConfigMap.
-    Reading,
-    Review(ReviewId),
-    Webhooks,
-}
-
 /// What a job occupies while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -98,24 +75,59 @@ pub(super) enum Slot {
     None,
 }
 
-fn slot(job: &Job, purpose: &Purpose) -> Slot {
+fn slot(job: &Job) -> Slot {
     match job {
-        Job::RunHook(_) if matches!(purpose, Purpose::Review(_)) => Slot::Review,
-        Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) => Slot::Hook,
-        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => Slot::Helm,
-        Job::LoadState
+        Job::RunHook(_, ticket) => match ticket.wanted_by() {
+            RunFor::Head(_) => Slot::Hook,
+            RunFor::Review(_) => Slot::Review,
+        },
+        Job::RunEnabledScript { .. } | Job::ConfigureHooks(..) => Slot::Hook,
+        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(..) => Slot::Helm,
+        Job::LoadState(_)
         | Job::SaveState { .. }
-        | Job::SaveValuesFiles(_)
-        | Job::ReadDirectories
-        | Job::ListReleases
+        | Job::SaveValuesFiles(..)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
         | Job::EnsureCrds { .. }
         | Job::WatchReleases { .. }
         | Job::StartMonitors { .. }
-        | Job::PublishWebhooks(_)
-        | Job::Vet(_)
-        | Job::JudgeEdit(_)
+        | Job::PublishWebhooks(..)
+        | Job::Vet(..)
+        | Job::JudgeEdit(..)
         | Job::SaveConfig { .. }
-        | Job::SettleSections(_) => Slot::None,
+        | Job::SettleSections(..) => Slot::None,
+    }
+}
+
+/// What a job that has a slot is about, in words for people.
+fn describe(job: &Job) -> String {
+    match job {
+        Job::RunHook(run, _) => run.hook.to_string(),
+        Job::RunEnabledScript { module, .. } => format!("the enabled script of module '{module}'"),
+        Job::ConfigureHooks(Owner::Module(module), _) => {
+            format!("the configuration of the hooks of module '{module}'")
+        }
+        Job::SyncRelease { ticket, .. } | Job::DeleteRelease { ticket, .. } | Job::EnsureConversions(_, ticket) => {
+            match &ticket.wanted_by().0 {
+                Lane::Module(name) => format!("the release of module '{name}'"),
+                Lane::Release(release) => format!("the release '{release}'"),
+                Lane::Global | Lane::Named(_) => "the converge".to_owned(),
+            }
+        }
+        Job::ConfigureHooks(Owner::Global, _)
+        | Job::LoadState(_)
+        | Job::SaveState { .. }
+        | Job::SaveValuesFiles(..)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
+        | Job::EnsureCrds { .. }
+        | Job::WatchReleases { .. }
+        | Job::StartMonitors { .. }
+        | Job::PublishWebhooks(..)
+        | Job::Vet(..)
+        | Job::JudgeEdit(..)
+        | Job::SaveConfig { .. }
+        | Job::SettleSections(..) => "the operator".to_owned(),
     }
 }
 
@@ -126,7 +138,8 @@ const LENT_HELM_SLOTS: usize = 1;
 
 #[derive(Debug)]
 struct Running {
-    purpose: Purpose,
+    /// What it is about.
+    words: String,
     slot: Slot,
     started: Tick,
     /// It has held its slot for so long that this is lent to others.
@@ -136,16 +149,15 @@ struct Running {
 /// A job that has a slot.
 #[derive(Debug)]
 pub(super) struct Holder<'a> {
-    pub(super) purpose: &'a Purpose,
-    pub(super) slot: Slot,
+    /// What it is about.
+    pub(super) words: &'a str,
     pub(super) since: Tick,
 }
 
 impl Running {
     fn holder(&self) -> Holder<'_> {
         Holder {
-            purpose: &self.purpose,
-            slot: self.slot,
+            words: &self.words,
             since: self.started,
         }
     }
@@ -231,32 +243,26 @@ impl Jobs {
         Some((first.started + policy.patience, first.holder()))
     }
 
-    /// Enters a job that starts now.
-    pub(super) fn start(&mut self, job: &Job, purpose: Purpose, now: Tick) -> JobId {
+    /// The ticket of a job that is about to start.
+    pub(super) fn ticket<W>(&mut self, wanted_by: W) -> Ticket<W> {
         self.last += 1;
-        let id = JobId(self.last);
-        let slot = slot(job, &purpose);
+        Ticket::new(JobId(self.last), wanted_by)
+    }
+
+    /// Enters a job that starts now.
+    pub(super) fn start(&mut self, job: &Job, now: Tick) {
         let running = Running {
-            purpose,
-            slot,
+            words: describe(job),
+            slot: slot(job),
             started: now,
             late: false,
         };
-        self.running.insert(id, running);
-        id
+        self.running.insert(job.id(), running);
     }
 
-    /// From now on the job concerns somebody else.
-    pub(super) fn redirect(&mut self, id: JobId, purpose: Purpose) {
-        if let Some(running) = self.running.get_mut(&id) {
-            running.purpose = purpose;
-        }
-    }
-
-    /// A job ended: whom it concerns, and when it had begun. `None` for one that is not known.
-    pub(super) fn end(&mut self, id: JobId) -> Option<(Purpose, Tick)> {
-        let Running { purpose, started, .. } = self.running.remove(&id)?;
-        Some((purpose, started))
+    /// A job ended: returns when it had begun, `None` for one that is not known.
+    pub(super) fn end(&mut self, id: JobId) -> Option<Tick> {
+        Some(self.running.remove(&id)?.started)
     }
 
     /// The job goes on, and what it occupies is free for others: nobody knows when it ends.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Operator;
 use super::converge::{Look, Phase};
 use super::effect::Notice;
-use super::jobs::{Holder, Purpose, Slot};
+use super::jobs::Slot;
 use super::modules::Turn;
 use super::query::Waiting;
 use super::task::{Lane, Task};
@@ -24,7 +24,7 @@ impl Operator {
         for id in self.jobs.grow_late(self.now.tick, patience) {
             let Some(holder) = self.jobs.holder(id) else { continue };
             let notice = Notice::RunLate {
-                run: self.describe_holder(&holder),
+                run: holder.words.to_owned(),
                 waited: self.now.tick - holder.since,
             };
             self.tell(notice);
@@ -123,7 +123,7 @@ impl Operator {
         });
         let to_come = lanes.filter(|(at, _)| *at > self.now.tick);
         let slots = self.jobs.next_late(&self.policy);
-        let slots = slots.map(|(at, holder)| (at, Waiting::Patience(self.describe_holder(&holder))));
+        let slots = slots.map(|(at, holder)| (at, Waiting::Patience(holder.words.to_owned())));
         to_come.chain(slots).min_by_key(|(at, _)| *at)
     }
 
@@ -171,28 +171,11 @@ impl Operator {
         };
         let holders = self.jobs.holders(slot).map(|holder| {
             let seconds = (self.now.tick - holder.since).as_secs();
-            format!("{} for {seconds}s", self.describe_holder(&holder))
+            format!("{} for {seconds}s", holder.words)
         });
         match holders.collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => format!("a free slot for {}", slot.describe()),
             by => format!("a free slot for {}, held by {by}", slot.describe()),
-        }
-    }
-
-    fn describe_holder(&self, holder: &Holder<'_>) -> String {
-        match holder.purpose {
-            Purpose::Lane(lane) | Purpose::Monitors { lane, .. } => match (self.doing.get(lane), lane) {
-                (Some(doing), _) => doing.hook.to_string(),
-                (None, Lane::Module(name)) if holder.slot == Slot::Helm => format!("the release of module '{name}'"),
-                (None, Lane::Module(name)) => format!("the configuration of the hooks of module '{name}'"),
-                (None, Lane::Release(release)) => format!("the release '{release}'"),
-                (None, Lane::Global | Lane::Named(_)) => "the converge".to_owned(),
-            },
-            Purpose::Script(module) => format!("the enabled script of module '{module}'"),
-            Purpose::WarmAnswer(module) => format!("the configuration of the hooks of module '{module}'"),
-            Purpose::WarmWatch(hook) => hook.to_string(),
-            Purpose::Save(owner) | Purpose::Patch(owner) => format!("the values of {owner}"),
-            Purpose::Chore(_) | Purpose::Reading | Purpose::Review(_) | Purpose::Webhooks => "the operator".to_owned(),
         }
     }
 

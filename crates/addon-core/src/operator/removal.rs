@@ -120,7 +120,7 @@ impl Operator {
             return false;
         }
         let release = name.to_string();
-        self.start_lane_job(lane, Job::DeleteRelease { release });
+        self.start_lane_job(lane, |ticket| Job::DeleteRelease { release, ticket });
         true
     }
 
@@ -215,7 +215,7 @@ impl Operator {
             return false;
         }
         self.begin_head(lane);
-        self.start_lane_job(lane, Job::DeleteRelease { release });
+        self.start_lane_job(lane, |ticket| Job::DeleteRelease { release, ticket });
         true
     }
 

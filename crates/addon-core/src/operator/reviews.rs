@@ -15,9 +15,9 @@ use self::edits::Edits;
 use self::publication::Publication;
 use super::Operator;
 use super::effect::{Effect, HookLabels, HookRun, Job, JobId, Notice};
-use super::event::{Asked, Done, ReviewId};
-use super::jobs::Purpose;
+use super::event::{Asked, HookRan, ReviewId};
 use super::query::Waiting;
+use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
 use crate::hook::config::ConfigVersion;
 use crate::hook::context::BindingContext;
@@ -165,28 +165,25 @@ impl Operator {
             labels,
             hook,
         };
-        let job = self.start_job(Job::RunHook(run), Purpose::Review(id));
+        let job = self.start_job(RunFor::Review(id), |ticket| Job::RunHook(run, ticket));
         if let Some(open) = self.reviews.open.get_mut(&id) {
             open.job = Some(job);
         }
     }
 
     /// The job of a review has ended.
-    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<Done, Failure>, took: Duration) {
+    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<HookRan, Failure>, took: Duration) {
         let Some(open) = self.reviews.open.get_mut(&id) else {
-            return self.edit_judged(id, result);
+            return;
         };
         open.job = None;
         let (hook, labels) = (open.run.hook.clone(), labels_of(&open.run.context));
         let result = match result {
-            Ok(Done::HookRan { output, .. }) if !output.is_empty() => Err(Failure::new(
+            Ok(ran) if !ran.output.is_empty() => Err(Failure::new(
                 Class::HookFailed,
                 "a hook that is asked by the API server cannot change values",
             )),
-            Ok(Done::HookRan { response, usage, .. }) => Ok((response, usage)),
-            Ok(_) => Err(Failure::defect(
-                "a review ended with the outcome of another kind of job",
-            )),
+            Ok(ran) => Ok((ran.response, ran.usage)),
             Err(failure) => Err(failure),
         };
         match result {

@@ -126,7 +126,8 @@ impl Operator {
         if !self.jobs.hook_slot(&self.policy) {
             return false;
         }
-        self.start_lane_job(lane, Job::ConfigureHooks(Owner::Module(name.clone())));
+        let owner = Owner::Module(name.clone());
+        self.start_lane_job(lane, |ticket| Job::ConfigureHooks(owner, ticket));
         true
     }
 
@@ -153,7 +154,7 @@ impl Operator {
         let Some(conversions) = self.conversions_of(name, &globals) else {
             return self.start_release(lane, name);
         };
-        self.start_lane_job(lane, Job::EnsureConversions(vec![conversions]));
+        self.start_lane_job(lane, |ticket| Job::EnsureConversions(vec![conversions], ticket));
         true
     }
 
@@ -179,17 +180,17 @@ impl Operator {
         if let Some(run) = self.modules.get_mut(name).and_then(|unit| unit.run.as_mut()) {
             run.release = Release::UnderWay { began, version };
         }
-        self.start_lane_job(
-            lane,
-            Job::SyncRelease {
-                module: name.clone(),
-                values,
-                asked: self.values.config_values_under(&self.globals_of_run(name), &owner),
-                vetting,
-                maintenance: self.config.maintenance(name),
-                config: self.config_trace(name),
-            },
-        );
+        let asked = self.values.config_values_under(&self.globals_of_run(name), &owner);
+        let (maintenance, config) = (self.config.maintenance(name), self.config_trace(name));
+        self.start_lane_job(lane, |ticket| Job::SyncRelease {
+            module: name.clone(),
+            values,
+            asked,
+            vetting,
+            maintenance,
+            config,
+            ticket,
+        });
         true
     }
 

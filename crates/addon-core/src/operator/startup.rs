@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::Operator;
 use super::config::reading::Readings;
 use super::effect::{Job, Notice};
-use super::event::{ConfigRead, Done, SavedState};
-use super::jobs::{Chore, Purpose};
+use super::event::{ConfigRead, SavedState};
+use super::jobs::Chore;
 use super::modules::Unit;
 use super::policy::Mode;
 use super::query::Waiting;
 use super::standing::Standing;
 use super::task::{Lane, Reason, Task};
+use super::ticket::AskFor;
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::Inventory;
@@ -262,66 +263,47 @@ impl Operator {
             Some(Progress::Done) if matches!(chore, Chore::SaveState | Chore::SaveValuesFiles) => (0, None),
             Some(Progress::Running { .. } | Progress::Backoff { .. } | Progress::Done) => return,
         };
-        let job = match chore {
-            Chore::LoadState => Job::LoadState,
+        match chore {
+            Chore::LoadState => self.start_job((), Job::LoadState),
             Chore::SaveState => {
                 let (last_good, made) = self.config.begin_save();
-                Job::SaveState { last_good, made }
+                self.start_job((), |ticket| Job::SaveState {
+                    last_good,
+                    made,
+                    ticket,
+                })
             }
-            Chore::SaveValuesFiles => Job::SaveValuesFiles(self.sources.begin_save()),
-            Chore::ReadDirectories => Job::ReadDirectories,
-            Chore::ListReleases => Job::ListReleases,
-            Chore::WatchReleases => Job::WatchReleases {
-                expected: self.released(),
-            },
+            Chore::SaveValuesFiles => {
+                let files = self.sources.begin_save();
+                self.start_job((), |ticket| Job::SaveValuesFiles(files, ticket))
+            }
+            Chore::ReadDirectories => self.start_job((), Job::ReadDirectories),
+            Chore::ListReleases => self.start_job((), Job::ListReleases),
+            Chore::WatchReleases => {
+                let expected = self.released();
+                self.start_job((), |ticket| Job::WatchReleases { expected, ticket })
+            }
             Chore::SettleSections => match self.probation.settles_by() {
-                Some(ruling) => Job::SettleSections(ruling),
+                Some(ruling) => self.start_job((), |ticket| Job::SettleSections(ruling, ticket)),
                 None => return,
             },
-            Chore::ConfigureGlobalHooks => Job::ConfigureHooks(Owner::Global),
+            Chore::ConfigureGlobalHooks => {
+                self.start_job(AskFor::Start, |ticket| Job::ConfigureHooks(Owner::Global, ticket))
+            }
         };
         self.startup.chores.insert(chore, Progress::Running { failures, error });
-        self.start_job(job, Purpose::Chore(chore));
     }
 
-    pub(super) fn chore_finished(&mut self, chore: Chore, result: Result<Done, Failure>) {
-        let outcome = match (chore, result) {
-            (Chore::LoadState, Ok(Done::StateLoaded(state))) => {
-                self.probation.take_noted(state.trial_sections.keys());
-                self.startup.state = Some(state);
-                Ok(())
-            }
-            (Chore::SaveState, Ok(Done::StateSaved(left_out))) => {
-                self.config.saved();
-                self.sections_left_out(left_out);
-                Ok(())
-            }
-            (Chore::SaveValuesFiles, Ok(Done::ValuesFilesSaved)) => {
-                self.sources.saved();
-                Ok(())
-            }
-            (Chore::ReadDirectories, Ok(Done::DirectoriesRead(outline))) => self.rereading.hear(outline),
-            (Chore::ListReleases, Ok(Done::ReleasesListed(releases))) => {
-                self.removal.listed(releases);
-                Ok(())
-            }
-            (Chore::SettleSections, Ok(Done::SectionsSettled(settled))) => {
-                self.sections_settled(settled);
-                Ok(())
-            }
-            (Chore::WatchReleases, Ok(Done::ReleasesWatched)) => Ok(()),
-            (Chore::ConfigureGlobalHooks, Ok(Done::HooksConfigured(hooks))) => {
-                self.hooks_configured(&Owner::Global, hooks);
-                if self.standing == Standing::Standby {
-                    self.global_hooks_answered();
-                }
-                Ok(())
-            }
-            (_, Ok(_)) => Err(Failure::defect("a job ended with the outcome of another kind of job")),
-            (_, Err(failure)) => Err(failure),
-        };
-        match outcome {
-            Ok(()) => {
+    /// The job of a chore ended; `take` takes in what it found.
+    pub(super) fn chore_finished<T>(
+        &mut self,
+        chore: Chore,
+        result: Result<T, Failure>,
+        take: impl FnOnce(&mut Self, T),
+    ) {
+        match result {
+            Ok(found) => {
+                take(self, found);
                 self.startup.chores.insert(chore, Progress::Done);
                 if chore == Chore::ReadDirectories {
                     self.directories_confirmed();
@@ -329,6 +311,23 @@ impl Operator {
             }
             Err(failure) if self.policy.mode == Mode::Hooks => self.give_up(failure),
             Err(failure) => self.chore_failed(chore, failure),
+        }
+    }
+
+    pub(super) fn state_loaded(&mut self, state: SavedState) {
+        self.probation.take_noted(state.trial_sections.keys());
+        self.startup.state = Some(state);
+    }
+
+    pub(super) fn state_saved(&mut self, left_out: Vec<String>) {
+        self.config.saved();
+        self.sections_left_out(left_out);
+    }
+
+    pub(super) fn global_hooks_configured(&mut self, hooks: Vec<(HookName, HookConfig)>) {
+        self.hooks_configured(&Owner::Global, hooks);
+        if self.standing == Standing::Standby {
+            self.global_hooks_answered();
         }
     }
 

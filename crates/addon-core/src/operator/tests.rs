@@ -37,7 +37,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::event::{
-    Asked, ConfigRead, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, SyncAction, Synced,
+    Asked, ConfigRead, Finished, HookRan, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer,
+    SyncAction, Synced,
 };
 use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
@@ -82,7 +83,7 @@ struct World {
     failing: BTreeMap<String, usize>,
     /// Jobs by their words that stay open.
     open: BTreeSet<String>,
-    pending: Vec<(JobId, Job)>,
+    pending: Vec<Job>,
     patches: BTreeMap<String, (Patch, Patch)>,
     last_good: Option<BTreeMap<String, String>>,
     made: Option<Made>,
@@ -261,7 +262,7 @@ impl World {
     fn drain(&mut self) {
         while let Some(effect) = self.operator.poll_effect() {
             match effect {
-                Effect::StartJob(id, job) => self.pending.push((id, job)),
+                Effect::StartJob(job) => self.pending.push(job),
                 Effect::Tell(notice) => self.notices.push(notice),
                 Effect::CancelJob(id) => self.log.push(format!("cancel {id}")),
                 Effect::Reply(id, reply) => self.replies.push((id, reply)),
@@ -276,98 +277,110 @@ impl World {
                 Effect::GiveUp(failure) => self.log.push(format!("gives up: {failure}")),
             }
         }
-        if let Some(at) = self
-            .pending
-            .iter()
-            .position(|(_, job)| !self.open.contains(&known_as(job)))
-        {
-            let (id, job) = self.pending.remove(at);
-            let result = self.carry_out(&job);
-            self.handle(Event::JobFinished(id, result));
+        if let Some(at) = self.pending.iter().position(|job| !self.open.contains(&known_as(job))) {
+            let job = self.pending.remove(at);
+            let finished = self.carry_out(&job);
+            self.handle(Event::JobFinished(finished));
         }
     }
 
-    fn carry_out(&mut self, job: &Job) -> Result<Done, Failure> {
+    fn carry_out(&mut self, job: &Job) -> Finished {
         let (words, known_as) = (words(job), known_as(job));
-        if let Job::ConfigureHooks(_) = job {
+        if let Job::ConfigureHooks(..) = job {
             self.asked.push(known_as.clone());
         }
         if let Some(left) = self.failing.get_mut(&known_as).filter(|left| **left > 0) {
             *left -= 1;
             self.log.push(format!("{known_as} fails"));
             let is_request = known_as.is_empty();
-            return Err(Failure::new(
-                if is_request { Class::Refused } else { Class::HookFailed },
-                "no",
-            ));
+            let class = if is_request { Class::Refused } else { Class::HookFailed };
+            return job.failed(Failure::new(class, "no"));
         }
         if !words.is_empty() {
             self.log.push(format!("{words}{}", told(job)));
         }
-        Ok(match job {
-            Job::PublishWebhooks(_) => Done::WebhooksPublished,
-            Job::Vet(unvetted) => Done::Vetted(unvetted.clone().vet()),
-            Job::JudgeEdit(edit) => Done::EditJudged(edit.judge()),
-            Job::LoadState => Done::StateLoaded(SavedState {
-                last_good: self.last_good.clone(),
-                made: self.made.clone(),
-                values_files: self.values_files.clone(),
-                trial_sections: self.trial_sections.clone(),
-            }),
-            Job::SaveState { last_good, made } => {
-                self.last_good = Some(last_good.clone());
-                self.made.clone_from(made);
-                Done::StateSaved(self.unkept.clone())
+        match job.clone() {
+            Job::PublishWebhooks(_, ticket) => Finished::WebhooksPublished(ticket, Ok(())),
+            Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(unvetted.vet())),
+            Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(edit.judge())),
+            Job::LoadState(ticket) => {
+                let state = SavedState {
+                    last_good: self.last_good.clone(),
+                    made: self.made.clone(),
+                    values_files: self.values_files.clone(),
+                    trial_sections: self.trial_sections.clone(),
+                };
+                Finished::StateLoaded(ticket, Ok(state))
             }
-            Job::SaveValuesFiles(files) => {
-                self.values_files = Some(files.clone());
-                Done::ValuesFilesSaved
+            Job::SaveState {
+                last_good,
+                made,
+                ticket,
+            } => {
+                self.last_good = Some(last_good);
+                self.made = made;
+                Finished::StateSaved(ticket, Ok(self.unkept.clone()))
             }
-            Job::ReadDirectories => {
-                Done::DirectoriesRead(self.lies.clone().unwrap_or_else(|| self.inventory.outline()))
+            Job::SaveValuesFiles(files, ticket) => {
+                self.values_files = Some(files);
+                Finished::ValuesFilesSaved(ticket, Ok(()))
             }
-            Job::ListReleases => Done::ReleasesListed(self.releases.clone()),
-            Job::EnsureCrds { modules, on_trial } => Done::CrdsEnsured(self.crds(modules, *on_trial)),
-            Job::WatchReleases { .. } => Done::ReleasesWatched,
-            Job::EnsureConversions(of) => Done::ConversionsEnsured(self.conversions(of)),
-            Job::ConfigureHooks(owner) => Done::HooksConfigured(self.configs(owner)),
-            Job::StartMonitors { hook, monitors } => {
+            Job::ReadDirectories(ticket) => {
+                let outline = self.lies.clone().unwrap_or_else(|| self.inventory.outline());
+                Finished::DirectoriesRead(ticket, Ok(outline))
+            }
+            Job::ListReleases(ticket) => Finished::ReleasesListed(ticket, Ok(self.releases.clone())),
+            Job::EnsureCrds {
+                modules,
+                on_trial,
+                ticket,
+            } => Finished::CrdsEnsured(ticket, Ok(self.crds(&modules, on_trial))),
+            Job::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket, Ok(())),
+            Job::EnsureConversions(of, ticket) => Finished::ConversionsEnsured(ticket, Ok(self.conversions(&of))),
+            Job::ConfigureHooks(owner, ticket) => Finished::HooksConfigured(ticket, Ok(self.configs(&owner))),
+            Job::StartMonitors { hook, monitors, ticket } => {
                 for start in monitors {
-                    let name = format!("{} {}", hook_words(hook), start.binding.name);
+                    let name = format!("{} {}", hook_words(&hook), start.binding.name);
                     self.monitors.entry(name).or_insert((start.id, 0));
                 }
-                Done::MonitorsStarted
+                Finished::MonitorsStarted(ticket, Ok(()))
             }
-            Job::RunHook(run) => {
+            Job::RunHook(run, ticket) => {
                 let (values, config) = self.patches.get(&words).cloned().unwrap_or_default();
-                let output = HookOutput { config, values };
-                Done::HookRan {
-                    output,
+                let ran = HookRan {
+                    output: HookOutput { config, values },
                     usage: event::Usage::default(),
                     response: Box::new(self.responses.get(&words).cloned().unwrap_or_default()),
-                    read: self.read(run),
-                }
+                    read: self.read(&run),
+                };
+                Finished::HookRan(ticket, Ok(ran))
             }
-            Job::RunEnabledScript { .. } => Done::ScriptAnswered(ScriptAnswer {
-                enabled: true,
-                ..Default::default()
-            }),
+            Job::RunEnabledScript { .. } => {
+                let yes = ScriptAnswer {
+                    enabled: true,
+                    ..Default::default()
+                };
+                answered(job, yes)
+            }
             Job::SyncRelease {
                 vetting: Some(vetting), ..
-            } if vetting.for_helm().is_err() => return Err(Failure::new(Class::Invalid, "unfit for helm")),
-            Job::SyncRelease { module, config, .. } => {
-                self.traces.insert(module.clone(), *config);
-                Done::ReleaseSynced(Synced {
+            } if vetting.for_helm().is_err() => job.failed(Failure::new(Class::Invalid, "unfit for helm")),
+            Job::SyncRelease {
+                module, config, ticket, ..
+            } => {
+                self.traces.insert(module, config);
+                let synced = Synced {
                     action: SyncAction::Upgraded,
                     revision: 1,
                     adopted: Vec::new(),
-                })
+                };
+                Finished::ReleaseSynced(ticket, Ok(synced))
             }
-            Job::DeleteRelease { release } => {
+            Job::DeleteRelease { release, ticket } => {
                 self.traces.remove(release.as_str());
-                Done::ReleaseDeleted
+                Finished::ReleaseDeleted(ticket, Ok(()))
             }
-            Job::SettleSections(ruling) => Done::SectionsSettled(self.settle(*ruling)),
+            Job::SettleSections(ruling, ticket) => Finished::SectionsSettled(ticket, Ok(self.settle(ruling))),
             Job::SaveConfig {
                 key,
                 text,
@@ -375,19 +388,20 @@ impl World {
                 on_trial,
                 ..
             } => {
-                self.note(key, text, *on_trial);
-                let as_made = *create || self.provenance.is_as_made(&self.data);
-                self.data.insert(key.clone(), text.clone());
+                self.note(&key, &text, on_trial);
+                let as_made = create || self.provenance.is_as_made(&self.data);
+                self.data.insert(key, text);
                 self.version += 1;
                 if as_made {
                     self.provenance.made_with = Some(digest(&self.data));
                 }
-                Done::ConfigSaved(Saved::Written {
+                let written = Saved::Written {
                     version: self.version,
-                    created: *create,
-                })
+                    created: create,
+                };
+                saved(job, written)
             }
-        })
+        }
     }
 
     /// Up to where the snapshots of a run are.
@@ -495,38 +509,54 @@ impl World {
     }
 }
 
+/// The outcome of the write of a section.
+fn saved(job: &Job, saved: Saved) -> Finished {
+    let Job::SaveConfig { ticket, .. } = job else {
+        panic!("{job:?}")
+    };
+    Finished::ConfigSaved(ticket.clone(), Ok(saved))
+}
+
+/// The answer of an enabled script.
+fn answered(job: &Job, answer: ScriptAnswer) -> Finished {
+    let Job::RunEnabledScript { ticket, .. } = job else {
+        panic!("{job:?}")
+    };
+    Finished::ScriptAnswered(ticket.clone(), Ok(answer))
+}
+
 /// A job in words; chores and configuration have none.
 fn words(job: &Job) -> String {
     match job {
-        Job::LoadState
+        Job::LoadState(_)
         | Job::SaveState { .. }
-        | Job::SaveValuesFiles(_)
-        | Job::ReadDirectories
-        | Job::ListReleases
-        | Job::ConfigureHooks(_) => String::new(),
-        Job::SettleSections(ruling) => format!("settle {ruling:?}"),
+        | Job::SaveValuesFiles(..)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
+        | Job::ConfigureHooks(..) => String::new(),
+        Job::SettleSections(ruling, _) => format!("settle {ruling:?}"),
         Job::EnsureCrds { modules, .. } => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds of {}", names.join(", "))
         }
-        Job::EnsureConversions(of) => {
+        Job::EnsureConversions(of, _) => {
             let names: Vec<_> = of.iter().map(|one| one.module.to_string()).collect();
             format!("conversions of {}", names.join(", "))
         }
         // Who has nothing to be asked about publishes in silence.
-        Job::PublishWebhooks(routes) if routes.is_empty() => String::new(),
-        Job::PublishWebhooks(_) => "publish".to_owned(),
+        Job::PublishWebhooks(routes, _) if routes.is_empty() => String::new(),
+        Job::PublishWebhooks(..) => "publish".to_owned(),
         Job::WatchReleases { .. } => "watch releases".to_owned(),
-        Job::Vet(unvetted) => {
+        Job::Vet(unvetted, _) => {
             let keys: Vec<_> = unvetted.owners().into_iter().map(Owner::values_key).collect();
             format!("vet {}", keys.join(", "))
         }
-        Job::JudgeEdit(_) => "judge".to_owned(),
+        Job::JudgeEdit(..) => "judge".to_owned(),
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
-        Job::RunHook(run) => format!("{} {}", hook_words(&run.hook), run.labels.cause),
+        Job::RunHook(run, _) => format!("{} {}", hook_words(&run.hook), run.labels.cause),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),
         Job::SyncRelease { module, .. } => format!("{module} sync"),
-        Job::DeleteRelease { release } => format!("{release} delete"),
+        Job::DeleteRelease { release, .. } => format!("{release} delete"),
         Job::SaveConfig { key, .. } => format!("save {key}"),
     }
 }
@@ -534,8 +564,8 @@ fn words(job: &Job) -> String {
 /// By what a job can be told to fail or to stay open.
 fn known_as(job: &Job) -> String {
     match job {
-        Job::ConfigureHooks(Owner::Global) => "--config".to_owned(),
-        Job::ConfigureHooks(Owner::Module(module)) => format!("{module} --config"),
+        Job::ConfigureHooks(Owner::Global, _) => "--config".to_owned(),
+        Job::ConfigureHooks(Owner::Module(module), _) => format!("{module} --config"),
         job => words(job),
     }
 }
@@ -547,7 +577,7 @@ fn hook_words(hook: &HookId) -> String {
 
 /// What a run of a hook is told of objects.
 fn told(job: &Job) -> String {
-    let Job::RunHook(run) = job else {
+    let Job::RunHook(run, _) = job else {
         return String::new();
     };
     let contexts = run.contexts.iter().filter_map(|context| {

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use super::Operator;
 use super::effect::{Job, JobId, Notice};
-use super::event::{ConfigRead, Done};
-use super::jobs::Purpose;
+use super::event::ConfigRead;
 use super::modules::{Turn, Unit};
 use super::query::Waiting;
 use super::standing::Standing;
 use super::task::Lane;
+use super::ticket::{AskFor, WatchFor};
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::module::enabling::Opinions;
@@ -34,6 +34,8 @@ pub(super) struct Warmth {
     /// Of every module that has a watch, too: monitors are of use only with the answer that named them.
     answers: BTreeMap<ModuleName, Answer>,
     watches: BTreeMap<HookId, Watch>,
+    /// The lanes whose heads took over jobs that were begun before their time.
+    taken_over: BTreeMap<JobId, Lane>,
 }
 
 /// What the hooks of a module say that they want.
@@ -119,6 +121,11 @@ impl Warmth {
         self.watches.contains_key(hook)
     }
 
+    /// A job that was begun before its time ended: the lane whose head waits for it by now, if one does.
+    pub(super) fn awaited_by(&mut self, id: JobId) -> Option<Lane> {
+        self.taken_over.remove(&id)
+    }
+
     fn is_asking(&self) -> bool {
         self.answers.values().any(|answer| matches!(answer, Answer::Asked(_)))
     }
@@ -197,16 +204,18 @@ impl Operator {
                 return;
             };
             let name = unit.found.name.clone();
-            let job = Job::ConfigureHooks(Owner::Module(name.clone()));
-            let id = self.start_job(job, Purpose::WarmAnswer(name.clone()));
+            let owner = Owner::Module(name.clone());
+            let id = self.start_job(AskFor::Warmth(name.clone()), |ticket| {
+                Job::ConfigureHooks(owner, ticket)
+            });
             self.warmth.answers.insert(name, Answer::Asked(id));
         }
     }
 
     /// Hooks of a module were asked before its time. That one of them cannot say what it wants, who leads will tell.
-    pub(super) fn module_answered(&mut self, name: &ModuleName, result: Result<Done, Failure>) {
+    pub(super) fn module_answered(&mut self, name: &ModuleName, result: Result<Vec<(HookName, HookConfig)>, Failure>) {
         let answer = match result {
-            Ok(Done::HooksConfigured(hooks)) => {
+            Ok(hooks) => {
                 if self.standing == Standing::Standby {
                     let owner = Owner::Module(name.clone());
                     let id = |hook: &HookName| HookId {
@@ -218,7 +227,7 @@ impl Operator {
                 }
                 Answer::Known(hooks)
             }
-            Ok(_) | Err(_) => Answer::Refused,
+            Err(_) => Answer::Refused,
         };
         self.warmth.answers.insert(name.clone(), answer);
         self.cool_unless_expected(name);
@@ -249,11 +258,13 @@ impl Operator {
             let Some(bindings) = config.map(|config| config.kubernetes.clone()) else {
                 continue;
             };
-            let job = Job::StartMonitors {
-                monitors: self.name_monitors(&hook, bindings),
+            let monitors = self.name_monitors(&hook, bindings);
+            let wanted_by = WatchFor::Warmth(hook.clone());
+            let job = self.start_job(wanted_by, |ticket| Job::StartMonitors {
                 hook: hook.clone(),
-            };
-            let job = self.start_job(job, Purpose::WarmWatch(hook.clone()));
+                monitors,
+                ticket,
+            });
             if let Some(watch) = self.warmth.watches.get_mut(&hook) {
                 let failures = watch.failures();
                 *watch = Watch::Starting { job, failures };
@@ -268,8 +279,8 @@ impl Operator {
 
     /// A start of monitors before their time has ended. What is not there yet, as a kind that who leads brings first, may
     /// be there later.
-    pub(super) fn warmed(&mut self, hook: HookId, result: &Result<Done, Failure>) {
-        let watch = if let Ok(Done::MonitorsStarted) = result {
+    pub(super) fn warmed(&mut self, hook: HookId, result: &Result<(), Failure>) {
+        let watch = if result.is_ok() {
             self.monitors_watch(&hook);
             Watch::Watching
         } else {
@@ -359,7 +370,7 @@ impl Operator {
             return false;
         };
         self.queues.running(lane, self.now.tick);
-        self.jobs.redirect(*id, Purpose::Lane(lane.clone()));
+        self.warmth.taken_over.insert(*id, lane.clone());
         self.warmth.answers.remove(name);
         true
     }
@@ -378,10 +389,9 @@ impl Operator {
                 true
             }
             Some(Watch::Starting { job, .. }) => {
-                let (lane, hook) = (lane.clone(), hook.clone());
-                self.queues.running(&lane, self.now.tick);
-                self.tell_of_unread(&hook);
-                self.jobs.redirect(job, Purpose::Monitors { lane, hook });
+                self.queues.running(lane, self.now.tick);
+                self.tell_of_unread(hook);
+                self.warmth.taken_over.insert(job, lane.clone());
                 true
             }
             Some(Watch::Due { .. }) | None => false,

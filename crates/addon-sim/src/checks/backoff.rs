@@ -53,7 +53,7 @@ impl Backoffs {
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::Tell(notice) => self.notice(step, notice),
-            Effect::StartJob(_, job) => self.start(step, job),
+            Effect::StartJob(job) => self.start(step, job),
             Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
                 Ok(())
             }
@@ -177,7 +177,7 @@ impl Backoffs {
             return Ok(());
         }
         let contexts = match step.ended {
-            Some(Job::RunHook(run)) => run.contexts.len(),
+            Some(Job::RunHook(run, _)) => run.contexts.len(),
             _ => 0,
         };
         let micros = u64::try_from(retry_in.as_micros()).unwrap_or(u64::MAX);
@@ -201,7 +201,7 @@ impl Backoffs {
         };
         self.asleep.retain(|lane, _| !is_touched(lane));
         let is_script = |job: &Job| matches!(job, Job::RunEnabledScript { .. });
-        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, job) if is_script(job));
+        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(job) if is_script(job));
         let running = step.life.running.values().any(|running| is_script(&running.job));
         if !running && !step.effects.iter().any(asks) {
             self.touched.clear();
@@ -224,7 +224,7 @@ impl Backoffs {
                 job_name(job)
             )
         })?;
-        let (Some(failed), Job::RunHook(HookRun { hook, contexts, .. })) = (&asleep.hook, job) else {
+        let (Some(failed), Job::RunHook(HookRun { hook, contexts, .. }, _)) = (&asleep.hook, job) else {
             return Ok(());
         };
         if is_off(step, failed) {
@@ -262,7 +262,8 @@ const LONGEST_RUN: Duration = Duration::from_mins(30);
 
 fn bounded(step: &Step<'_>, retry_in: Duration) -> Result<(), Violation> {
     let (first, mut longest) = BOUNDS;
-    if matches!(step.event, Event::JobFinished(_, Err(failure)) if failure.class == Class::TimedOut) {
+    if matches!(step.event, Event::JobFinished(finished) if finished.failure().is_some_and(|failure| failure.class == Class::TimedOut))
+    {
         longest = LONGEST_RUN;
     }
     ensure((first..=longest).contains(&retry_in), "Q5", || {

@@ -30,7 +30,7 @@ impl Brake {
         let (before, after) = (held(step.before), held(step.after));
         self.confirmations(step, &before, &after)?;
         for effect in step.effects {
-            if let Effect::StartJob(_, Job::DeleteRelease { release }) = effect {
+            if let Effect::StartJob(Job::DeleteRelease { release, .. }) = effect {
                 ensure(!after.contains(release), "R11", || {
                     format!("{release} is deleted while its removal is held")
                 })?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Conversions, Effect, Job, Notice};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Event, Finished};
 
 use super::{Step, Violation, ensure};
 
@@ -22,7 +22,7 @@ pub(super) struct Looked {
 impl Looked {
     /// What is learnt from the event, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
-        if let Event::JobFinished(_, Ok(Done::ConversionsEnsured(outcomes))) = step.event {
+        if let Event::JobFinished(Finished::ConversionsEnsured(_, Ok(outcomes))) = step.event {
             for (name, _) in outcomes.iter().filter(|(_, outcome)| outcome.is_ok()) {
                 self.ever.insert(name.to_string());
                 self.lately.insert(name.to_string());
@@ -36,8 +36,8 @@ impl Looked {
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(_, Job::EnsureConversions(of)) => in_nobodys_hands(step, of),
-            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+            Effect::StartJob(Job::EnsureConversions(of, _)) => in_nobodys_hands(step, of),
+            Effect::StartJob(Job::SyncRelease { module, .. }) => {
                 let name = module.as_str();
                 let bare = has_some(step, name) && !step.life.told.in_maintenance(name) && !self.ever.contains(name);
                 ensure(!bare, "C3", || {

@@ -39,10 +39,10 @@ impl Edits {
                 self.0.insert(number, open);
                 true
             }
-            Event::JobFinished(_, result) => {
+            Event::JobFinished(finished) => {
                 let number = step.ended.and_then(Wanted::of_job).map(|wanted| wanted.number);
                 if let Some(open) = number.and_then(|number| self.0.get_mut(&number)) {
-                    open.failed = result.is_err();
+                    open.failed = finished.failure().is_some();
                 }
                 false
             }
@@ -53,7 +53,7 @@ impl Edits {
     /// True if the effect was about an edit.
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<bool, Violation> {
         match effect {
-            Effect::StartJob(_, job @ Job::JudgeEdit(_)) => {
+            Effect::StartJob(job @ Job::JudgeEdit(..)) => {
                 let number = Wanted::of_job(job).map(|wanted| wanted.number);
                 let awaited = number.is_some_and(|number| self.0.contains_key(&number));
                 ensure(awaited, "E1", || "an edit is judged for which nobody waits".to_owned()).map(|()| true)
@@ -80,7 +80,7 @@ impl Edits {
         })?;
         let running = step.life.running.values().map(|running| &running.job);
         let running = running.chain(starts.iter().copied());
-        let running = running.filter(|job| matches!(job, Job::JudgeEdit(_))).count();
+        let running = running.filter(|job| matches!(job, Job::JudgeEdit(..))).count();
         ensure(running <= 1, "E3", || format!("{running} edits are judged at once"))?;
         let stopping = step.life.stopping.is_some();
         ensure(running == 1 || self.0.is_empty() || stopping, "E3", || {

@@ -32,7 +32,7 @@ impl Holds {
 
     /// One whose script is silent is not simply off.
     fn held(&self, step: &Step<'_>, module: &str, reason: &str) -> Result<(), Violation> {
-        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(_, Job::RunEnabledScript { .. }));
+        let asks = |effect: &Effect| matches!(effect, Effect::StartJob(Job::RunEnabledScript { .. }));
         let mut running = step.life.running.values();
         let asking = running.any(|running| matches!(running.job, Job::RunEnabledScript { .. }));
         let need = reason.rsplit('\'').nth(1).unwrap_or_default();

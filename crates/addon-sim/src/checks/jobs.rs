@@ -22,27 +22,27 @@ pub(super) struct Jobs {
 /// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
 pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
-        Job::RunHook(run) if asked_of(run).is_some() => None,
-        Job::RunHook(HookRun { hook, labels, .. }) => Some(lane_of(&hook.owner, &labels.queue)),
+        Job::RunHook(run, _) if asked_of(run).is_some() => None,
+        Job::RunHook(HookRun { hook, labels, .. }, _) => Some(lane_of(&hook.owner, &labels.queue)),
         Job::StartMonitors { hook, .. } => Some(format!("main of {}", owner_name(&hook.owner))),
-        Job::ConfigureHooks(Owner::Module(module)) | Job::SyncRelease { module, .. } => {
+        Job::ConfigureHooks(Owner::Module(module), _) | Job::SyncRelease { module, .. } => {
             Some(format!("main of {module}"))
         }
-        Job::DeleteRelease { release } => Some(format!("main of {release}")),
-        Job::ConfigureHooks(Owner::Global)
+        Job::DeleteRelease { release, .. } => Some(format!("main of {release}")),
+        Job::ConfigureHooks(Owner::Global, _)
         | Job::EnsureCrds { .. }
-        | Job::EnsureConversions(_)
-        | Job::LoadState
+        | Job::EnsureConversions(..)
+        | Job::LoadState(_)
         | Job::SaveState { .. }
-        | Job::SaveValuesFiles(_)
-        | Job::ReadDirectories
-        | Job::ListReleases
+        | Job::SaveValuesFiles(..)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
         | Job::WatchReleases { .. }
         | Job::RunEnabledScript { .. }
-        | Job::PublishWebhooks(_)
-        | Job::Vet(_)
-        | Job::JudgeEdit(_)
-        | Job::SettleSections(_)
+        | Job::PublishWebhooks(..)
+        | Job::Vet(..)
+        | Job::JudgeEdit(..)
+        | Job::SettleSections(..)
         | Job::SaveConfig { .. } => None,
     }
 }
@@ -59,22 +59,22 @@ pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
 fn alone(job: &Job) -> Option<String> {
     match job {
         Job::SyncRelease { module, .. } => Some(format!("release {module}")),
-        Job::DeleteRelease { release } => Some(format!("release {release}")),
+        Job::DeleteRelease { release, .. } => Some(format!("release {release}")),
         Job::SaveConfig { key, .. } => Some(format!("section {key}")),
-        Job::LoadState | Job::SaveState { .. } => Some("state".to_owned()),
-        Job::SettleSections(_) => Some("sections of a trial".to_owned()),
-        Job::SaveValuesFiles(_) => Some("values files".to_owned()),
-        Job::ReadDirectories => Some("directories".to_owned()),
+        Job::LoadState(_) | Job::SaveState { .. } => Some("state".to_owned()),
+        Job::SettleSections(..) => Some("sections of a trial".to_owned()),
+        Job::SaveValuesFiles(..) => Some("values files".to_owned()),
+        Job::ReadDirectories(_) => Some("directories".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
-        Job::PublishWebhooks(_) => Some("webhooks".to_owned()),
+        Job::PublishWebhooks(..) => Some("webhooks".to_owned()),
         Job::WatchReleases { .. } => Some("releases".to_owned()),
-        Job::JudgeEdit(_) => Some("edits".to_owned()),
+        Job::JudgeEdit(..) => Some("edits".to_owned()),
         Job::EnsureCrds { .. }
-        | Job::EnsureConversions(_)
-        | Job::Vet(_)
-        | Job::ConfigureHooks(_)
-        | Job::ListReleases
-        | Job::RunHook(_)
+        | Job::EnsureConversions(..)
+        | Job::Vet(..)
+        | Job::ConfigureHooks(..)
+        | Job::ListReleases(_)
+        | Job::RunHook(..)
         | Job::RunEnabledScript { .. } => None,
     }
 }
@@ -119,14 +119,14 @@ impl Jobs {
         at_most_one(&running, "M4", alone)?;
         at_most_one(&running, "Z1", script)?;
         let is_hook = |job: &&Job| match job {
-            Job::RunHook(run) => asked_of(run).is_none(),
+            Job::RunHook(run, _) => asked_of(run).is_none(),
             // What one that is waited for no more takes is no slot, nor what one takes who was asked before we led.
             Job::RunEnabledScript { module, .. } => !self.scripts.is_late(module),
-            Job::ConfigureHooks(Owner::Module(_)) => stands_in_line(&job) || !step.life.leads,
-            job => matches!(job, Job::ConfigureHooks(_)),
+            Job::ConfigureHooks(Owner::Module(_), _) => stands_in_line(&job) || !step.life.leads,
+            job => matches!(job, Job::ConfigureHooks(..)),
         };
         let begun = step.effects.iter().filter_map(|effect| match effect {
-            Effect::StartJob(id, job) => Some((*id, job)),
+            Effect::StartJob(job) => Some((job.id(), job)),
             _ => None,
         });
         let all = step
@@ -142,7 +142,9 @@ impl Jobs {
 
     fn effect(&mut self, step: &Step<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(id, _) => ensure(self.used.insert(*id), "J1", || format!("the name {id} is used twice")),
+            Effect::StartJob(job) => ensure(self.used.insert(job.id()), "J1", || {
+                format!("the name {} is used twice", job.id())
+            }),
             Effect::CancelJob(id) => ensure(step.life.running.contains_key(id), "J1", || {
                 format!("job {id} is cancelled, but does not run")
             }),
@@ -153,7 +155,7 @@ impl Jobs {
                 })
             }
             Effect::GiveUp(_) => {
-                let refused = matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
+                let refused = matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global, _)));
                 ensure(refused && step.world.setup.alone, "M7", || {
                     "it gives up without a hook that says no".to_owned()
                 })
@@ -165,8 +167,8 @@ impl Jobs {
 
 /// Hooks alone that cannot say what they want are nothing to go on with.
 fn gives_up(step: &Step<'_>) -> Result<(), Violation> {
-    let refused = matches!(step.event, Event::JobFinished(_, Err(_)))
-        && matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global)));
+    let refused = matches!(step.event, Event::JobFinished(finished) if finished.failure().is_some())
+        && matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global, _)));
     let may_go_on = !step.world.setup.alone || step.life.stopping.is_some();
     let given_up = step.effects.iter().any(|effect| matches!(effect, Effect::GiveUp(_)));
     ensure(!refused || may_go_on || given_up, "M7", || {

@@ -16,7 +16,7 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
-        let Effect::StartJob(_, Job::RunHook(HookRun { hook, .. })) = effect else {
+        let Effect::StartJob(Job::RunHook(HookRun { hook, .. }, _)) = effect else {
             return Ok(());
         };
         let specs = step.world.hooks(&owner_name(&hook.owner));

@@ -7,8 +7,8 @@ use super::{Step, Violation, ensure};
 
 pub(super) fn check(step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
     let name = match effect {
-        Effect::StartJob(_, Job::SyncRelease { module, .. }) => module.as_str(),
-        Effect::StartJob(_, Job::DeleteRelease { release }) => release.as_str(),
+        Effect::StartJob(Job::SyncRelease { module, .. }) => module.as_str(),
+        Effect::StartJob(Job::DeleteRelease { release, .. }) => release.as_str(),
         _ => return Ok(()),
     };
     let told = &step.life.told;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use addon_core::hook::context::BindingContext;
 use addon_core::name::{BindingName, HookId, MonitorId};
 use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Event, Finished, HookRan};
 
 use super::jobs::{lane, lane_of};
 use super::{Step, Violation, ensure};
@@ -69,27 +69,27 @@ fn watch_of(step: &Step<'_>, hook: &HookId, binding: &BindingName) -> Option<Wat
 impl Monitored {
     /// What is learnt from the event, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
-        let Event::JobFinished(_, result) = step.event else {
+        let Event::JobFinished(finished) = step.event else {
             return;
         };
-        match (step.ended, result) {
-            (Some(job @ Job::RunHook(_)), Ok(Done::HookRan { read, .. })) => {
+        match (step.ended, finished) {
+            (Some(job @ Job::RunHook(..)), Finished::HookRan(_, Ok(HookRan { read, .. }))) => {
                 if let Some(run) = lane(job).and_then(|lane| self.runs.get_mut(&lane)) {
                     run.read.clone_from(read);
                 }
             }
-            (Some(Job::ConfigureHooks(owner)), Ok(Done::HooksConfigured(hooks))) => {
+            (Some(Job::ConfigureHooks(owner, _)), Finished::HooksConfigured(_, Ok(hooks))) => {
                 let bindings = hooks.iter().map(|(_, config)| config.kubernetes.len());
                 self.bindings.insert(owner_name(owner), bindings.sum());
             }
-            (Some(Job::StartMonitors { monitors, .. }), Ok(_)) => {
+            (Some(Job::StartMonitors { monitors, .. }), Finished::MonitorsStarted(_, Ok(()))) => {
                 for start in monitors {
                     if let Some(known) = self.known.get_mut(&start.id) {
                         known.started = true;
                     }
                 }
             }
-            (Some(Job::StartMonitors { monitors, .. }), Err(_)) => {
+            (Some(Job::StartMonitors { monitors, .. }), Finished::MonitorsStarted(_, Err(_))) => {
                 for start in monitors {
                     self.known.remove(&start.id);
                     self.stopped.insert(start.id);
@@ -101,15 +101,15 @@ impl Monitored {
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(_, Job::StartMonitors { hook, monitors }) => self.start(step, hook, monitors),
-            Effect::StartJob(_, job @ Job::RunHook(run)) => {
+            Effect::StartJob(Job::StartMonitors { hook, monitors, .. }) => self.start(step, hook, monitors),
+            Effect::StartJob(job @ Job::RunHook(run, _)) => {
                 if let (Some(lane), found) = (lane(job), self.run(run)?) {
                     self.skips(step, run, &found)?;
                     self.runs.insert(lane, found);
                 }
                 self.order(step, run)
             }
-            Effect::StartJob(_, Job::SyncRelease { module, .. }) => self.all_open(module.as_str(), "M3"),
+            Effect::StartJob(Job::SyncRelease { module, .. }) => self.all_open(module.as_str(), "M3"),
             Effect::StopMonitors(ids) => {
                 for id in ids {
                     let known = self.known.remove(id);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Event, Finished};
 
 use super::{Step, Violation, ensure};
 use crate::model;
@@ -55,14 +55,14 @@ fn is_overtaken(step: &Step<'_>, begun: &Notice) -> bool {
 impl Order {
     /// What is learnt from the event itself, before its effects.
     pub(super) fn event(&mut self, step: &Step<'_>) {
-        if let (Event::JobFinished(_, Ok(Done::CrdsEnsured(failed))), Some(Job::EnsureCrds { modules, .. })) =
+        if let (Event::JobFinished(Finished::CrdsEnsured(_, Ok(failed))), Some(Job::EnsureCrds { modules, .. })) =
             (step.event, step.ended)
         {
             let names = |well: bool| modules.iter().filter(move |name| !well || !failed.contains_key(*name));
             self.looked_after.extend(names(false).map(ToString::to_string));
             self.ensured.extend(names(true).map(ToString::to_string));
         }
-        if let Event::JobFinished(_, Ok(Done::ConversionsEnsured(outcomes))) = step.event {
+        if let Event::JobFinished(Finished::ConversionsEnsured(_, Ok(outcomes))) = step.event {
             self.converted.extend(outcomes.keys().map(ToString::to_string));
         }
         // Nobody looks after those of modules that people have in their hands, nor after others that they gave back since.
@@ -87,13 +87,13 @@ impl Order {
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         self.event(step);
         match effect {
-            Effect::StartJob(_, Job::RunHook(run)) => self.hook(step, run),
-            Effect::StartJob(_, Job::SyncRelease { module, .. }) => self.sync(step, module.as_str()),
-            Effect::StartJob(_, Job::ConfigureHooks(owner)) => match owner.module() {
+            Effect::StartJob(Job::RunHook(run, _)) => self.hook(step, run),
+            Effect::StartJob(Job::SyncRelease { module, .. }) => self.sync(step, module.as_str()),
+            Effect::StartJob(Job::ConfigureHooks(owner, _)) => match owner.module() {
                 Some(module) => self.first_job(step, module.as_str()),
                 None => Ok(()),
             },
-            Effect::StartJob(_, Job::DeleteRelease { release }) if step.life.told.knows(release).is_some() => {
+            Effect::StartJob(Job::DeleteRelease { release, .. }) if step.life.told.knows(release).is_some() => {
                 self.require(step, release, "beforeDeleteHelm", "D2")
             }
             Effect::Tell(notice) => self.notice(step, notice),

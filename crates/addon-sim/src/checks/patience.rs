@@ -34,20 +34,20 @@ pub(super) struct Held {
 pub(super) fn is_helm(job: &Job) -> bool {
     matches!(
         job,
-        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_)
+        Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(..)
     )
 }
 
 impl Patience {
     /// Takes note of what began and ended.
     pub(super) fn note(&mut self, step: &Step<'_>) {
-        if let Event::JobFinished(id, _) = step.event {
-            self.began.remove(id);
-            self.beyond.remove(id);
+        if let Event::JobFinished(finished) = step.event {
+            self.began.remove(&finished.id());
+            self.beyond.remove(&finished.id());
         }
         for effect in step.effects {
-            if let Effect::StartJob(id, _) = effect {
-                self.began.insert(*id, step.clock);
+            if let Effect::StartJob(job) = effect {
+                self.began.insert(job.id(), step.clock);
             }
         }
     }
@@ -81,7 +81,7 @@ impl Patience {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
         let mut looks = step.effects.iter().filter_map(|effect| match effect {
-            Effect::StartJob(id, Job::EnsureConversions(_)) => Some(*id),
+            Effect::StartJob(job @ Job::EnsureConversions(..)) => Some(job.id()),
             _ => None,
         });
         let fits = helms.fits(helm_slots, LENT.1);
@@ -99,8 +99,8 @@ impl Patience {
 
     /// Where nothing but runs of modules is under way, and all of them hang, nobody waits for them for longer.
     pub(super) fn nobody_waits(&mut self, step: &Step<'_>) -> Result<(), Violation> {
-        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(..)));
-        let ends = matches!(step.event, Event::JobFinished(..));
+        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
+        let ends = matches!(step.event, Event::JobFinished(_));
         if starts || ends || !self.all_wait(step) {
             self.waits = None;
             return Ok(());
@@ -121,10 +121,10 @@ impl Patience {
         }
         let hangs = |(id, job): (JobId, &Job)| {
             let of_module = match job {
-                Job::RunHook(run) if asked_of(run).is_some() => false,
-                Job::RunHook(HookRun { hook, .. }) => matches!(hook.owner, Owner::Module(_)),
+                Job::RunHook(run, _) if asked_of(run).is_some() => false,
+                Job::RunHook(HookRun { hook, .. }, _) => matches!(hook.owner, Owner::Module(_)),
                 // A converge looks after conversions itself.
-                job => is_helm(job) && !matches!(job, Job::EnsureConversions(_)),
+                job => is_helm(job) && !matches!(job, Job::EnsureConversions(..)),
             };
             of_module && self.is_late(step, id)
         };

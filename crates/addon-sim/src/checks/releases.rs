@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::operator::effect::{Effect, Job, Notice};
-use addon_core::operator::event::{Drift, Event};
+use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::values::section::Maintenance;
 
 use super::{Step, Violation, ensure};
@@ -86,7 +86,7 @@ impl Releases {
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(_, job @ Job::SyncRelease { .. }) => sync(step, job),
+            Effect::StartJob(job @ Job::SyncRelease { .. }) => sync(step, job),
             Effect::Tell(Notice::ReleaseDrifted { module, drift, times }) => {
                 self.repair(step, module.as_str(), drift, *times)
             }
@@ -140,7 +140,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
         format!("{lost:?} lost what holds others, although nobody asked for that")
     })?;
     match (step.event, step.ended) {
-        (Event::JobFinished(_, Err(failure)), Some(Job::SyncRelease { module, .. })) => {
+        (Event::JobFinished(Finished::ReleaseSynced(_, Err(failure))), Some(Job::SyncRelease { module, .. })) => {
             quarrel_is_told(step, module.as_str(), failure)
         }
         _ => Ok(()),
@@ -181,6 +181,7 @@ fn sync(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
         vetting,
         maintenance,
         config: _,
+        ticket: _,
     } = job
     else {
         return Ok(());

@@ -60,15 +60,15 @@ impl Removals {
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(_, Job::DeleteRelease { release }) => self.delete(step, release),
-            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+            Effect::StartJob(Job::DeleteRelease { release, .. }) => self.delete(step, release),
+            Effect::StartJob(Job::SyncRelease { module, .. }) => {
                 self.said_no.remove(module.as_str());
                 self.taken_back(step, module.as_str());
                 ensure(!self.deleting.contains(module.as_str()), "M4", || {
                     format!("the release of {module} is synced while the module is being removed")
                 })
             }
-            Effect::StartJob(_, Job::RunHook(HookRun { hook, labels, .. })) => {
+            Effect::StartJob(Job::RunHook(HookRun { hook, labels, .. }, _)) => {
                 let Some(module) = hook.owner.module() else {
                     return Ok(());
                 };

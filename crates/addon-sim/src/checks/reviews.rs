@@ -8,7 +8,7 @@ use std::sync::Arc;
 use addon_core::failure::Class;
 use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
-use addon_core::operator::event::{Done, Event, ReviewId};
+use addon_core::operator::event::{Event, Finished, HookRan, ReviewId};
 use addon_core::review::reply::{NoAnswer, Reply};
 use addon_core::review::routes::Routes;
 use serde_json::Value;
@@ -57,8 +57,8 @@ struct Open {
 /// The effect is about a run that the API server asked for.
 pub(super) fn is_of_review(effect: &Effect) -> bool {
     match effect {
-        Effect::StartJob(_, Job::JudgeEdit(_)) => true,
-        Effect::StartJob(_, job) => review_of(job).is_some(),
+        Effect::StartJob(Job::JudgeEdit(..)) => true,
+        Effect::StartJob(job) => review_of(job).is_some(),
         Effect::Tell(
             Notice::HookStarted { labels, .. }
             | Notice::HookSucceeded { labels, .. }
@@ -94,20 +94,20 @@ impl Reviews {
             Event::WebhooksTouched if self.kept.wanted => {
                 self.kept.due.get_or_insert(step.clock + SOON);
             }
-            Event::JobFinished(..) if matches!(step.ended, Some(Job::PublishWebhooks(_))) => {
+            Event::JobFinished(_) if matches!(step.ended, Some(Job::PublishWebhooks(..))) => {
                 self.kept.running = false;
                 if let Some(due) = &mut self.kept.due {
                     *due = step.clock + SOON;
                 }
             }
-            Event::JobFinished(_, result) => {
+            Event::JobFinished(finished) => {
                 let number = step.ended.and_then(review_of);
                 let Some(open) = number.and_then(|number| self.open.get_mut(&number)) else {
                     return;
                 };
                 open.running = false;
                 let late = |class| matches!(class, Class::TimedOut | Class::Cancelled);
-                open.timed_out = result.as_ref().is_err_and(|failure| late(failure.class));
+                open.timed_out = finished.failure().is_some_and(|failure| late(failure.class));
             }
             _ => {}
         }
@@ -115,11 +115,11 @@ impl Reviews {
 
     pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::StartJob(_, job @ Job::RunHook(run)) => match review_of(job) {
+            Effect::StartJob(job @ Job::RunHook(run, _)) => match review_of(job) {
                 Some(number) => self.run(step, number, run),
                 None => Ok(()),
             },
-            Effect::StartJob(_, Job::PublishWebhooks(routes)) => {
+            Effect::StartJob(Job::PublishWebhooks(routes, _)) => {
                 self.kept = Kept {
                     wanted: !routes.is_empty(),
                     running: true,
@@ -261,7 +261,7 @@ impl Open {
     /// What the hook said that has just ended well is passed on, and nobody else says yes.
     fn is_said(&self, step: &Step<'_>, number: u64, response: &Value) -> bool {
         let ended = step.ended.and_then(review_of) == Some(number);
-        let said = |event: &Event| matches!(event, Event::JobFinished(_, Ok(Done::HookRan { output, .. })) if output.is_empty());
+        let said = |event: &Event| matches!(event, Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))) if output.is_empty());
         let ended_well = ended && said(step.event);
         if let Some(allowed) = response["allowed"].as_bool() {
             let by = response["warnings"][0].as_str();

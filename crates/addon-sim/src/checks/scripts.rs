@@ -26,14 +26,14 @@ impl Scripts {
     }
 
     pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
-        if let (Event::JobFinished(id, _), Some(Job::RunEnabledScript { module, .. })) = (step.event, step.ended) {
-            self.began.remove(id);
+        if let (Event::JobFinished(finished), Some(Job::RunEnabledScript { module, .. })) = (step.event, step.ended) {
+            self.began.remove(&finished.id());
             self.late.remove(module);
         }
         for effect in step.effects {
             match effect {
-                Effect::StartJob(id, Job::RunEnabledScript { .. }) => {
-                    self.began.insert(*id, step.clock);
+                Effect::StartJob(job @ Job::RunEnabledScript { .. }) => {
+                    self.began.insert(job.id(), step.clock);
                 }
                 Effect::Tell(Notice::ScriptLate { module, .. }) => self.told(step, module)?,
                 _ => {}
@@ -62,7 +62,7 @@ impl Scripts {
 
     /// Where nothing else is under way, a script that runs is waited for by all.
     fn nobody_waits(&self, step: &Step<'_>) -> Result<(), Violation> {
-        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(..)));
+        let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));
         if starts || sleeps || step.world.setup.strict || step.life.stopping.is_some() {
             return Ok(());

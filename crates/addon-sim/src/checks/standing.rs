@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, Job, Notice};
-use addon_core::operator::event::{Done, Event};
+use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::query::ModuleReport;
 use addon_core::review::reply::Reply;
 
@@ -20,10 +20,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
     if !step.life.deposed {
         return Ok(());
     }
-    let starts = step
-        .effects
-        .iter()
-        .find(|effect| matches!(effect, Effect::StartJob(..)));
+    let starts = step.effects.iter().find(|effect| matches!(effect, Effect::StartJob(_)));
     ensure(starts.is_none(), "B2", || format!("who leads no more does {starts:?}"))?;
     if !matches!(step.event, Event::Deposed) {
         return Ok(());
@@ -43,9 +40,9 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 /// To read what lies on our own disk, to watch, and to say that nobody can be asked here.
 fn is_quiet(step: &Step<'_>, effect: &Effect) -> bool {
     match effect {
-        Effect::StartJob(_, Job::ConfigureHooks(owner)) => would_run(step, owner),
-        Effect::StartJob(_, Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
-        Effect::StartJob(..) => false,
+        Effect::StartJob(Job::ConfigureHooks(owner, _)) => would_run(step, owner),
+        Effect::StartJob(Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
+        Effect::StartJob(_) => false,
         Effect::Reply(_, reply) => matches!(reply, Reply::NoAnswer(_)),
         Effect::Tell(_) | Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => true,
     }
@@ -85,7 +82,7 @@ impl Standbys {
         self.warm.retain(certain);
         for effect in step.effects {
             match effect {
-                Effect::StartJob(_, Job::ConfigureHooks(Owner::Module(module))) => {
+                Effect::StartJob(Job::ConfigureHooks(Owner::Module(module), _)) => {
                     ensure(!self.warm.contains(module.as_str()), "B3", || {
                         format!("the hooks of {module} are asked again what they want")
                     })?;
@@ -103,8 +100,10 @@ impl Standbys {
     }
 
     fn learn(&mut self, step: &Step<'_>) {
-        if let (Event::JobFinished(_, Ok(Done::HooksConfigured(_))), Some(Job::ConfigureHooks(Owner::Module(module)))) =
-            (step.event, step.ended)
+        if let (
+            Event::JobFinished(Finished::HooksConfigured(_, Ok(_))),
+            Some(Job::ConfigureHooks(Owner::Module(module), _)),
+        ) = (step.event, step.ended)
         {
             self.warm.insert(module.to_string());
         }

@@ -4,7 +4,7 @@
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::operator::effect::{Effect, Job};
-use addon_core::operator::event::{Done, Event, TrialStage};
+use addon_core::operator::event::{Event, Finished, TrialStage};
 use addon_core::operator::policy::OnTrial;
 use addon_core::operator::query::HeldBy;
 
@@ -13,7 +13,7 @@ use crate::life::Seen;
 use crate::world::World;
 
 pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
-    if let Event::JobFinished(_, Ok(Done::SectionsSettled(_))) = step.event {
+    if let Event::JobFinished(Finished::SectionsSettled(_, Ok(_))) = step.event {
         nothing_is_left(step.world)?;
     }
     if step.life.on_trial == OnTrial::No {
@@ -24,32 +24,32 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
     }
     for effect in step.effects {
         match effect {
-            Effect::StartJob(_, Job::DeleteRelease { release }) => {
+            Effect::StartJob(Job::DeleteRelease { release, .. }) => {
                 return Err(Violation::new("Y1", format!("{release} is removed on trial")));
             }
-            Effect::StartJob(_, Job::RunHook(run)) => {
+            Effect::StartJob(Job::RunHook(run, _)) => {
                 let of_removal = run.labels.cause.is_removal();
                 ensure(!of_removal, "Y1", || {
                     format!("{} runs on trial for a removal", run.hook)
                 })?;
             }
-            Effect::StartJob(_, Job::EnsureCrds { modules, on_trial }) => {
+            Effect::StartJob(Job::EnsureCrds { modules, on_trial, .. }) => {
                 ensure(*on_trial == OnTrial::Yes, "Y2", || {
                     format!("CRDs of {modules:?} may be changed on trial")
                 })?;
             }
-            Effect::StartJob(_, Job::SyncRelease { module, .. }) => {
+            Effect::StartJob(Job::SyncRelease { module, .. }) => {
                 let is_other = step.waits_for_trial(module.as_str());
                 ensure(!is_other, "Y2", || {
                     format!("{module} is released, and its CRDs are not as it wants them")
                 })?;
             }
-            Effect::StartJob(_, Job::SaveConfig { key, on_trial, .. }) => {
+            Effect::StartJob(Job::SaveConfig { key, on_trial, .. }) => {
                 ensure(*on_trial == OnTrial::Yes, "Y3", || {
                     format!("{key} is saved on trial, and not noted")
                 })?;
             }
-            Effect::StartJob(_, Job::SettleSections(ruling)) => {
+            Effect::StartJob(Job::SettleSections(ruling, _)) => {
                 return Err(Violation::new(
                     "Y3",
                     format!("sections are settled on trial, by {ruling:?}"),

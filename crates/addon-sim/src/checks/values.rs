@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::cause::Cause;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId, Notice};
-use addon_core::operator::event::{Done, Event, Saved};
+use addon_core::operator::event::{Event, Finished, HookRan, Saved};
 use addon_core::operator::query::ModuleReport;
 use serde_json::{Value, json};
 
@@ -18,15 +18,15 @@ use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
 /// nothing but what its config patch says.
 pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>, lives: &Lives) -> Result<(), Violation> {
-    let Event::JobFinished(id, Ok(Done::HookRan { output, .. })) = step.event else {
+    let Event::JobFinished(Finished::HookRan(ticket, Ok(HookRan { output, .. }))) = step.event else {
         return Ok(());
     };
-    let Some(Job::RunHook(run @ HookRun { hook, .. })) = step.ended else {
+    let Some(Job::RunHook(run @ HookRun { hook, .. }, _)) = step.ended else {
         return Ok(());
     };
     let owner = owner_name(&hook.owner);
     let is_asked = asked_of(run).is_some();
-    let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(_, Job::SaveConfig { .. }));
+    let saves = |effect: &&Effect| matches!(effect, Effect::StartJob(Job::SaveConfig { .. }));
     let saved = step.effects.iter().find(saves);
     let may_save = !output.config.is_empty() && misdeed != Some(Misdeed::BreakConfig);
     let name = match misdeed {
@@ -46,7 +46,11 @@ pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>, lives: &Lives) ->
     };
     let passed = step.effects.iter().find(passes);
     ensure(
-        misdeed.is_none() || passed.is_none() || off(step.before) || off(step.after) || lives.outlived.contains(id),
+        misdeed.is_none()
+            || passed.is_none()
+            || off(step.before)
+            || off(step.after)
+            || lives.outlived.contains(&ticket.id()),
         name,
         || format!("{hook} did what it may not, and still {passed:?}"),
     )?;
@@ -150,7 +154,7 @@ fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option
 fn written(step: &Step<'_>, owner: &str) -> Flat {
     match (step.event, step.ended) {
         (
-            Event::JobFinished(_, Ok(Done::ConfigSaved(Saved::Written { .. }))),
+            Event::JobFinished(Finished::ConfigSaved(_, Ok(Saved::Written { .. }))),
             Some(Job::SaveConfig { key, text, .. }),
         ) if *key == key_of(owner) => flat::read(text, false).unwrap_or_default(),
         _ => Flat::new(),
@@ -171,7 +175,7 @@ fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
     let report = step.before.modules.get(module);
     // One that stood in line by itself when its module was off already has no say any more.
     let of_run = |run: &HookRun| !matches!(run.labels.cause, Cause::Schedule | Cause::Objects);
-    let in_run = matches!(step.ended, Some(Job::RunHook(run)) if of_run(run));
+    let in_run = matches!(step.ended, Some(Job::RunHook(run, _)) if of_run(run));
     if in_run || report.is_some_and(|report| report.enabled && !is_over(report)) {
         for (key, value) in set_by(step, module) {
             values[key] = value;
@@ -182,7 +186,8 @@ fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
 
 /// What a hook of this owner set that succeeded in this step, by keys.
 fn set_by(step: &Step<'_>, owner: &str) -> Vec<(String, Value)> {
-    let (Event::JobFinished(_, Ok(Done::HookRan { output, .. })), Some(ended)) = (step.event, step.ended) else {
+    let (Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))), Some(ended)) = (step.event, step.ended)
+    else {
         return Vec::new();
     };
     let succeeded = |effect: &Effect| matches!(effect, Effect::Tell(Notice::HookSucceeded { .. }));
@@ -211,7 +216,7 @@ fn set_by_any(step: &Step<'_>, module: &str, values: &Value) -> Flat {
 
 fn owner_of(job: &Job) -> Option<String> {
     match job {
-        Job::RunHook(run) => Some(owner_name(&run.hook.owner)),
+        Job::RunHook(run, _) => Some(owner_name(&run.hook.owner)),
         _ => None,
     }
 }
@@ -248,7 +253,7 @@ impl Globals {
     /// in which it began. `later` is what the operator wants done after it in the same step.
     pub(super) fn job(&self, step: &Step<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
         let (owner, given, in_run) = match job {
-            Job::RunHook(run) => {
+            Job::RunHook(run, _) => {
                 let in_run = run.hook.owner.module().is_some() && run.labels.cause.key() != "schedule";
                 let in_run = in_run && asked_of(run).is_none();
                 (owner_name(&run.hook.owner), document(&run.values), in_run)
@@ -279,7 +284,7 @@ impl Globals {
         let own = given.get(key_of(&owner));
         // In another queue a hook may have begun a moment before a section that had waited came into force, but not
         // before the hook ahead of it in its queue had its way.
-        let beside = matches!(job, Job::RunHook(run) if run.labels.queue != "main");
+        let beside = matches!(job, Job::RunHook(run, _) if run.labels.queue != "main");
         let before = step.before.values.get(&owner);
         let mut written = written(step, &owner);
         if removed && !written.is_empty() {

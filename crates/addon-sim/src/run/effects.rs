@@ -1,6 +1,6 @@
 //! What the operator wants done begins: jobs are under way, and what lay in wait for them comes.
 
-use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::effect::{Effect, Job};
 
 use super::{Due, Run};
 use crate::life::Running;
@@ -14,7 +14,7 @@ const HELM_DEADLINE: u64 = 1_200_000;
 impl Run<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::StartJob(id, job) => self.start(id, job),
+            Effect::StartJob(job) => self.start(job),
             Effect::CancelJob(id) => {
                 if let Some(running) = self.life.running.get_mut(&id) {
                     running.cancelled = true;
@@ -27,11 +27,12 @@ impl Run<'_> {
         }
     }
 
-    fn start(&mut self, id: JobId, job: Job) {
+    fn start(&mut self, job: Job) {
+        let id = job.id();
         let mut millis = self.world.duration(&job, self.life.number);
         let mut late = false;
         let most = match &job {
-            Job::RunHook(run) => u64::try_from(run.deadline.as_millis()).ok(),
+            Job::RunHook(run, _) => u64::try_from(run.deadline.as_millis()).ok(),
             Job::RunEnabledScript { .. } => Some(SCRIPT_DEADLINE),
             Job::SyncRelease { .. } | Job::DeleteRelease { .. } => Some(HELM_DEADLINE),
             _ => None,
@@ -48,11 +49,11 @@ impl Run<'_> {
             Job::SaveConfig { .. } | Job::SaveState { .. } | Job::StartMonitors { .. } => {
                 self.plan(millis / 2, Due::Writes(id));
             }
-            Job::WatchReleases { expected } => {
+            Job::WatchReleases { expected, .. } => {
                 let expected = expected.iter().map(ToString::to_string).collect();
                 self.list_releases(expected);
             }
-            Job::RunHook(_) => {
+            Job::RunHook(..) => {
                 let reads = self.world.dice("reads").between(0, millis + 1);
                 self.plan(reads, Due::Reads(id));
             }
@@ -64,7 +65,7 @@ impl Run<'_> {
             late,
             warms: !self.life.leads,
             read: None,
-            result: None,
+            finished: None,
         };
         self.life.running.insert(id, running);
         self.plan(millis, Due::Ends(id));
@@ -73,7 +74,7 @@ impl Run<'_> {
     /// What lay in wait for such a job happens while it is under way.
     fn spring(&mut self, job: &Job, millis: u64) {
         let (what, action) = match job {
-            Job::RunHook(run) if run.labels.cause.key() == "beforeAll" => ("ambush", self.ambushes.pop_front()),
+            Job::RunHook(run, _) if run.labels.cause.key() == "beforeAll" => ("ambush", self.ambushes.pop_front()),
             Job::SaveConfig { .. } => ("meddle", self.meddlers.pop_front()),
             _ => return,
         };

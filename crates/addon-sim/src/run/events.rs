@@ -5,7 +5,7 @@ use std::time::Duration;
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::{Job, JobId};
-use addon_core::operator::event::{Asked, ConfigRead, Done, Event, ReviewId, Saved, TrialStage};
+use addon_core::operator::event::{Asked, ConfigRead, Event, Finished, ReviewId, Saved, TrialStage};
 use addon_core::operator::policy::OnTrial;
 
 use super::{Due, Run};
@@ -170,15 +170,15 @@ impl Run<'_> {
         };
         let beside = self.life.told.kept_beside(key);
         let before = beside.or(self.world.config.text(key)).cloned();
-        let result = self.world.finish(&job);
-        if let Ok(Done::ConfigSaved(Saved::Written { .. })) = &result {
+        let finished = self.world.finish(&job);
+        if let Finished::ConfigSaved(_, Ok(Saved::Written { .. })) = &finished {
             check_edits_kept(key, before.as_deref(), self.world.config.text(key).map(String::as_str))?;
         }
-        if let (Job::StartMonitors { hook, monitors }, Ok(_)) = (&job, &result) {
+        if let (Job::StartMonitors { hook, monitors, .. }, None) = (&job, finished.failure()) {
             self.life.monitors.start(hook, monitors, &self.world.objects);
         }
         if let Some(running) = self.life.running.get_mut(&id) {
-            running.result = Some(result);
+            running.finished = Some(finished);
         }
         self.spread_news(0);
         Ok(())
@@ -187,7 +187,7 @@ impl Run<'_> {
     /// A hook's process starts, and what it will see of objects is what is there now.
     fn read_snapshots(&mut self, id: JobId) {
         if let Some(running) = self.life.running.get_mut(&id)
-            && let Job::RunHook(run) = &running.job
+            && let Job::RunHook(run, _) = &running.job
             && running.read.is_none()
         {
             running.read = Some(self.life.monitors.read(run.snapshots.values()));
@@ -227,44 +227,40 @@ impl Run<'_> {
         };
         let job = running.job;
         let misdeed = match &job {
-            Job::RunHook(run) if asked_of(run).is_none() => self
+            Job::RunHook(run, _) if asked_of(run).is_none() => self
                 .world
                 .next_misdeed(&owner_name(&run.hook.owner), run.hook.name.as_str()),
             _ => None,
         };
-        let mut result = match running.result {
-            Some(result) => result,
+        let mut finished = match running.finished {
+            Some(finished) => finished,
             None if running.cancelled => {
                 self.cut_off(&job);
-                Err(Failure::new(Class::Cancelled, "it was asked to end"))
+                job.failed(Failure::new(Class::Cancelled, "it was asked to end"))
             }
             None if running.late => {
                 self.world.cut_off(&job);
-                Err(Failure::new(Class::TimedOut, "it took too long"))
+                job.failed(Failure::new(Class::TimedOut, "it took too long"))
             }
             None => self.world.finish(&job),
         };
-        if let (Ok(Done::HookRan { read, .. }), Some(seen)) = (&mut result, running.read) {
-            *read = seen;
+        if let (Finished::HookRan(_, Ok(ran)), Some(seen)) = (&mut finished, running.read) {
+            ran.read = seen;
         }
         self.spread_news(0);
         self.spread_touch();
         self.spread_sights();
-        match (&result, &job) {
-            (Ok(done), _) => self.hear(id, &job, done, misdeed.is_some()),
-            (Err(_), Job::RunEnabledScript { module, .. }) => self.life.told.script_failed(module.as_str()),
-            (Err(_), _) => {}
-        }
-        self.checks.misdeed = misdeed.filter(|_| result.is_ok());
-        self.tell(&Event::JobFinished(id, result), Some(&job))
+        self.hear(&job, &finished, misdeed.is_some());
+        self.checks.misdeed = misdeed.filter(|_| finished.failure().is_none());
+        self.tell(&Event::JobFinished(finished), Some(&job))
     }
 
     /// Keeps account of what the operator learns from the end of a job.
-    fn hear(&mut self, id: JobId, job: &Job, done: &Done, misdeed: bool) {
-        if let Done::ReleasesWatched = done {
+    fn hear(&mut self, job: &Job, finished: &Finished, misdeed: bool) {
+        if let Finished::ReleasesWatched(_, Ok(())) = finished {
             self.begin_lookout();
         }
-        if let Done::ReleasesListed(list) = done {
+        if let Finished::ReleasesListed(_, Ok(list)) = finished {
             let ours = list.iter().filter(|release| release.ours);
             let traces = ours.filter_map(|release| Some((release.name.clone(), release.config?)));
             self.life.traces = traces.collect();
@@ -274,24 +270,23 @@ impl Run<'_> {
                 .collect();
         }
         let told = &mut self.life.told;
-        match (job, done) {
-            (Job::LoadState, Done::StateLoaded(state)) => told.state(state),
-            (Job::RunEnabledScript { module, .. }, Done::ScriptAnswered(answer)) => {
-                told.script_answered(module.as_str(), id, answer.enabled);
-            }
-            (Job::SaveConfig { key, text, .. }, Done::ConfigSaved(Saved::Written { version, created })) => {
-                told.wrote(key, text, *version, *created);
-            }
-            (Job::SettleSections(_), Done::SectionsSettled(settled)) => {
+        match (job, finished) {
+            (Job::RunEnabledScript { module, .. }, Finished::ScriptAnswered(ticket, result)) => match result {
+                Ok(answer) => told.script_answered(module.as_str(), ticket.id(), answer.enabled),
+                Err(_) => told.script_failed(module.as_str()),
+            },
+            (_, Finished::StateLoaded(_, Ok(state))) => told.state(state),
+            (_, Finished::ValuesFilesSaved(_, Ok(()))) => told.values_files_saved(),
+            (_, Finished::SectionsSettled(_, Ok(settled))) => {
                 if let Some(read) = &settled.read {
                     told.read(read);
                 }
             }
-            (Job::SaveValuesFiles(_), _) => told.values_files_saved(),
-            (Job::SaveConfig { .. }, Done::ConfigSaved(Saved::Conflict(read))) => {
-                told.save_missed(id, read);
-            }
-            (Job::RunHook(run), Done::HookRan { .. })
+            (Job::SaveConfig { key, text, .. }, Finished::ConfigSaved(ticket, Ok(saved))) => match saved {
+                Saved::Written { version, created } => told.wrote(key, text, *version, *created),
+                Saved::Conflict(read) => told.save_missed(ticket.id(), read),
+            },
+            (Job::RunHook(run, _), Finished::HookRan(_, Ok(_)))
                 if !misdeed && run.hook.owner.module().is_none() && asked_of(run).is_none() =>
             {
                 let values = document(&run.values);

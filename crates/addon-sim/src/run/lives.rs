@@ -50,7 +50,7 @@ impl Run<'_> {
     /// The process is gone; the next one begins.
     pub(super) fn restart(&mut self) {
         for (_, running) in std::mem::take(&mut self.life.running) {
-            if running.result.is_none() {
+            if running.finished.is_none() {
                 self.cut_off(&running.job);
             }
         }

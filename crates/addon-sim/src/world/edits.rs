@@ -53,7 +53,7 @@ impl Wanted {
     /// What a job is to judge, if it judges one.
     pub fn of_job(job: &Job) -> Option<Self> {
         match job {
-            Job::JudgeEdit(edit) => Self::read(&edit.review().to_value()),
+            Job::JudgeEdit(edit, _) => Self::read(&edit.review().to_value()),
             _ => None,
         }
     }

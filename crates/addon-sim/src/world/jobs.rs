@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::module::outline::ValuesFiles;
-use addon_core::name::{HookName, Owner};
+use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
-use addon_core::operator::event::{Done, Saved, Usage};
+use addon_core::operator::event::{Finished, HookRan, Saved, SavedState, Usage};
 use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
@@ -29,31 +29,31 @@ pub fn document(values: &impl Serialize) -> Value {
 /// A name for jobs that take their chances alike.
 pub fn job_name(job: &Job) -> String {
     match job {
-        Job::LoadState => "load-state".to_owned(),
+        Job::LoadState(_) => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
-        Job::SaveValuesFiles(_) => "save-values-files".to_owned(),
-        Job::ReadDirectories => "read-directories".to_owned(),
-        Job::ListReleases => "list".to_owned(),
+        Job::SaveValuesFiles(..) => "save-values-files".to_owned(),
+        Job::ReadDirectories(_) => "read-directories".to_owned(),
+        Job::ListReleases(_) => "list".to_owned(),
         Job::WatchReleases { .. } => "watch-releases".to_owned(),
-        Job::ConfigureHooks(owner) => format!("configure/{}", owner_name(owner)),
-        Job::PublishWebhooks(_) => "webhooks".to_owned(),
-        Job::Vet(_) => "vet".to_owned(),
-        Job::JudgeEdit(_) => "judge".to_owned(),
+        Job::ConfigureHooks(owner, _) => format!("configure/{}", owner_name(owner)),
+        Job::PublishWebhooks(..) => "webhooks".to_owned(),
+        Job::Vet(..) => "vet".to_owned(),
+        Job::JudgeEdit(..) => "judge".to_owned(),
         Job::EnsureCrds { modules, .. } => {
             let names: Vec<_> = modules.iter().map(ToString::to_string).collect();
             format!("crds/{}", names.join("+"))
         }
-        Job::EnsureConversions(of) => {
+        Job::EnsureConversions(of, _) => {
             let names: Vec<_> = of.iter().map(|one| one.module.to_string()).collect();
             format!("conversions/{}", names.join("+"))
         }
         Job::StartMonitors { hook, .. } => format!("watch/{}/{}", owner_name(&hook.owner), hook.name),
-        Job::RunHook(HookRun { hook, .. }) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
+        Job::RunHook(HookRun { hook, .. }, _) => format!("hook/{}/{}", owner_name(&hook.owner), hook.name),
         Job::RunEnabledScript { module, .. } => format!("script/{module}"),
         Job::SyncRelease { module, .. } => format!("helm/{module}"),
-        Job::DeleteRelease { release } => format!("delete/{release}"),
+        Job::DeleteRelease { release, .. } => format!("delete/{release}"),
         Job::SaveConfig { .. } => "save-config".to_owned(),
-        Job::SettleSections(_) => "settle-sections".to_owned(),
+        Job::SettleSections(..) => "settle-sections".to_owned(),
     }
 }
 
@@ -71,6 +71,7 @@ fn write_of(job: &Job) -> Option<Write<'_>> {
         base,
         create,
         on_trial,
+        ..
     } = job
     else {
         return None;
@@ -92,7 +93,7 @@ impl World {
             return dice.between(3_000, 2_400_000);
         }
         let slow = match job {
-            Job::RunHook(HookRun { hook, .. }) => {
+            Job::RunHook(HookRun { hook, .. }, _) => {
                 let specs = self.hooks(&owner_name(&hook.owner));
                 specs.iter().any(|spec| spec.slow && spec.name == hook.name.as_str())
             }
@@ -100,23 +101,23 @@ impl World {
             _ => false,
         };
         match job {
-            Job::RunHook(_) if slow => dice.between(3_000, 15_000),
+            Job::RunHook(..) if slow => dice.between(3_000, 15_000),
             Job::RunEnabledScript { .. } if slow => dice.between(3_000, if self.healed { 50_000 } else { 75_000 }),
-            Job::RunHook(_) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(_) | Job::EnsureCrds { .. } => {
+            Job::RunHook(..) | Job::RunEnabledScript { .. } | Job::ConfigureHooks(..) | Job::EnsureCrds { .. } => {
                 dice.between(1, 2_000)
             }
-            Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(_) => dice.between(1, 15_000),
-            Job::LoadState
+            Job::SyncRelease { .. } | Job::DeleteRelease { .. } | Job::EnsureConversions(..) => dice.between(1, 15_000),
+            Job::LoadState(_)
             | Job::SaveState { .. }
-            | Job::SaveValuesFiles(_)
-            | Job::ReadDirectories
-            | Job::ListReleases
+            | Job::SaveValuesFiles(..)
+            | Job::ReadDirectories(_)
+            | Job::ListReleases(_)
             | Job::WatchReleases { .. }
             | Job::StartMonitors { .. }
-            | Job::PublishWebhooks(_)
-            | Job::Vet(_)
-            | Job::JudgeEdit(_)
-            | Job::SettleSections(_)
+            | Job::PublishWebhooks(..)
+            | Job::Vet(..)
+            | Job::JudgeEdit(..)
+            | Job::SettleSections(..)
             | Job::SaveConfig { .. } => dice.between(1, 400),
         }
     }
@@ -124,73 +125,82 @@ impl World {
     /// A review is answered in time, whatever else its hook does.
     fn hangs(&self, job: &Job) -> bool {
         match job {
-            Job::RunHook(run) if asked_of(run).is_none() => {
+            Job::RunHook(run, _) if asked_of(run).is_none() => {
                 let specs = self.hooks(&owner_name(&run.hook.owner));
                 specs
                     .iter()
                     .any(|spec| spec.hangs && spec.name == run.hook.name.as_str())
             }
             Job::SyncRelease { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.hangs),
-            Job::DeleteRelease { release } => self.module(release).is_some_and(|spec| spec.hangs),
+            Job::DeleteRelease { release, .. } => self.module(release).is_some_and(|spec| spec.hangs),
             _ => false,
         }
     }
 
     /// Does the job and says how it went, unless it was a write whose answer is lost.
-    pub fn finish(&mut self, job: &Job) -> Result<Done, Failure> {
-        let done = self.carry_out(job)?;
-        match done {
-            Done::StateSaved(_)
-            | Done::ValuesFilesSaved
-            | Done::WebhooksPublished
-            | Done::ReleaseSynced(_)
-            | Done::ReleaseDeleted
-            | Done::SectionsSettled(_)
-            | Done::ConfigSaved(Saved::Written { .. }) => {
-                self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)?;
+    pub fn finish(&mut self, job: &Job) -> Finished {
+        let finished = self.carry_out(job);
+        let lost = match &finished {
+            Finished::StateSaved(_, Ok(_))
+            | Finished::ValuesFilesSaved(_, Ok(()))
+            | Finished::WebhooksPublished(_, Ok(()))
+            | Finished::ReleaseSynced(_, Ok(_))
+            | Finished::ReleaseDeleted(_, Ok(()))
+            | Finished::SectionsSettled(_, Ok(_))
+            | Finished::ConfigSaved(_, Ok(Saved::Written { .. })) => {
+                self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)
             }
-            _ => {}
+            _ => Ok(()),
+        };
+        match lost {
+            Ok(()) => finished,
+            Err(failure) => finished.failing(failure),
         }
-        Ok(done)
     }
 
-    fn carry_out(&mut self, job: &Job) -> Result<Done, Failure> {
-        match job {
-            Job::LoadState => self.load_state(),
-            Job::SaveState { last_good, made } => self.save_state(last_good, made.as_ref()),
-            Job::SaveValuesFiles(files) => self.save_values_files(files),
-            Job::ReadDirectories => self
-                .fault("read-directories", Class::Unavailable)
-                .map(|()| Done::DirectoriesRead(self.inventory(None).outline())),
-            Job::ListReleases => self.list().map(Done::ReleasesListed),
-            Job::EnsureCrds { modules, on_trial } => Ok(self.ensure_crds(modules, *on_trial)),
-            Job::SettleSections(ruling) => self.settle_sections(*ruling),
-            Job::EnsureConversions(of) => Ok(self.ensure_conversions(of)),
-            Job::WatchReleases { .. } => self
-                .fault("watch-releases", Class::Refused)
-                .map(|()| Done::ReleasesWatched),
-            Job::ConfigureHooks(owner) => self.configure(owner),
-            Job::StartMonitors { .. } => {
-                self.fault(&job_name(job), Class::Unavailable)?;
-                Ok(Done::MonitorsStarted)
+    fn carry_out(&mut self, job: &Job) -> Finished {
+        match job.clone() {
+            Job::LoadState(ticket) => Finished::StateLoaded(ticket, self.load_state()),
+            Job::SaveState {
+                last_good,
+                made,
+                ticket,
+            } => Finished::StateSaved(ticket, self.save_state(&last_good, made.as_ref())),
+            Job::SaveValuesFiles(files, ticket) => Finished::ValuesFilesSaved(ticket, self.save_values_files(files)),
+            Job::ReadDirectories(ticket) => {
+                let read = self.fault("read-directories", Class::Unavailable);
+                Finished::DirectoriesRead(ticket, read.map(|()| self.inventory(None).outline()))
             }
-            Job::PublishWebhooks(routes) => {
-                self.fault(&job_name(job), Class::Unavailable)?;
-                self.webhooks.publish(routes);
-                Ok(Done::WebhooksPublished)
+            Job::ListReleases(ticket) => Finished::ReleasesListed(ticket, self.list()),
+            Job::EnsureCrds {
+                modules,
+                on_trial,
+                ticket,
+            } => Finished::CrdsEnsured(ticket, Ok(self.ensure_crds(&modules, on_trial))),
+            Job::SettleSections(ruling, ticket) => Finished::SectionsSettled(ticket, self.settle_sections(ruling)),
+            Job::EnsureConversions(of, ticket) => {
+                Finished::ConversionsEnsured(ticket, Ok(self.ensure_conversions(&of)))
             }
-            Job::Vet(unvetted) => Ok(Done::Vetted(unvetted.clone().vet())),
-            Job::JudgeEdit(edit) => {
-                self.fault(&job_name(job), Class::Defect)?;
-                Ok(Done::EditJudged(edit.judge()))
+            Job::WatchReleases { ticket, .. } => {
+                Finished::ReleasesWatched(ticket, self.fault("watch-releases", Class::Refused))
             }
-            Job::RunHook(run) => match asked_of(run) {
-                Some((ask, review)) => self.finish_review(run, ask, &review),
-                None => self.finish_hook(run),
-            },
-            Job::RunEnabledScript { module, values, .. } => self
-                .run_script(module.as_str(), &document(values))
-                .map(Done::ScriptAnswered),
+            Job::ConfigureHooks(owner, ticket) => Finished::HooksConfigured(ticket, self.configure(&owner)),
+            Job::StartMonitors { ticket, .. } => {
+                Finished::MonitorsStarted(ticket, self.fault(&job_name(job), Class::Unavailable))
+            }
+            Job::PublishWebhooks(routes, ticket) => {
+                let published = self.fault(&job_name(job), Class::Unavailable);
+                Finished::WebhooksPublished(ticket, published.map(|()| self.webhooks.publish(&routes)))
+            }
+            Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(unvetted.vet())),
+            Job::JudgeEdit(edit, ticket) => {
+                let judged = self.fault(&job_name(job), Class::Defect);
+                Finished::EditJudged(ticket, judged.map(|()| edit.judge()))
+            }
+            Job::RunHook(run, ticket) => Finished::HookRan(ticket, self.finish_run(&run)),
+            Job::RunEnabledScript {
+                module, values, ticket, ..
+            } => Finished::ScriptAnswered(ticket, self.run_script(module.as_str(), &document(&values))),
             Job::SyncRelease {
                 module,
                 values,
@@ -198,29 +208,50 @@ impl World {
                 vetting,
                 maintenance,
                 config,
+                ticket,
             } => {
-                vet_for_helm(vetting.as_deref())?;
-                let synced = self.sync(module.as_str(), (&document(values), &document(asked)), *maintenance)?;
-                self.mark_config(module.as_str(), *config, synced.action);
-                Ok(Done::ReleaseSynced(synced))
+                let documents = (&document(&values), &document(&asked));
+                let synced = vet_for_helm(vetting.as_deref());
+                let synced = synced.and_then(|()| self.sync(module.as_str(), documents, maintenance));
+                if let Ok(synced) = &synced {
+                    self.mark_config(module.as_str(), config, synced.action);
+                }
+                Finished::ReleaseSynced(ticket, synced)
             }
-            Job::DeleteRelease { release } => self.delete(release),
-            Job::SaveConfig { .. } => match write_of(job) {
-                Some(write) => self.save_config(write),
-                None => Err(Failure::defect("a save without a write")),
-            },
+            Job::DeleteRelease { release, ticket } => Finished::ReleaseDeleted(ticket, self.delete(&release)),
+            Job::SaveConfig {
+                key,
+                text,
+                base,
+                create,
+                on_trial,
+                ticket,
+            } => {
+                let write = Write {
+                    key: &key,
+                    text: &text,
+                    base: base.as_ref(),
+                    create,
+                    on_trial,
+                };
+                Finished::ConfigSaved(ticket, self.save_config(write))
+            }
         }
     }
 
-    fn load_state(&mut self) -> Result<Done, Failure> {
+    fn load_state(&mut self) -> Result<SavedState, Failure> {
         self.fault("load-state", Class::Unavailable)?;
-        Ok(Done::StateLoaded(self.secret.clone().unwrap_or_default()))
+        Ok(self.secret.clone().unwrap_or_default())
     }
 
-    fn save_state(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) -> Result<Done, Failure> {
+    fn save_state(
+        &mut self,
+        last_good: &BTreeMap<String, String>,
+        made: Option<&Made>,
+    ) -> Result<Vec<String>, Failure> {
         self.fault("save-state", Class::Refused)?;
         self.keep(last_good, made);
-        Ok(Done::StateSaved(Vec::new()))
+        Ok(Vec::new())
     }
 
     fn keep(&mut self, last_good: &BTreeMap<String, String>, made: Option<&Made>) {
@@ -229,25 +260,28 @@ impl World {
         secret.made = made.cloned();
     }
 
-    fn save_values_files(&mut self, files: &ValuesFiles) -> Result<Done, Failure> {
+    fn save_values_files(&mut self, files: ValuesFiles) -> Result<(), Failure> {
         self.fault("save-values-files", Class::Refused)?;
-        self.secret.get_or_insert_default().values_files = Some(files.clone());
-        Ok(Done::ValuesFilesSaved)
+        self.secret.get_or_insert_default().values_files = Some(files);
+        Ok(())
     }
 
-    fn ensure_conversions(&mut self, of: &[Conversions]) -> Done {
+    fn ensure_conversions(&mut self, of: &[Conversions]) -> BTreeMap<ModuleName, Result<(), Failure>> {
         let outcomes = of.iter().map(|one| {
             let outcome = vet_for_helm(one.vetting.as_deref());
             let outcome = outcome.and_then(|()| self.fault(&format!("conversions/{}", one.module), Class::Refused));
             (one.module.clone(), outcome)
         });
-        Done::ConversionsEnsured(outcomes.collect())
+        outcomes.collect()
     }
 
-    fn finish_hook(&mut self, run: &HookRun) -> Result<Done, Failure> {
+    fn finish_run(&mut self, run: &HookRun) -> Result<HookRan, Failure> {
+        if let Some((ask, review)) = asked_of(run) {
+            return self.finish_review(run, ask, &review);
+        }
         let owner = owner_name(&run.hook.owner);
         let output = self.run_hook(&owner, run.hook.name.as_str(), &document(&run.values))?;
-        Ok(Done::HookRan {
+        Ok(HookRan {
             output,
             usage: Usage::default(),
             response: Box::default(),
@@ -266,11 +300,12 @@ impl World {
                 vetting,
                 maintenance,
                 config,
+                ..
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
                 let documents = (&document(values), &document(asked));
                 self.cut_off_sync(module.as_str(), documents, (*maintenance, *config));
             }
-            Job::DeleteRelease { release } => self.cut_off_delete(release, &mut dice),
+            Job::DeleteRelease { release, .. } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig { .. } => {
                 let reach = dice.between(0, 4);
                 if let Some(write) = write_of(job).filter(|_| reach > 0) {
@@ -280,12 +315,12 @@ impl World {
                     }
                 }
             }
-            Job::SettleSections(ruling) if dice.chance(50) => {
+            Job::SettleSections(ruling, _) if dice.chance(50) => {
                 self.faults.insert("forget-sections".to_owned(), 1);
                 drop(self.settle_sections(*ruling));
             }
-            Job::PublishWebhooks(routes) if dice.chance(50) => self.webhooks.publish(routes),
-            Job::SaveState { last_good, made } if dice.chance(50) => self.keep(last_good, made.as_ref()),
+            Job::PublishWebhooks(routes, _) if dice.chance(50) => self.webhooks.publish(routes),
+            Job::SaveState { last_good, made, .. } if dice.chance(50) => self.keep(last_good, made.as_ref()),
             _ => {}
         }
     }
@@ -303,7 +338,7 @@ impl World {
         }
     }
 
-    fn configure(&mut self, owner: &Owner) -> Result<Done, Failure> {
+    fn configure(&mut self, owner: &Owner) -> Result<Vec<(HookName, HookConfig)>, Failure> {
         let name = owner_name(owner);
         self.fault(&format!("configure/{name}"), Class::HookFailed)?;
         let mut configs = Vec::new();
@@ -320,6 +355,6 @@ impl World {
                 config,
             ));
         }
-        Ok(Done::HooksConfigured(configs))
+        Ok(configs)
     }
 }

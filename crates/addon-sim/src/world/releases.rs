@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::operator::event::{Done, ReleaseSummary, SyncAction, Synced};
+use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
 use addon_core::release::{self, ConfigTrace, Facts, Intent, Newest, Objects, Status, Step};
 use addon_core::values::section::Maintenance;
@@ -345,13 +345,13 @@ impl World {
         })
     }
 
-    pub(super) fn delete(&mut self, release: &str) -> Result<Done, Failure> {
+    pub(super) fn delete(&mut self, release: &str) -> Result<(), Failure> {
         self.fault(&format!("delete/{release}"), Class::Unavailable)?;
         if let Some(failure) = release::delay_of_removal(&self.facts(release)) {
             return Err(failure);
         }
         self.remove_release(release);
-        Ok(Done::ReleaseDeleted)
+        Ok(())
     }
 
     fn remove_release(&mut self, release: &str) {

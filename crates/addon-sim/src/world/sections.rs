@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
-use addon_core::operator::event::{ConfigRead, CrdObstacle, Done, Saved, Settled};
+use addon_core::operator::event::{ConfigRead, CrdObstacle, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
 
 use super::World;
@@ -45,14 +45,14 @@ impl World {
         }
     }
 
-    pub(super) fn save_config(&mut self, write: Write<'_>) -> Result<Done, Failure> {
+    pub(super) fn save_config(&mut self, write: Write<'_>) -> Result<Saved, Failure> {
         self.fault("save-config", Class::Refused)?;
         self.note(write);
         let created = self.config.read() == ConfigRead::Missing;
-        Ok(Done::ConfigSaved(match self.write(write) {
+        Ok(match self.write(write) {
             Some(version) => Saved::Written { version, created },
             None => Saved::Conflict(self.config.read()),
-        }))
+        })
     }
 
     /// On trial what stands there is noted before it is written over.
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// Puts back what was saved on trial unless that was passed, and forgets it.
-    pub(super) fn settle_sections(&mut self, ruling: Ruling) -> Result<Done, Failure> {
+    pub(super) fn settle_sections(&mut self, ruling: Ruling) -> Result<Settled, Failure> {
         self.fault("settle-sections", Class::Refused)?;
         let sections = self.secret.as_ref().map(|secret| secret.trial_sections.clone());
         let mut settled = Settled::default();
@@ -100,11 +100,15 @@ impl World {
         if ruling == Ruling::Passed {
             self.trial.forget();
         }
-        Ok(Done::SectionsSettled(settled))
+        Ok(settled)
     }
 
     /// Each module has its own chance. On trial what is there in another form stays so.
-    pub(super) fn ensure_crds(&mut self, modules: &[ModuleName], on_trial: OnTrial) -> Done {
+    pub(super) fn ensure_crds(
+        &mut self,
+        modules: &[ModuleName],
+        on_trial: OnTrial,
+    ) -> BTreeMap<ModuleName, CrdObstacle> {
         let mut obstacles = BTreeMap::new();
         for name in modules {
             if let Err(failure) = self.fault(&format!("crds/{name}"), Class::Refused) {
@@ -115,6 +119,6 @@ impl World {
                 self.trial.other_crds.remove(name.as_str());
             }
         }
-        Done::CrdsEnsured(obstacles)
+        obstacles
     }
 }

@@ -7,7 +7,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::context::{Ask, BindingContext};
 use addon_core::hook::output::{HookOutput, Written};
 use addon_core::operator::effect::{HookRun, Job};
-use addon_core::operator::event::{Done, Usage};
+use addon_core::operator::event::{HookRan, Usage};
 use addon_core::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
 use addon_core::review::response::{AdmissionResponse, ConversionResponse, HookResponse};
 use addon_core::review::routes::Routes;
@@ -124,7 +124,7 @@ pub fn asked_of(run: &HookRun) -> Option<(Ask, Value)> {
 /// The number of the review that a job is a run for.
 pub fn review_of(job: &Job) -> Option<u64> {
     match job {
-        Job::RunHook(run) => {
+        Job::RunHook(run, _) => {
             let (_, review) = asked_of(run)?;
             review["request"]["uid"].as_str()?.parse().ok()
         }
@@ -134,7 +134,7 @@ pub fn review_of(job: &Job) -> Option<u64> {
 
 impl World {
     /// A hook answers, and says who it is.
-    pub(super) fn finish_review(&mut self, run: &HookRun, ask: Ask, review: &Value) -> Result<Done, Failure> {
+    pub(super) fn finish_review(&mut self, run: &HookRun, ask: Ask, review: &Value) -> Result<HookRan, Failure> {
         let (owner, hook) = (owner_name(&run.hook.owner), run.hook.name.as_str());
         let name = format!("{owner}/{hook}");
         self.fault(&format!("hook/{name}"), Class::HookFailed)?;
@@ -166,7 +166,7 @@ impl World {
             config_patch: "",
         };
         let output = HookOutput::parse(written);
-        Ok(Done::HookRan {
+        Ok(HookRan {
             output: output.map_err(|error| Failure::new(Class::HookFailed, error.to_string()))?,
             usage: Usage::default(),
             response: Box::new(response),

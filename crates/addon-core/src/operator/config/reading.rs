@@ -10,8 +10,8 @@ use super::sift::Sifted;
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
-use crate::operator::event::{ConfigRead, Done};
-use crate::operator::jobs::Purpose;
+use crate::operator::event::ConfigRead;
+use crate::operator::ticket::VetFor;
 use crate::values::vetted::{Unvetted, Vetted};
 
 /// How many are kept until the first of them counts. A standby may wait for weeks; the leader notes what was last good.
@@ -164,19 +164,18 @@ impl Operator {
             self.config.readings.clear();
         } else if self.config.readings.vetting.is_none() {
             self.config.readings.vetting = Some(unvetted.clone());
-            self.start_job(Job::Vet(unvetted), Purpose::Reading);
+            self.start_job(VetFor::Reading, |ticket| Job::Vet(unvetted, ticket));
         }
     }
 
     /// Sections of the ConfigMap were held against their schemas. What nobody can look at is not used.
-    pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Done, Failure>) {
+    pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Vetted, Failure>) {
         let Some(unvetted) = self.config.readings.vetting.take() else {
             return;
         };
         let vetted = match result {
-            Ok(Done::Vetted(vetted)) => vetted,
+            Ok(vetted) => vetted,
             Err(_) if self.stopping.is_some() => return self.config.readings.clear(),
-            Ok(_) => unvetted.refuse("the check ended with the outcome of another kind of job"),
             Err(failure) => unvetted.refuse(&failure.report),
         };
         self.config.readings.vetted.extend(vetted);

@@ -9,11 +9,11 @@ use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::operator::edit::Edit;
 use crate::operator::effect::Job;
-use crate::operator::event::{Done, ReviewId};
-use crate::operator::jobs::Purpose;
+use crate::operator::event::ReviewId;
 use crate::operator::query::Waiting;
 use crate::review::reply::{NoAnswer, Reply, admission_reply};
 use crate::review::request::AdmissionRequest;
+use crate::review::response::AdmissionResponse;
 use crate::time::Tick;
 
 /// Edits that have not been answered, in the order in which they came.
@@ -64,11 +64,11 @@ impl Operator {
             origin: self.config.origin(),
         };
         self.reviews.edits.judging = Some(id);
-        self.start_job(Job::JudgeEdit(Box::new(edit)), Purpose::Review(id));
+        self.start_job(id, |ticket| Job::JudgeEdit(Box::new(edit), ticket));
     }
 
     /// An edit is judged.
-    pub(super) fn edit_judged(&mut self, id: ReviewId, result: Result<Done, Failure>) {
+    pub(in crate::operator) fn edit_judged(&mut self, id: ReviewId, result: Result<AdmissionResponse, Failure>) {
         if self.reviews.edits.judging == Some(id) {
             self.reviews.edits.judging = None;
         }
@@ -76,8 +76,8 @@ impl Operator {
             return;
         };
         let reply = match result {
-            Ok(Done::EditJudged(response)) => admission_reply(&open.request.head, &response),
-            Ok(_) | Err(_) => Reply::NoAnswer(NoAnswer::Unjudged),
+            Ok(response) => admission_reply(&open.request.head, &response),
+            Err(_) => Reply::NoAnswer(NoAnswer::Unjudged),
         };
         self.reply(id, reply);
     }

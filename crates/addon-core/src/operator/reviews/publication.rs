@@ -6,8 +6,6 @@ use std::time::Duration;
 use crate::failure::{Class, Failure};
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
-use crate::operator::event::Done;
-use crate::operator::jobs::Purpose;
 use crate::operator::query::Waiting;
 use crate::time::{Backoff, Tick};
 
@@ -103,10 +101,10 @@ impl Operator {
             touched: false,
         };
         let routes = Arc::clone(&self.reviews.routes);
-        self.start_job(Job::PublishWebhooks(routes), Purpose::Webhooks);
+        self.start_job((), |ticket| Job::PublishWebhooks(routes, ticket));
     }
 
-    pub(in crate::operator) fn published(&mut self, result: Result<Done, Failure>) {
+    pub(in crate::operator) fn published(&mut self, result: Result<(), Failure>) {
         let State::Running {
             failures,
             error,
@@ -119,10 +117,7 @@ impl Operator {
         self.reviews.publication.attempted = true;
         let nothing = self.reviews.routes.is_empty();
         let failure = match result {
-            Ok(Done::WebhooksPublished) => None,
-            Ok(_) => Some(Failure::defect(
-                "webhooks ended with the outcome of another kind of job",
-            )),
+            Ok(()) => None,
             // Who may not look after webhooks has published none.
             Err(failure) if nothing && failure.class == Class::Refused => None,
             Err(failure) => Some(failure),

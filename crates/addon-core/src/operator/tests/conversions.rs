@@ -135,8 +135,8 @@ fn a_converge_looks_after_them_with_the_global_values_of_now_also_for_a_module_t
     let mut world = world.start();
     world.open.insert("conversions of one".to_owned());
     world.edit(&[("global", Some("color: red"))]);
-    let given = world.pending.iter().find_map(|(_, job)| match job {
-        Job::EnsureConversions(of) => Some(of[0].values.to_value()),
+    let given = world.pending.iter().find_map(|job| match job {
+        Job::EnsureConversions(of, _) => Some(of[0].values.to_value()),
         _ => None,
     });
     assert_eq!(given.unwrap()["global"]["color"], json!("red"));

@@ -6,8 +6,8 @@ const GLOBAL: u64 = 30 * 60;
 
 /// The seconds that each hook under way is given.
 fn given(world: &World) -> Vec<(String, u64)> {
-    let runs = world.pending.iter().filter_map(|(_, job)| match job {
-        Job::RunHook(run) => Some((words(job), run.deadline.as_secs())),
+    let runs = world.pending.iter().filter_map(|job| match job {
+        Job::RunHook(run, _) => Some((words(job), run.deadline.as_secs())),
         _ => None,
     });
     runs.collect()
@@ -19,9 +19,9 @@ fn open(world: &mut World, words: &str) {
 
 /// The job that was started first ends, and what it held up goes on.
 fn end_first(world: &mut World) {
-    let (id, job) = world.pending.remove(0);
-    let result = world.carry_out(&job);
-    world.handle(Event::JobFinished(id, result));
+    let job = world.pending.remove(0);
+    let finished = world.carry_out(&job);
+    world.handle(Event::JobFinished(finished));
 }
 
 /// A hook of kubernetes bindings with a first run that has ended.

@@ -58,8 +58,8 @@ fn who_begins_to_watch_is_told_what_there_should_be() {
     world.inventory.modules[1].has_chart = false;
     world.open.insert("watch releases".to_owned());
     let world = world.start();
-    let expected = world.pending.iter().find_map(|(_, job)| match job {
-        Job::WatchReleases { expected } => Some(expected.clone()),
+    let expected = world.pending.iter().find_map(|job| match job {
+        Job::WatchReleases { expected, .. } => Some(expected.clone()),
         _ => None,
     });
     assert_eq!(expected, Some(vec![name("one")]));

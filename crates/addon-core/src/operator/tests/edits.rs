@@ -107,12 +107,12 @@ fn our_own_write_passes_while_it_is_on_its_way() {
             .patching("one/h.sh beforeHelm", &json!([]), &wish);
     world.open.insert("save one".to_owned());
     let mut world = world.start();
-    let Some((_, Job::SaveConfig { text, .. })) = world.pending.first().cloned() else {
+    let Some(Job::SaveConfig { text, .. }) = world.pending.first().cloned() else {
         panic!("{:?}", world.pending)
     };
     world.open.insert("judge".to_owned());
     ask(&mut world, 1, &json!({}), &json!({"one": text}));
-    let Some((_, Job::JudgeEdit(edit))) = world.pending.last().cloned() else {
+    let Some(Job::JudgeEdit(edit, _)) = world.pending.last().cloned() else {
         panic!("{:?}", world.pending)
     };
     assert_eq!(edit.known.get("one"), Some(&text));

@@ -8,7 +8,7 @@ const ON: Option<&str> = Some("NoResourceReconciliation");
 
 /// What the release job that stays open is told.
 fn told(world: &World) -> Vec<Maintenance> {
-    let told = world.pending.iter().filter_map(|(_, job)| match job {
+    let told = world.pending.iter().filter_map(|job| match job {
         Job::SyncRelease { maintenance, .. } => Some(*maintenance),
         _ => None,
     });

@@ -161,7 +161,7 @@ fn a_stage_and_a_schedule_get_the_snapshots_that_they_want() {
     world.open.insert("one/h.sh beforeHelm".to_owned());
     let mut world = world.start();
     let wanted = |world: &World| {
-        let Some((_, Job::RunHook(run))) = world.pending.first() else {
+        let Some(Job::RunHook(run, _)) = world.pending.first() else {
             panic!("{:?}", world.pending)
         };
         let wanted = run.snapshots.iter().map(|(name, id)| format!("{name} {}", id.0));
@@ -185,7 +185,7 @@ fn the_end_of_a_module_is_the_end_of_its_monitors_after_its_last_hook() {
     world.edit(&[("oneEnabled", Some("false"))]);
     let dropped = |notice: &Notice| matches!(notice, Notice::TasksDropped { count: 1, .. });
     assert!(world.notices.iter().any(dropped), "{:?}", world.notices);
-    let Some((_, Job::RunHook(run))) = world.pending.last() else {
+    let Some(Job::RunHook(run, _)) = world.pending.last() else {
         panic!("{:?}", world.pending)
     };
     assert_eq!((run.labels.cause.key(), run.snapshots.len()), ("afterDeleteHelm", 1));

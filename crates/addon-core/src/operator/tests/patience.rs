@@ -29,10 +29,10 @@ fn with_slots(hook_slots: usize, helm_slots: usize) -> Policy {
 
 /// The job of these words ends, with that result or as the world has it.
 fn end(world: &mut World, wanted: &str, result: Option<Failure>) {
-    let at = world.pending.iter().position(|(_, job)| words(job) == wanted).unwrap();
-    let (id, job) = world.pending.remove(at);
-    let result = result.map_or_else(|| world.carry_out(&job), Err);
-    world.handle(Event::JobFinished(id, result));
+    let at = world.pending.iter().position(|job| words(job) == wanted).unwrap();
+    let job = world.pending.remove(at);
+    let finished = result.map_or_else(|| world.carry_out(&job), |failure| job.failed(failure));
+    world.handle(Event::JobFinished(finished));
 }
 
 fn sleep_for(world: &mut World, time: Duration) {
@@ -243,7 +243,7 @@ fn as_many_slots_of_helm_are_lent_as_there_are_and_those_who_starve_then_hold_up
     world.inventory.modules[4].order = 20;
     let mut world = world.hook("e", "h.sh", "beforeHelm: 1").start();
     world.sleep();
-    let pending = |world: &World| world.pending.iter().map(|(_, job)| words(job)).collect::<Vec<_>>();
+    let pending = |world: &World| world.pending.iter().map(words).collect::<Vec<_>>();
     assert_eq!(pending(&world), ["a sync", "b sync"]);
     assert!(
         world.take_log().is_empty(),

@@ -199,8 +199,8 @@ fn a_module_for_which_nothing_speaks_any_more_is_removed_with_the_section_that_i
 
 /// What the hook under way is given of its module's values.
 fn given(world: &World, module: &str) -> Value {
-    let values = world.pending.iter().find_map(|(_, job)| match job {
-        Job::RunHook(run) => Some(run.values.to_value()),
+    let values = world.pending.iter().find_map(|job| match job {
+        Job::RunHook(run, _) => Some(run.values.to_value()),
         _ => None,
     });
     values.expect("a hook is under way")[module].clone()

@@ -111,12 +111,12 @@ fn an_edit_after_our_write_counts_although_it_is_read_before_the_save_ends() {
     let written = world.version;
     world.edit(&[("one", Some("wish: 2"))]);
     assert_eq!(world.take_log(), [""; 0]);
-    let (id, _) = world.pending.remove(0);
-    let saved = Done::ConfigSaved(Saved::Written {
+    let job = world.pending.remove(0);
+    let written = Saved::Written {
         version: written,
         created: false,
-    });
-    world.handle(Event::JobFinished(id, Ok(saved)));
+    };
+    world.handle(Event::JobFinished(saved(&job, written)));
     assert_eq!(world.take_log(), ["one sync"]);
     assert_eq!(values(&world, "one"), json!({"wish": 2}));
 }
@@ -136,14 +136,14 @@ fn a_write_that_is_read_and_then_said_to_have_failed_counts_all_the_same() {
 fn an_edit_that_was_read_during_the_save_is_what_the_next_try_is_put_on() {
     let mut world = saving();
     world.edit(&[("one", Some("mine: 1"))]);
-    let (id, _) = world.pending.remove(0);
+    let job = world.pending.remove(0);
     let read = ConfigRead::Present {
         version: world.version,
         data: world.data.clone(),
         provenance: Provenance::default(),
     };
     world.open.clear();
-    world.handle(Event::JobFinished(id, Ok(Done::ConfigSaved(Saved::Conflict(read)))));
+    world.handle(Event::JobFinished(saved(&job, Saved::Conflict(read))));
     let failed = |notice: &Notice| matches!(notice, Notice::HookFailed { .. });
     assert!(!world.notices.iter().any(failed), "{:?}", world.notices);
     assert_eq!(world.data["one"].trim(), "mine: 1\nwish: 1");
@@ -155,19 +155,19 @@ fn an_absence_that_a_save_found_does_not_hide_what_was_read_meanwhile() {
     let mut world = saving_aside();
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     world.edit(&[("one", Some("mine: 1"))]);
-    let (id, _) = world.pending.remove(0);
+    let job = world.pending.remove(0);
     world.open.clear();
-    let none = Done::ConfigSaved(Saved::Conflict(ConfigRead::Missing));
-    world.handle(Event::JobFinished(id, Ok(none)));
+    let none = saved(&job, Saved::Conflict(ConfigRead::Missing));
+    world.handle(Event::JobFinished(none));
     assert_eq!(world.data["one"].trim(), "mine: 1\nwish: 1");
     // Without a reading meanwhile it counts, and nothing is put into a new ConfigMap.
     world.open.insert("save one".to_owned());
     world.edit(&[("one", Some("mine: 2"))]);
     world.sleep();
-    let (id, _) = world.pending.remove(0);
+    let job = world.pending.remove(0);
     world.open.clear();
-    let none = Done::ConfigSaved(Saved::Conflict(ConfigRead::Missing));
-    world.handle(Event::JobFinished(id, Ok(none)));
+    let none = saved(&job, Saved::Conflict(ConfigRead::Missing));
+    world.handle(Event::JobFinished(none));
     assert_eq!(world.data["one"], "mine: 2");
     assert!(
         matches!(world.notices.last(), Some(Notice::HookFailed { .. })),
@@ -310,15 +310,15 @@ fn a_config_map_that_we_made_is_no_word_of_people_either_when_nobody_heard_that_
     world.open.insert("save one".to_owned());
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    let (id, job) = world.pending.remove(0);
-    let Job::SaveConfig { text, .. } = job else {
+    let job = world.pending.remove(0);
+    let Job::SaveConfig { text, .. } = &job else {
         panic!("{job:?}")
     };
     let lost = Failure::new(Class::Unavailable, "the connection was lost");
-    world.handle(Event::JobFinished(id, Err(lost)));
+    world.handle(Event::JobFinished(job.failed(lost)));
     let made = BTreeMap::from([("one".to_owned(), text.clone())]);
     world.provenance.made_with = Some(digest(&made));
-    world.edit(&[("one", Some(&text))]);
+    world.edit(&[("one", Some(text))]);
     assert!(!world.take_log().contains(&"silent delete".to_owned()));
     world.edit(&[("two", Some("size: 1"))]);
     assert!(world.take_log().contains(&"silent delete".to_owned()));
@@ -339,14 +339,14 @@ fn who_waits_for_a_section_goes_on_when_its_save_has_failed() {
         world
             .pending
             .iter()
-            .map(|(id, job)| (*id, words(job)))
+            .map(|job| (job.id(), words(job)))
             .collect::<Vec<_>>()
     };
     let [(first, _)] = saves(&world)[..] else {
         panic!("{:?}", world.pending)
     };
-    world.pending.clear();
-    world.handle(Event::JobFinished(first, Err(Failure::new(Class::Unavailable, "no"))));
+    let job = world.pending.remove(0);
+    world.handle(Event::JobFinished(job.failed(Failure::new(Class::Unavailable, "no"))));
     let [(second, ref of)] = saves(&world)[..] else {
         panic!("{:?}", world.pending)
     };
@@ -373,9 +373,11 @@ fn a_save_of_the_state_without_an_answer_is_made_again_although_nothing_is_to_be
     let is_save = |job: &Job| matches!(job, Job::SaveState { .. });
     world.open.insert(String::new());
     world.edit(&[("one", Some("mine: 1"))]);
-    let save = world.pending.iter().position(|(_, job)| is_save(job)).unwrap();
-    let (id, _) = world.pending.remove(save);
-    world.handle(Event::JobFinished(id, Err(Failure::new(Class::TimedOut, "no answer"))));
+    let save = world.pending.iter().position(is_save).unwrap();
+    let job = world.pending.remove(save);
+    world.handle(Event::JobFinished(
+        job.failed(Failure::new(Class::TimedOut, "no answer")),
+    ));
     world.open.clear();
     world.edit(&[("one", None)]);
     world.last_good = Some([("one".to_owned(), "mine: 1".to_owned())].into());

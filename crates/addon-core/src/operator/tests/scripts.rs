@@ -21,17 +21,17 @@ fn answer(world: &mut World, enabled: bool) {
 }
 
 fn answer_to(world: &mut World, asked: &str, enabled: bool) {
-    let at = world.pending.iter().position(|(_, job)| words(job) == asked).unwrap();
-    let (id, _) = world.pending.remove(at);
+    let at = world.pending.iter().position(|job| words(job) == asked).unwrap();
+    let job = world.pending.remove(at);
     let answer = ScriptAnswer {
         enabled,
         ..ScriptAnswer::default()
     };
-    world.handle(Event::JobFinished(id, Ok(Done::ScriptAnswered(answer))));
+    world.handle(Event::JobFinished(answered(&job, answer)));
 }
 
 fn running(world: &World) -> usize {
-    world.pending.iter().filter(|(_, job)| words(job) == ASKED).count()
+    world.pending.iter().filter(|job| words(job) == ASKED).count()
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_late_no_removes_what_a_script_had_allowed() {
 fn a_script_that_is_ended_late_fails_by_name_and_is_asked_again() {
     let mut world = world();
     world.sleep();
-    let (id, _) = world.pending.remove(0);
+    let job = world.pending.remove(0);
     let failure = Failure::new(Class::TimedOut, "it did not end");
-    world.handle(Event::JobFinished(id, Err(failure)));
+    world.handle(Event::JobFinished(job.failed(failure)));
     let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
         panic!("another question was answered")
     };

@@ -90,3 +90,19 @@ fn a_standby_that_is_asked_to_stop_stops() {
     world.handle(Event::ShutdownRequested);
     assert_eq!(world.take_log(), ["exit"]);
 }
+
+#[test]
+fn a_job_that_is_not_known_changes_nothing_when_it_ends() {
+    let mut world = World::new(vec![module(1, "one")]);
+    world.open.insert("one sync".to_owned());
+    let mut world = world.start();
+    let job = world.pending[0].clone();
+    world.close("one sync");
+    world.take_log();
+    let (tasks, state, notices) = (world.tasks("main"), world.state("one"), world.notices.len());
+    world.handle(Event::JobFinished(
+        job.failed(Failure::new(Class::HookFailed, "once more")),
+    ));
+    assert_eq!((world.tasks("main"), world.state("one")), (tasks, state));
+    assert_eq!((world.take_log().len(), world.notices.len()), (0, notices));
+}

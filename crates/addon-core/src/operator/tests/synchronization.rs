@@ -171,15 +171,12 @@ fn a_change_is_told_once_wherever_it_meets_the_first_run() {
     world.change("one/a.sh pods", Added, "a");
     let late = world.change_unheard("one/a.sh pods", Added, "b");
     world.open.clear();
-    let at = world
-        .pending
-        .iter()
-        .position(|(_, job)| words(job) == "one/a.sh kubernetes");
-    let (id, job) = world.pending.remove(at.unwrap());
-    let result = world.carry_out(&job);
+    let at = world.pending.iter().position(|job| words(job) == "one/a.sh kubernetes");
+    let job = world.pending.remove(at.unwrap());
+    let finished = world.carry_out(&job);
     // Not read by it.
     world.change("one/a.sh pods", Modified, "a");
-    world.handle(Event::JobFinished(id, result));
+    world.handle(Event::JobFinished(finished));
     world.handle(Event::ObjectChanged(late));
     world.change("one/a.sh pods", Modified, "b");
     assert_eq!(
@@ -201,12 +198,7 @@ fn without_a_first_run_everything_since_the_list_is_told() {
     world.open.insert("one/a.sh kubernetes".to_owned());
     world.open.insert("one/a.sh watch".to_owned());
     let mut world = world.start();
-    let Some((_, job)) = world
-        .pending
-        .iter()
-        .find(|(_, job)| words(job) == "one/a.sh watch")
-        .cloned()
-    else {
+    let Some(job) = world.pending.iter().find(|job| words(job) == "one/a.sh watch").cloned() else {
         panic!()
     };
     // The first change comes before the outcome of the start.
@@ -362,7 +354,7 @@ fn a_section_that_mends_a_first_run_in_another_queue_reaches_it() {
     world.sleep();
     world.open.insert("one/a.sh kubernetes".to_owned());
     world.sleep();
-    let Some((_, Job::RunHook(run))) = world.pending.last() else {
+    let Some(Job::RunHook(run, _)) = world.pending.last() else {
         panic!("{:?}", world.pending)
     };
     assert_eq!(run.values.to_value()["one"], json!({"size": 1}));

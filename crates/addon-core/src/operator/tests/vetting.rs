@@ -45,11 +45,11 @@ fn open(world: World) -> World {
 
 /// The first check that is under way ends; those that follow stay open.
 fn end_check(world: &mut World) {
-    let is_check = |(_, job): &(JobId, Job)| matches!(job, Job::Vet(_));
+    let is_check = |job: &Job| matches!(job, Job::Vet(..));
     let at = world.pending.iter().position(is_check).expect("a check is under way");
-    let (id, job) = world.pending.remove(at);
-    let result = world.carry_out(&job);
-    world.handle(Event::JobFinished(id, result));
+    let job = world.pending.remove(at);
+    let finished = world.carry_out(&job);
+    world.handle(Event::JobFinished(finished));
 }
 
 fn rejected(world: &World) -> Vec<&str> {
@@ -338,7 +338,7 @@ fn a_conflict_with_a_section_that_has_to_be_checked_first_is_no_failure() {
     world.open.insert("save one".to_owned());
     world.sleep();
     end_check(&mut world);
-    let (id, job) = world.pending.remove(0);
+    let job = world.pending.remove(0);
     assert!(matches!(job, Job::SaveConfig { .. }), "{job:?}");
     world.data.insert("one".to_owned(), size(5));
     world.version += 1;
@@ -347,7 +347,7 @@ fn a_conflict_with_a_section_that_has_to_be_checked_first_is_no_failure() {
         data: world.data.clone(),
         provenance: Provenance::default(),
     };
-    world.handle(Event::JobFinished(id, Ok(Done::ConfigSaved(Saved::Conflict(read)))));
+    world.handle(Event::JobFinished(saved(&job, Saved::Conflict(read))));
     world.open.clear();
     world.drain();
     let failed = |notice: &Notice| matches!(notice, Notice::HookFailed { .. });
@@ -370,7 +370,7 @@ fn the_job_that_hands_values_to_helm_holds_them_against_the_schema() {
     assert_eq!(world.take_log(), ["vet one", "one sync"]);
     world.open.insert("one sync".to_owned());
     world.edit(&[("global", Some("a: 1"))]);
-    let (_, job) = world.pending.last().unwrap();
+    let job = world.pending.last().unwrap();
     assert!(
         matches!(job, Job::SyncRelease { vetting: None, .. }),
         "the same values are not checked twice: {job:?}"

@@ -30,10 +30,10 @@ fn elected(world: &mut World) -> Vec<String> {
 }
 
 fn says_no(world: &mut World, script: &str) {
-    let asked = |(_, job): &(JobId, Job)| words(job) == script;
-    let (id, _) = world.pending.remove(world.pending.iter().position(asked).unwrap());
-    let no = Done::ScriptAnswered(ScriptAnswer::default());
-    world.handle(Event::JobFinished(id, Ok(no)));
+    let asked = |job: &Job| words(job) == script;
+    let job = world.pending.remove(world.pending.iter().position(asked).unwrap());
+    let no = answered(&job, ScriptAnswer::default());
+    world.handle(Event::JobFinished(no));
 }
 
 /// Who leads has taken everything, or dropped it.
@@ -281,7 +281,7 @@ fn a_module_that_is_wanted_again_takes_the_watch_that_was_under_way_all_the_time
     assert!(elected(&mut world).is_empty() && world.status().ready);
     world.edit(&[("oneEnabled", Some("true"))]);
     assert!(world.take_log().is_empty());
-    let begun = |(_, job): &&(JobId, Job)| words(job) == "one/a.sh watch";
+    let begun = |job: &&Job| words(job) == "one/a.sh watch";
     assert_eq!(world.pending.iter().filter(begun).count(), 1);
     assert_eq!(world.state("one"), "Watching");
     world.close("one/a.sh watch");

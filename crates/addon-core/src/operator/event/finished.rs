@@ -1,0 +1,171 @@
+//! The outcomes of jobs, one variant a kind of job. Each brings back the ticket of its job.
+
+use std::collections::BTreeMap;
+
+use super::{CrdObstacle, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, Settled, Synced, Usage};
+use crate::failure::Failure;
+use crate::hook::config::HookConfig;
+use crate::hook::output::HookOutput;
+use crate::module::outline::Outline;
+use crate::name::{HookName, ModuleName, MonitorId, Owner};
+use crate::operator::effect::{Job, JobId};
+use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
+use crate::review::response::{AdmissionResponse, HookResponse};
+use crate::values::vetted::Vetted;
+
+/// A job that ended, and its outcome. A panic is a failure of class `Defect`.
+#[derive(Debug, Clone)]
+pub enum Finished {
+    /// The state Secret as it was.
+    StateLoaded(Ticket<()>, Result<SavedState, Failure>),
+    /// The state Secret is as asked, without these keys, which find no room in it.
+    StateSaved(Ticket<()>, Result<Vec<String>, Failure>),
+    /// The contents of the common values files are kept.
+    ValuesFilesSaved(Ticket<()>, Result<(), Failure>),
+    /// The modules directories were read again.
+    DirectoriesRead(Ticket<()>, Result<Outline, Failure>),
+    /// All releases of the namespace.
+    ReleasesListed(Ticket<()>, Result<Vec<ReleaseSummary>, Failure>),
+    /// The CRDs of the modules are in the cluster, except those of the modules that are named with the obstacle.
+    CrdsEnsured(Ticket<AtHead>, Result<BTreeMap<ModuleName, CrdObstacle>, Failure>),
+    /// The conversion webhooks of each module that was asked for are in the cluster, or this is what went wrong.
+    ConversionsEnsured(
+        Ticket<AtHead>,
+        Result<BTreeMap<ModuleName, Result<(), Failure>>, Failure>,
+    ),
+    /// All releases of the namespace are watched from now on.
+    ReleasesWatched(Ticket<()>, Result<(), Failure>),
+    /// Every hook of the owner answered `--config` with something usable.
+    HooksConfigured(Ticket<AskFor>, Result<Vec<(HookName, HookConfig)>, Failure>),
+    /// The API server asks whom it should.
+    WebhooksPublished(Ticket<()>, Result<(), Failure>),
+    /// Values were held against their schemas.
+    Vetted(Ticket<VetFor>, Result<Vetted, Failure>),
+    /// The answer to a person who edits the ConfigMap.
+    EditJudged(Ticket<ReviewId>, Result<AdmissionResponse, Failure>),
+    /// All monitors of the job watch, and hold what they found.
+    MonitorsStarted(Ticket<WatchFor>, Result<(), Failure>),
+    /// The hook exited with 0 and its outputs could be read.
+    HookRan(Ticket<RunFor>, Result<HookRan, Failure>),
+    /// The enabled script answered.
+    ScriptAnswered(Ticket<ModuleName>, Result<ScriptAnswer, Failure>),
+    /// The release is as the values want it.
+    ReleaseSynced(Ticket<AtHead>, Result<Synced, Failure>),
+    /// The release is gone.
+    ReleaseDeleted(Ticket<AtHead>, Result<(), Failure>),
+    /// One section of the ConfigMap was written, or not because it had changed.
+    ConfigSaved(Ticket<Owner>, Result<Saved, Failure>),
+    /// Nothing is noted any more of what hooks saved on trial.
+    SectionsSettled(Ticket<()>, Result<Settled, Failure>),
+}
+
+/// The outcome of a hook's run.
+#[derive(Debug, Clone, Default)]
+pub struct HookRan {
+    /// What it asks for.
+    pub output: HookOutput,
+    /// What the process used.
+    pub usage: Usage,
+    /// What it tells the API server, if it was asked.
+    pub response: Box<HookResponse>,
+    /// Up to which change each snapshot held the objects when it was read.
+    pub read: BTreeMap<MonitorId, u64>,
+}
+
+/// The same for the outcome of every kind of job.
+macro_rules! of_each {
+    ($finished:expr, $ticket:pat, $result:pat => $then:expr) => {
+        match $finished {
+            Finished::StateLoaded($ticket, $result) => $then,
+            Finished::StateSaved($ticket, $result) => $then,
+            Finished::ValuesFilesSaved($ticket, $result) => $then,
+            Finished::DirectoriesRead($ticket, $result) => $then,
+            Finished::ReleasesListed($ticket, $result) => $then,
+            Finished::CrdsEnsured($ticket, $result) => $then,
+            Finished::ConversionsEnsured($ticket, $result) => $then,
+            Finished::ReleasesWatched($ticket, $result) => $then,
+            Finished::HooksConfigured($ticket, $result) => $then,
+            Finished::WebhooksPublished($ticket, $result) => $then,
+            Finished::Vetted($ticket, $result) => $then,
+            Finished::EditJudged($ticket, $result) => $then,
+            Finished::MonitorsStarted($ticket, $result) => $then,
+            Finished::HookRan($ticket, $result) => $then,
+            Finished::ScriptAnswered($ticket, $result) => $then,
+            Finished::ReleaseSynced($ticket, $result) => $then,
+            Finished::ReleaseDeleted($ticket, $result) => $then,
+            Finished::ConfigSaved($ticket, $result) => $then,
+            Finished::SectionsSettled($ticket, $result) => $then,
+        }
+    };
+}
+
+impl Finished {
+    /// The name of the job.
+    pub fn id(&self) -> JobId {
+        of_each!(self, ticket, _ => ticket.id())
+    }
+
+    /// Why the job failed; `None` if it succeeded.
+    pub fn failure(&self) -> Option<&Failure> {
+        of_each!(self, _, result => result.as_ref().err())
+    }
+
+    /// The same job with this failure as its outcome.
+    #[must_use]
+    pub fn failing(mut self, failure: Failure) -> Self {
+        of_each!(&mut self, _, result => *result = Err(failure));
+        self
+    }
+}
+
+impl Job {
+    /// The job's name.
+    pub fn id(&self) -> JobId {
+        match self {
+            Self::LoadState(ticket)
+            | Self::SaveState { ticket, .. }
+            | Self::SaveValuesFiles(_, ticket)
+            | Self::ReadDirectories(ticket)
+            | Self::ListReleases(ticket)
+            | Self::WatchReleases { ticket, .. }
+            | Self::PublishWebhooks(_, ticket)
+            | Self::SettleSections(_, ticket) => ticket.id(),
+            Self::EnsureCrds { ticket, .. }
+            | Self::EnsureConversions(_, ticket)
+            | Self::SyncRelease { ticket, .. }
+            | Self::DeleteRelease { ticket, .. } => ticket.id(),
+            Self::ConfigureHooks(_, ticket) => ticket.id(),
+            Self::Vet(_, ticket) => ticket.id(),
+            Self::JudgeEdit(_, ticket) => ticket.id(),
+            Self::StartMonitors { ticket, .. } => ticket.id(),
+            Self::RunHook(_, ticket) => ticket.id(),
+            Self::RunEnabledScript { ticket, .. } => ticket.id(),
+            Self::SaveConfig { ticket, .. } => ticket.id(),
+        }
+    }
+
+    /// The outcome of the job when it failed like this.
+    pub fn failed(&self, failure: Failure) -> Finished {
+        match self {
+            Self::LoadState(ticket) => Finished::StateLoaded(ticket.clone(), Err(failure)),
+            Self::SaveState { ticket, .. } => Finished::StateSaved(ticket.clone(), Err(failure)),
+            Self::SaveValuesFiles(_, ticket) => Finished::ValuesFilesSaved(ticket.clone(), Err(failure)),
+            Self::ReadDirectories(ticket) => Finished::DirectoriesRead(ticket.clone(), Err(failure)),
+            Self::ListReleases(ticket) => Finished::ReleasesListed(ticket.clone(), Err(failure)),
+            Self::EnsureCrds { ticket, .. } => Finished::CrdsEnsured(ticket.clone(), Err(failure)),
+            Self::EnsureConversions(_, ticket) => Finished::ConversionsEnsured(ticket.clone(), Err(failure)),
+            Self::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket.clone(), Err(failure)),
+            Self::ConfigureHooks(_, ticket) => Finished::HooksConfigured(ticket.clone(), Err(failure)),
+            Self::PublishWebhooks(_, ticket) => Finished::WebhooksPublished(ticket.clone(), Err(failure)),
+            Self::Vet(_, ticket) => Finished::Vetted(ticket.clone(), Err(failure)),
+            Self::JudgeEdit(_, ticket) => Finished::EditJudged(ticket.clone(), Err(failure)),
+            Self::StartMonitors { ticket, .. } => Finished::MonitorsStarted(ticket.clone(), Err(failure)),
+            Self::RunHook(_, ticket) => Finished::HookRan(ticket.clone(), Err(failure)),
+            Self::RunEnabledScript { ticket, .. } => Finished::ScriptAnswered(ticket.clone(), Err(failure)),
+            Self::SyncRelease { ticket, .. } => Finished::ReleaseSynced(ticket.clone(), Err(failure)),
+            Self::DeleteRelease { ticket, .. } => Finished::ReleaseDeleted(ticket.clone(), Err(failure)),
+            Self::SaveConfig { ticket, .. } => Finished::ConfigSaved(ticket.clone(), Err(failure)),
+            Self::SettleSections(_, ticket) => Finished::SectionsSettled(ticket.clone(), Err(failure)),
+        }
+    }
+}
