@@ -10,10 +10,10 @@ use crate::scan;
 
 /// A path in one module that leads to another.
 #[derive(Debug, PartialEq, Eq)]
-struct Edge {
-    line: usize,
+pub(crate) struct Edge {
+    pub(crate) line: usize,
     /// `values`, or `values::merge` when the path names the part; `core` for the crate of that name.
-    to: String,
+    pub(crate) to: String,
 }
 
 /// The findings of one file of the table's crate.
@@ -71,7 +71,7 @@ fn check_root(file: &TextFile) -> Vec<Finding> {
 }
 
 /// `values/merge.rs` is `values::merge`, two steps below the root.
-fn module_path(inside: &str) -> Vec<&str> {
+pub(crate) fn module_path(inside: &str) -> Vec<&str> {
     let mut path: Vec<&str> = inside.trim_end_matches(".rs").split('/').collect();
     if path.last() == Some(&"main") {
         path.pop();
@@ -80,7 +80,7 @@ fn module_path(inside: &str) -> Vec<&str> {
 }
 
 /// Every edge in blanked code, in the order of the text.
-fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
+pub(crate) fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
     let inline = scan::inline_modules(code);
     let mut found: Vec<(usize, String)> = Vec::new();
     for name in ["crate", "addon_operator"] {

@@ -11,6 +11,7 @@ mod documents;
 mod finding;
 mod layering;
 mod layers;
+mod machines;
 mod names;
 mod promises;
 mod repository;

@@ -15,22 +15,23 @@ pub mod ticket;
 
 mod alone;
 mod assess;
+mod bindings;
 mod commit;
 mod config;
 mod converge;
 mod conversions;
 mod crds;
+mod cx;
 mod drift;
 mod enable;
 mod explain;
 mod hooks;
 mod jobs;
+mod lanes;
 mod modules;
 mod monitors;
 mod outcomes;
-mod overflow;
 mod patience;
-mod rate;
 mod removal;
 mod reviews;
 mod run;
@@ -42,25 +43,26 @@ mod startup;
 mod task;
 mod trial;
 mod warmth;
+mod watching;
 mod wave;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use self::assess::Assessment;
+use self::bindings::Bindings;
 use self::commit::Commits;
 use self::config::Config;
 use self::converge::Converge;
+use self::cx::Cx;
 use self::drift::Drifts;
-use self::effect::{Effect, Job, JobId, Notice};
+use self::effect::Effect;
 use self::event::Event;
-use self::hooks::Doing;
 use self::jobs::Jobs;
+use self::lanes::Lanes;
 use self::modules::Unit;
 use self::monitors::Monitors;
 use self::policy::Policy;
 use self::query::{Answer, Query, Waiting};
-use self::rate::Rates;
 use self::removal::Removal;
 use self::removal::rereading::Rereading;
 use self::reviews::Reviews;
@@ -69,35 +71,25 @@ use self::sources::Sources;
 use self::standing::{Standing, Stopping};
 use self::startup::Startup;
 use self::task::{Lane, Task};
-use self::ticket::{AtHead, Ticket};
 use self::trial::Probation;
 use self::warmth::Warmth;
 use crate::failure::Failure;
-use crate::hook::config::HookConfig;
-use crate::name::{HookId, ModuleName};
-use crate::queue::Queues;
-use crate::time::{Jitter, Now, Tick};
+use crate::name::ModuleName;
+use crate::time::{Now, Tick};
 use crate::values::Store;
 
 /// The value that decides.
 #[derive(Debug)]
 pub struct Operator {
-    policy: Policy,
-    now: Now,
-    jitter: Jitter,
-    effects: VecDeque<Effect>,
+    cx: Cx,
     jobs: Jobs,
-    queues: Queues<Lane, Task>,
-    doing: BTreeMap<Lane, Doing>,
+    lanes: Lanes,
+    bindings: Bindings,
     values: Store,
-    hooks: BTreeMap<HookId, HookConfig>,
-    /// Hooks that have succeeded at least once in this life.
-    spoken: BTreeSet<HookId>,
     modules: BTreeMap<ModuleName, Unit>,
     monitors: Monitors,
     warmth: Warmth,
     reviews: Reviews,
-    rates: Rates,
     startup: Startup,
     config: Config,
     commits: Commits,
@@ -119,24 +111,15 @@ impl Operator {
         Self {
             standing: Standing::at_start(&policy),
             probation: Probation::new(policy.on_trial),
-            policy,
-            now: Now {
-                tick: Tick::ZERO,
-                wall: jiff::Timestamp::UNIX_EPOCH,
-            },
-            jitter: Jitter::new(seed),
-            effects: VecDeque::new(),
+            cx: Cx::new(seed, policy),
             jobs: Jobs::default(),
-            queues: Queues::default(),
-            doing: BTreeMap::new(),
+            lanes: Lanes::default(),
+            bindings: Bindings::default(),
             values: Store::default(),
-            hooks: BTreeMap::new(),
-            spoken: BTreeSet::new(),
             modules: BTreeMap::new(),
             monitors: Monitors::default(),
             warmth: Warmth::default(),
             reviews: Reviews::default(),
-            rates: Rates::default(),
             startup: Startup::default(),
             config: Config::default(),
             commits: Commits::default(),
@@ -162,7 +145,7 @@ impl Operator {
             Event::ObjectChanged(change) => self.object_changed(change),
             Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
             Event::LossConfirmed => self.loss_confirmed(),
-            Event::WebhooksTouched => self.reviews.publication.is_touched(self.now.tick),
+            Event::WebhooksTouched => self.reviews.publication.is_touched(self.cx.now.tick),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
             Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),
             Event::TrialSeen(stage) => self.trial_seen(stage),
@@ -178,13 +161,13 @@ impl Operator {
 
     /// The next thing to do; `None` when there is nothing more to do before the next event.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        self.cx.poll_effect()
     }
 
     /// When to call `handle` with `TimerFired` if nothing else happens before, and why.
     pub fn poll_timeout(&self) -> Option<(Tick, Waiting)> {
         if let Some(stopping) = self.stopping {
-            let grace = self.policy.shutdown_grace;
+            let grace = self.cx.policy.shutdown_grace;
             return (!stopping.cancelled).then_some((stopping.deadline, Waiting::Shutdown(grace)));
         }
         if self.standing == Standing::Standby {
@@ -192,7 +175,7 @@ impl Operator {
             return timeouts.into_iter().flatten().min_by_key(|(at, _)| *at);
         }
         [
-            self.queue_timeout(),
+            self.lanes.timeout(&self.cx),
             self.assessment_timeout(),
             self.startup.timeout(),
             self.schedule_timeout(),
@@ -220,21 +203,21 @@ impl Operator {
             self.advance_standby();
             return;
         }
-        self.queues.wake(self.now.tick);
+        self.lanes.wake(&self.cx);
         self.lend_slots();
         self.advance_startup();
         self.fire_schedules();
         self.advance_reviews();
         loop {
-            let before = self.queues.ledger();
+            let before = self.lanes.ledger();
             let mut progress = self.advance_assessment();
             self.restore_releases();
-            self.wake_converge();
-            for lane in self.queues.ready() {
+            self.lanes.wake_parked(&Lane::Global, Task::is_converge);
+            for lane in self.lanes.ready() {
                 progress |= self.advance_lane(&lane);
             }
             progress |= self.request_removals();
-            if !progress && self.queues.ledger() == before {
+            if !progress && self.lanes.ledger() == before {
                 break;
             }
         }
@@ -248,7 +231,7 @@ impl Operator {
 
     /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.
     fn advance_lane(&mut self, lane: &Lane) -> bool {
-        let Some(head) = self.queues.head(lane) else {
+        let Some(head) = self.lanes.head(lane) else {
             return false;
         };
         match &head.task {
@@ -280,57 +263,15 @@ impl Operator {
 
     /// The head of a lane failed at something other than a hook.
     fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
-        match self.queues.head(lane).map(|head| head.task.clone()) {
+        match self.lanes.head(lane).map(|head| head.task.clone()) {
             Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
             Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
             Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
             Some(Task::Converge(_) | Task::Hook(_) | Task::EnableKubernetes(_)) => {
-                self.back_off(lane, &failure);
+                self.lanes.back_off(&mut self.cx, lane, &failure);
             }
             Some(Task::EnableSchedules(_) | Task::AwaitFirstRuns) | None => {}
         }
-    }
-
-    /// Puts the head of a lane to sleep after a failure. Returns the failures in a row and the delay.
-    fn back_off(&mut self, lane: &Lane, failure: &Failure) -> (u32, Duration) {
-        let delay = self.pause(lane, failure);
-        let failures = self.queues.fail(lane, self.now.tick, delay, failure.report.clone());
-        (failures, delay)
-    }
-
-    /// Starts the job that is made with its ticket.
-    fn start_job<W>(&mut self, wanted_by: W, job: impl FnOnce(Ticket<W>) -> Job) -> JobId {
-        let job = job(self.jobs.ticket(wanted_by));
-        let id = job.id();
-        self.jobs.start(&job, self.now.tick);
-        self.effects.push_back(Effect::StartJob(job));
-        id
-    }
-
-    /// The head of a lane begins. True the first time.
-    fn begin_head(&mut self, lane: &Lane) -> bool {
-        let Some(head) = self.queues.begin(lane) else {
-            return false;
-        };
-        let notice = Notice::TaskWaited {
-            queue: lane.queue(),
-            hook: head.task.hook().cloned(),
-            module: head.task.module().cloned(),
-            binding: head.task.binding(self.policy.mode),
-            waited: self.now.tick - head.queued,
-        };
-        self.tell(notice);
-        true
-    }
-
-    /// Starts a job of the head of a lane.
-    fn start_lane_job<W: From<AtHead>>(&mut self, lane: &Lane, job: impl FnOnce(Ticket<W>) -> Job) {
-        self.queues.running(lane, self.now.tick);
-        self.start_job(AtHead(lane.clone()).into(), job);
-    }
-
-    fn tell(&mut self, notice: Notice) {
-        self.effects.push_back(Effect::Tell(notice));
     }
 }
 

@@ -12,11 +12,11 @@ impl Operator {
     /// runs.
     pub(super) fn begin_alone(&mut self) {
         self.startup.begun = true;
-        let startup = self.global_hooks(Stage::OnStartup).into_iter();
+        let startup = self.bindings.global_hooks(Stage::OnStartup).into_iter();
         let mut tasks: Vec<Task> = startup
             .map(|hook| Task::Hook(self.stage_task(Stage::OnStartup, hook)))
             .collect();
-        for hook in self.hooks.keys() {
+        for hook in self.bindings.iter().map(|(hook, _)| hook) {
             tasks.extend(self.enabling_kubernetes(hook));
             tasks.extend(self.enabling_schedules(hook));
         }
@@ -27,13 +27,15 @@ impl Operator {
     /// what is there.
     pub(super) fn enable_global_hooks(&mut self) {
         let mut tasks: Vec<Task> = self
-            .hooks
-            .keys()
+            .bindings
+            .iter()
+            .map(|(hook, _)| hook)
             .filter_map(|hook| self.enabling_schedules(hook))
             .collect();
         let kubernetes: Vec<Task> = self
-            .hooks
-            .keys()
+            .bindings
+            .iter()
+            .map(|(hook, _)| hook)
             .filter_map(|hook| self.enabling_kubernetes(hook))
             .collect();
         if !kubernetes.is_empty() {
@@ -44,24 +46,24 @@ impl Operator {
     }
 
     fn enabling_kubernetes(&self, hook: &HookId) -> Option<Task> {
-        let config = self.hooks.get(hook)?;
+        let config = self.bindings.get(hook)?;
         (!config.kubernetes.is_empty()).then(|| Task::EnableKubernetes(hook.clone()))
     }
 
     fn enabling_schedules(&self, hook: &HookId) -> Option<Task> {
-        let config = self.hooks.get(hook)?;
+        let config = self.bindings.get(hook)?;
         (!config.schedules.is_empty()).then(|| Task::EnableSchedules(hook.clone()))
     }
 
     fn push_all(&mut self, tasks: Vec<Task>) {
         for task in tasks {
-            self.queues.push(Lane::Global, task, self.now.tick);
+            self.lanes.push(&self.cx, Lane::Global, task);
         }
     }
 
     /// The configuration of a hook cannot be had: hooks alone do not start without one of them.
     pub(super) fn give_up(&mut self, failure: Failure) {
         self.stop_now();
-        self.effects.push_back(Effect::GiveUp(failure));
+        self.cx.effect(Effect::GiveUp(failure));
     }
 }

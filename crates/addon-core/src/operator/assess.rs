@@ -150,7 +150,7 @@ impl Operator {
 
     /// Goes through the modules as far as possible. True if something changed.
     pub(super) fn advance_assessment(&mut self) -> bool {
-        if self.assessment.next_round().is_some_and(|at| at <= self.now.tick) {
+        if self.assessment.next_round().is_some_and(|at| at <= self.cx.now.tick) {
             self.assessment.retry = None;
             self.begin_assessment();
         }
@@ -176,7 +176,7 @@ impl Operator {
                     }
                     Heard::NothingYet => return progress,
                     Heard::NothingForLong => self.decided(&name, None),
-                    Heard::NotAsked if !self.jobs.hook_slot(&self.policy) => return progress,
+                    Heard::NotAsked if !self.jobs.hook_slot(&self.cx.policy) => return progress,
                     Heard::NotAsked => {
                         self.ask_script(name);
                         return true;
@@ -221,8 +221,8 @@ impl Operator {
         self.assessment.answers.remove(&module);
         let asked = Asked {
             beside: enabled,
-            job: self.start_job(module.clone(), job),
-            since: self.now.tick,
+            job: self.jobs.begin(&mut self.cx, module.clone(), job),
+            since: self.cx.now.tick,
             inputs: self.assessment.inputs,
             is_late: false,
         };
@@ -261,7 +261,7 @@ impl Operator {
         }
         let failure = match result {
             Ok(answer) => {
-                self.tell(Notice::ScriptAnswered {
+                self.cx.tell(Notice::ScriptAnswered {
                     module: module.clone(),
                     usage: answer.usage,
                 });
@@ -286,12 +286,12 @@ impl Operator {
     }
 
     fn script_failed(&mut self, module: &ModuleName, failure: Failure) {
-        let retry_in = Backoff::delay(self.assessment.failures, self.jitter.draw());
-        self.assessment.retry = Some(self.now.tick + retry_in);
+        let retry_in = Backoff::delay(self.assessment.failures, self.cx.draw());
+        self.assessment.retry = Some(self.cx.now.tick + retry_in);
         let failures = self.assessment.failed.get(module).map_or(0, |(failures, _)| *failures);
         let failed = (failures + 1, failure.clone());
         self.assessment.failed.insert(module.clone(), failed);
-        self.tell(Notice::ScriptFailed {
+        self.cx.tell(Notice::ScriptFailed {
             module: module.clone(),
             failure,
             retry_in,
@@ -322,7 +322,7 @@ impl Operator {
                 let worth_telling = before.is_some() || verdict.enabled || verdict.source != Source::Default;
                 unit.verdict = Some(verdict);
                 if let Some(notice) = told.filter(|_| worth_telling) {
-                    self.tell(notice);
+                    self.cx.tell(notice);
                 }
             }
         }

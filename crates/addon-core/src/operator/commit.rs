@@ -119,7 +119,7 @@ impl Operator {
 
     /// A hook ran; now its patches count, or it has failed.
     pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput, usage: Usage) {
-        let Some(owner) = self.doing.get(lane).map(|doing| doing.hook.owner.clone()) else {
+        let Some(owner) = self.lanes.doing(lane).map(|doing| doing.hook.owner.clone()) else {
             return;
         };
         let lane = lane.clone();
@@ -205,7 +205,9 @@ impl Operator {
             return self.hook_counts_as_failed(&ran.lane, failure);
         }
         self.commits.vetting.insert(owner.clone(), ran);
-        self.start_job(VetFor::Patches(owner.clone()), |ticket| Job::Vet(unvetted, ticket));
+        self.jobs.begin(&mut self.cx, VetFor::Patches(owner.clone()), |ticket| {
+            Job::Vet(unvetted, ticket)
+        });
     }
 
     /// The patches of a hook were held against their schemas.
@@ -259,7 +261,7 @@ impl Operator {
             seen: false,
         };
         self.commits.saving.insert(owner.clone(), saving);
-        self.start_job(owner.clone(), |ticket| Job::SaveConfig {
+        self.jobs.begin(&mut self.cx, owner.clone(), |ticket| Job::SaveConfig {
             key,
             text: section,
             base,

@@ -22,7 +22,6 @@ use super::provenance::{Made, means_the_same};
 use super::task::{Lane, Reason};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
-use crate::queue::State;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
 use lost::Losses;
 use news::{News, filled, flag, is_filled, maintenance, values};
@@ -297,7 +296,7 @@ impl Operator {
             return;
         }
         if !keys.is_empty() {
-            self.tell(Notice::ConfigApplied { keys });
+            self.cx.tell(Notice::ConfigApplied { keys });
         }
         let concerns_scripts = news.late || self.concerns_scripts(&news);
         let touched = news.sections.into_iter().chain(news.maintenance).collect();
@@ -310,10 +309,7 @@ impl Operator {
             self.request_converge(Reason::ConfigChanged, true);
         } else if news.global {
             // A hook at start-up may have failed for what is mended now.
-            let head = self.queues.head(&Lane::Global);
-            if head.is_some_and(|head| matches!(head.state(), State::Backoff(_))) {
-                self.queues.resume(&Lane::Global);
-            }
+            self.lanes.retry(&Lane::Global);
         }
     }
 
@@ -327,9 +323,7 @@ impl Operator {
     /// A run sees its section in one state from start to end, and a module that is switched off because all that
     /// spoke for it vanished is removed with the section that it ran with.
     fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
-        let lane = Lane::Module(name.clone());
-        let head = self.queues.head(&lane);
-        let runs = head.is_some_and(|head| head.task.module_at_work().is_some() && head.is_active());
+        let runs = self.lanes.is_at_work(name);
         let unit = self.modules.get(name);
         let is_there = unit.is_some_and(|unit| unit.enabled || self.is_there(unit));
         // That people keep it in their own hands says nothing for it, nor of its values.
@@ -376,7 +370,7 @@ impl Operator {
             let message = Failure::of(Class::Invalid, &rejected).report;
             let key = owner.values_key();
             self.config.problems.insert(key.clone(), message.clone());
-            self.tell(Notice::ConfigRejected { key, message });
+            self.cx.tell(Notice::ConfigRejected { key, message });
         }
         holds(self) != before
     }
@@ -384,7 +378,7 @@ impl Operator {
     /// These sections found no room in the state.
     pub(super) fn sections_left_out(&mut self, keys: Vec<String>) {
         if !keys.is_empty() && keys != self.config.unkept {
-            self.tell(Notice::SectionsNotKept { keys: keys.clone() });
+            self.cx.tell(Notice::SectionsNotKept { keys: keys.clone() });
         }
         self.config.unkept = keys;
     }
@@ -399,7 +393,7 @@ impl Operator {
         };
         let keys = unknown(new);
         if !keys.is_empty() && keys != unknown(old) {
-            self.tell(Notice::ConfigUnknown { keys });
+            self.cx.tell(Notice::ConfigUnknown { keys });
         }
     }
 }

@@ -4,13 +4,12 @@
 
 use super::Operator;
 use super::effect::Notice;
-use super::rate::Admission;
+use super::lanes::Admission;
 use super::task::{Lane, Reason, Task};
 use super::wave::Wave;
 use crate::failure::{Class, Failure};
 use crate::hook::config::Stage;
 use crate::name::Owner;
-use crate::queue::State;
 use crate::time::Tick;
 use crate::values::Version;
 
@@ -111,36 +110,22 @@ impl Operator {
     pub(super) fn request_converge(&mut self, reason: Reason, restart: bool) {
         if restart && let Some(active) = &mut self.converge.active {
             active.restart = Some(reason);
-            if self
-                .queues
-                .head(&Lane::Global)
-                .is_some_and(|head| matches!(head.state(), State::Backoff(_) | State::Held(_)))
-            {
-                self.queues.resume(&Lane::Global);
-            }
+            self.lanes.cut_wait_short(&Lane::Global);
             return;
         }
         let waiting = |task: &Task| task.converge_reason().is_some_and(|reason| reason != Reason::Recovered);
         let head_waits = self
-            .queues
+            .lanes
             .head(&Lane::Global)
             .is_some_and(|head| !head.begun && waiting(&head.task));
-        if !head_waits && !self.queues.behind_head(&Lane::Global).any(|entry| waiting(&entry.task)) {
-            self.queues.push(Lane::Global, Task::Converge(reason), self.now.tick);
-        }
-    }
-
-    /// A converge that waits for others looks again.
-    pub(super) fn wake_converge(&mut self) {
-        let parked = |head: &crate::queue::Entry<Task>| head.task.is_converge() && head.state() == State::Parked;
-        if self.queues.head(&Lane::Global).is_some_and(parked) {
-            self.queues.resume(&Lane::Global);
+        if !head_waits && !self.lanes.behind_head(&Lane::Global).any(|entry| waiting(&entry.task)) {
+            self.lanes.push(&self.cx, Lane::Global, Task::Converge(reason));
         }
     }
 
     /// Lets the converge at the head of the global lane go on.
     pub(super) fn advance_converge(&mut self) -> bool {
-        if self.begin_head(&Lane::Global) {
+        if self.lanes.begin_head(&mut self.cx, &Lane::Global) {
             self.open_converge();
         }
         let mut progress = false;
@@ -149,7 +134,7 @@ impl Operator {
                 Look::Moved => progress = true,
                 Look::Started | Look::Over => return true,
                 Look::Waits => {
-                    self.queues.park(&Lane::Global, self.now.tick);
+                    self.lanes.park(&self.cx, &Lane::Global);
                     return progress;
                 }
                 Look::NoSlot => return progress,
@@ -158,7 +143,7 @@ impl Operator {
     }
 
     fn open_converge(&mut self) {
-        let Some(Task::Converge(reason)) = self.queues.head(&Lane::Global).map(|head| &head.task) else {
+        let Some(Task::Converge(reason)) = self.lanes.head(&Lane::Global).map(|head| &head.task) else {
             return;
         };
         let reason = *reason;
@@ -179,11 +164,11 @@ impl Operator {
         };
         self.converge.active = Some(Active {
             reason,
-            began: self.now.tick,
+            began: self.cx.now.tick,
             phase,
             restart: None,
         });
-        self.tell(Notice::ConvergeStarted {
+        self.cx.tell(Notice::ConvergeStarted {
             reason: reason.to_string(),
         });
     }
@@ -204,7 +189,7 @@ impl Operator {
             active.reason = reason;
             active.phase = Phase::Settling;
             self.drop_waiting_runs();
-            self.tell(Notice::ConvergeStarted {
+            self.cx.tell(Notice::ConvergeStarted {
                 reason: reason.to_string(),
             });
             return Look::Moved;
@@ -243,18 +228,13 @@ impl Operator {
 
     /// The runs and removals that have not begun will be decided anew.
     pub(super) fn drop_waiting_runs(&mut self) {
-        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
-        let mut count = 0;
-        for lane in lanes {
-            let Lane::Module(module) = &lane else { continue };
-            let again = |task: &Task| task.module_at_work().is_some();
-            count += self.queues.drop_waiting(&lane, again);
-            self.queues.close(&lane);
-            self.apply_what_nothing_holds(module);
+        let (modules, count) = self.lanes.drop_waiting_runs();
+        for module in modules {
+            self.apply_what_nothing_holds(&module);
         }
         if count > 0 {
             let reason = "a converge starts over";
-            self.tell(Notice::TasksDropped {
+            self.cx.tell(Notice::TasksDropped {
                 queue: Lane::Global.queue(),
                 count,
                 reason,
@@ -264,14 +244,17 @@ impl Operator {
 
     /// Starts the hook at this place of the list, or passes on to what comes after the list.
     fn run_all_hook(&mut self, stage: Stage, next: usize) -> Look {
-        let hooks = self.global_hooks(stage);
+        let hooks = self.bindings.global_hooks(stage);
         let Some(hook) = hooks.get(next) else {
             return match stage {
                 Stage::AfterAll => self.close_converge(),
                 _ => self.enter(Phase::Enabling),
             };
         };
-        match self.admit(&Lane::Global, hook) {
+        match self
+            .lanes
+            .admit(&self.cx, &self.jobs, &self.bindings, (&Lane::Global, hook))
+        {
             Admission::Now => {}
             Admission::NoSlot => return Look::NoSlot,
             Admission::Later => return Look::Over,
@@ -289,7 +272,7 @@ impl Operator {
         {
             *next += 1;
         }
-        self.queues.resume(&Lane::Global);
+        self.lanes.resume(&Lane::Global);
     }
 
     /// Waits for the verdicts and takes up what they say.
@@ -306,13 +289,14 @@ impl Operator {
         }
         let undecided = self.assessment.undecided();
         let names: Vec<_> = undecided.map(|name| format!("'{name}'")).collect();
-        if self.policy.strict_order && !names.is_empty() {
+        if self.cx.policy.strict_order && !names.is_empty() {
             let error = format!(
                 "couldn't recalculate graph: the enabled script of {} failed",
                 names.join(", ")
             );
             self.assessment.forget();
-            self.back_off(&Lane::Global, &Failure::new(Class::HookFailed, error));
+            self.lanes
+                .back_off(&mut self.cx, &Lane::Global, &Failure::new(Class::HookFailed, error));
             return Look::Over;
         }
         // What was asked for since the converge settled gets its turn with the others, or is held.
@@ -355,16 +339,16 @@ impl Operator {
         let Phase::AfterAll { before, lacked, .. } = active.phase else {
             return Look::Over;
         };
-        self.queues.succeeded(&Lane::Global);
-        self.queues.finish(&Lane::Global);
+        self.lanes.succeeded(&Lane::Global);
+        self.lanes.finish(&Lane::Global);
         let failing = self.lacking();
         // These hooks have not seen the success of one that was lacking when they began.
         self.converge.lacking_at_end = lacked || !failing.is_empty();
         let first = !std::mem::replace(&mut self.converge.first_done, true);
         self.cool_down();
-        let took = self.now.tick - active.began;
+        let took = self.cx.now.tick - active.began;
         self.remember_sources();
-        self.tell(Notice::ConvergeFinished {
+        self.cx.tell(Notice::ConvergeFinished {
             reason: active.reason.to_string(),
             took,
             first,

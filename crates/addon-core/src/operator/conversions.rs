@@ -46,7 +46,7 @@ impl Operator {
         let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name, &globals)).collect();
         let is_needed = !conversions.is_empty();
         // Rather one helm more than that all wait for those that hang.
-        let has_slot = self.jobs.helm_slot(&self.policy) || self.jobs.all_hang(Slot::Helm, &self.policy);
+        let has_slot = self.jobs.helm_slot(&self.cx.policy) || self.jobs.all_hang(Slot::Helm, &self.cx.policy);
         if is_needed && !has_slot {
             return Look::NoSlot;
         }
@@ -58,13 +58,16 @@ impl Operator {
         if !is_needed {
             return Look::Moved;
         }
-        self.start_lane_job(&Lane::Global, |ticket| Job::EnsureConversions(conversions, ticket));
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, &Lane::Global, |ticket| {
+                Job::EnsureConversions(conversions, ticket)
+            });
         Look::Started
     }
 
     /// The job of a converge or of a run has looked after those of the modules that it was given.
     pub(super) fn conversions_ensured(&mut self, lane: &Lane, outcomes: BTreeMap<ModuleName, Result<(), Failure>>) {
-        let of_run = self.module_at(lane);
+        let of_run = self.lanes.module_at(lane);
         for (name, outcome) in outcomes {
             if let Err(failure) = outcome {
                 if of_run.as_ref() == Some(&name) {
@@ -79,8 +82,8 @@ impl Operator {
             }
         }
         let is_ours = |task: &Task| of_run.is_some() || task.is_converge();
-        if self.queues.head(lane).is_some_and(|head| is_ours(&head.task)) {
-            self.queues.resume(lane);
+        if self.lanes.head(lane).is_some_and(|head| is_ours(&head.task)) {
+            self.lanes.resume(lane);
         }
     }
 }

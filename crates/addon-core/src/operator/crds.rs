@@ -43,16 +43,17 @@ impl Operator {
 
     pub(super) fn start_crds(&mut self, lane: &Lane, modules: Vec<ModuleName>) {
         let on_trial = self.probation.on_trial();
-        self.start_lane_job(lane, |ticket| Job::EnsureCrds {
-            modules,
-            on_trial,
-            ticket,
-        });
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::EnsureCrds {
+                modules,
+                on_trial,
+                ticket,
+            });
     }
 
     /// The job of a converge or of a run has looked after the CRDs that it was given.
     pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, CrdObstacle>) {
-        let Some(name) = self.module_at(lane) else {
+        let Some(name) = self.lanes.module_at(lane) else {
             self.crds_of_converge(lane, &failed);
             return;
         };
@@ -60,18 +61,18 @@ impl Operator {
             Some(CrdObstacle::Failed(failure)) => return self.lane_failed(lane, failure),
             Some(CrdObstacle::Held(crds)) if self.is_on_trial() => return self.end_run_for_trial(lane, &name, &crds),
             // The trial was passed meanwhile: once more, and then they are changed.
-            Some(CrdObstacle::Held(_)) => return self.queues.resume(lane),
+            Some(CrdObstacle::Held(_)) => return self.lanes.resume(lane),
             None => {}
         }
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.crds_ensured = true;
         }
         self.step_succeeded(&name);
-        self.queues.resume(lane);
+        self.lanes.resume(lane);
     }
 
     fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, CrdObstacle>) {
-        if !self.queues.head(lane).is_some_and(|head| head.task.is_converge()) {
+        if !self.lanes.head(lane).is_some_and(|head| head.task.is_converge()) {
             return;
         }
         for (name, unit) in &mut self.modules {
@@ -89,6 +90,6 @@ impl Operator {
         for (name, crds) in held {
             self.hold_for_crds(name, crds);
         }
-        self.queues.resume(lane);
+        self.lanes.resume(lane);
     }
 }

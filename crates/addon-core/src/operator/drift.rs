@@ -92,7 +92,7 @@ fn is_released(unit: &Unit) -> bool {
 impl Operator {
     /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
     pub(super) fn watch_releases(&mut self) {
-        if self.policy.restores && self.modules.values().any(is_released) {
+        if self.cx.policy.restores && self.modules.values().any(is_released) {
             self.run_chore(Chore::WatchReleases);
         }
     }
@@ -111,7 +111,7 @@ impl Operator {
         if drift.is_none() && !self.drifts.0.contains_key(&name) {
             return;
         }
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let seen = self.drifts.0.entry(name).or_default();
         if seen.drift.is_none() && drift.is_some() {
             seen.calm_down(now);
@@ -122,7 +122,7 @@ impl Operator {
 
     /// Lets those modules run whose releases have been damaged for long enough.
     pub(super) fn restore_releases(&mut self) {
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let due = self.drifts.0.iter().filter(|(name, seen)| {
             let waits = seen.drift.is_some() && !seen.told && seen.due <= now;
             waits && self.is_left_alone(name)
@@ -140,7 +140,7 @@ impl Operator {
                 Drift::Altered { .. } => RunReason::ObjectAltered,
                 Drift::Status(_) => RunReason::UnexpectedStatus,
             };
-            self.tell(Notice::ReleaseDrifted {
+            self.cx.tell(Notice::ReleaseDrifted {
                 module: name.clone(),
                 drift,
                 times,
@@ -165,7 +165,7 @@ impl Operator {
             let run = head.task.is_run();
             head.is_active() || deletes(head) || run && head.begun
         };
-        !self.queues.head(&lane).is_some_and(busy) && !self.queues.behind_head(&lane).any(deletes)
+        !self.lanes.head(&lane).is_some_and(busy) && !self.lanes.behind_head(&lane).any(deletes)
     }
 
     pub(super) fn drift_timeout(&self) -> Option<(Tick, Waiting)> {

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use super::Operator;
-use super::effect::{HookLabels, Job, Notice};
-use super::monitors::has_first_run;
+use super::effect::{Job, Notice};
+use super::lanes::Admission;
+use super::monitors::Served;
 use super::policy::Mode;
-use super::rate::Admission;
 use super::task::{HookTask, Lane, Task};
 use super::ticket::{AtHead, WatchFor};
 use crate::failure::Failure;
-use crate::hook::cause::Cause;
-use crate::hook::context::BindingContext;
 use crate::module::first_runs::FirstRuns;
 use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
 use crate::queue::Entry;
@@ -22,26 +20,26 @@ impl Operator {
         if self.awaits_publication() {
             return false;
         }
-        self.begin_head(lane);
+        self.lanes.begin_head(&mut self.cx, lane);
         self.start_monitors(lane, hook);
         true
     }
 
     /// Lets the task go on that makes the schedules of such a hook count.
     pub(super) fn advance_enable_schedules(&mut self, lane: &Lane, hook: HookId) -> bool {
-        self.begin_head(lane);
-        self.queues.finish(lane);
+        self.lanes.begin_head(&mut self.cx, lane);
+        self.lanes.finish(lane);
         self.enable_schedules(hook);
         true
     }
 
     /// Lets the task go on that waits for first runs in other queues.
     pub(super) fn advance_await(&mut self, lane: &Lane) -> bool {
-        self.begin_head(lane);
-        if self.monitors.awaited.is_empty() {
-            self.queues.finish(lane);
+        self.lanes.begin_head(&mut self.cx, lane);
+        if self.monitors.awaited().len() == 0 {
+            self.lanes.finish(lane);
         } else {
-            self.queues.park(lane, self.now.tick);
+            self.lanes.park(&self.cx, lane);
         }
         true
     }
@@ -50,13 +48,17 @@ impl Operator {
         if self.takes_warm_monitors(lane, hook) {
             return;
         }
-        let bindings = self.hooks.get(hook).map(|config| config.kubernetes.clone());
-        let monitors = self.name_monitors(hook, bindings.unwrap_or_default());
-        self.tell_of_unread(hook);
-        self.queues.running(lane, self.now.tick);
+        let bindings = self.bindings.get(hook).map(|config| config.kubernetes.clone());
+        let monitors = self.monitors.name(hook, bindings.unwrap_or_default());
+        self.monitors.tell_of_unread(&self.bindings, hook);
+        self.lanes.running(&self.cx, lane);
         let hook = hook.clone();
         let wanted_by = WatchFor::Head(AtHead(lane.clone()), hook.clone());
-        self.start_job(wanted_by, |ticket| Job::StartMonitors { hook, monitors, ticket });
+        self.jobs.begin(&mut self.cx, wanted_by, |ticket| Job::StartMonitors {
+            hook,
+            monitors,
+            ticket,
+        });
     }
 
     /// Starts the monitors of a module's hook, as a step of its run.
@@ -76,20 +78,20 @@ impl Operator {
             Ok(()) => {
                 let hook = hook.clone();
                 self.monitors_started(lane, &hook);
-                self.tell(Notice::MonitorsStarted { hook, took });
+                self.cx.tell(Notice::MonitorsStarted { hook, took });
             }
             Err(failure) => self.monitors_failed(lane, hook, failure),
         }
     }
 
     fn monitors_failed(&mut self, lane: &Lane, hook: &HookId, failure: Failure) {
-        self.forget_monitors(hook);
+        self.monitors.forget(hook);
         let failure = failure.within(format_args!("start the monitors of {hook}"));
         self.lane_failed(lane, failure.clone());
-        let head = self.queues.head(lane);
+        let head = self.lanes.head(lane);
         let attempts = head.map_or(0, |head| head.failures);
-        let retry_in = head.map_or(Duration::ZERO, |head| head.wait(self.now.tick));
-        self.tell(Notice::MonitorsFailed {
+        let retry_in = head.map_or(Duration::ZERO, |head| head.wait(self.cx.now.tick));
+        self.cx.tell(Notice::MonitorsFailed {
             hook: hook.clone(),
             failure,
             attempts,
@@ -99,14 +101,14 @@ impl Operator {
 
     /// The monitors of a hook watch: what it has to run for first is put where it belongs.
     pub(super) fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
-        let started = self.monitors_watch(hook);
+        let started = self.monitors.watch(hook);
         let mut runs = FirstRuns::default();
         for id in started {
-            let Some((_, _, binding)) = self.binding_of(id) else {
+            let Some(Served { binding, .. }) = self.monitors.binding_of(&self.bindings, id) else {
                 continue;
             };
             let (queue, waits) = (binding.queue.clone(), binding.wait_for_synchronization);
-            if self.policy.mode == Mode::Hooks || queue == QueueName::main() {
+            if self.cx.policy.mode == Mode::Hooks || queue == QueueName::main() {
                 runs.own.push_back(id);
                 continue;
             }
@@ -114,45 +116,32 @@ impl Operator {
                 runs.elsewhere.insert(id);
             }
             if let Some(task) = self.first_run(id, &queue) {
-                self.push_hook(&Lane::Named(queue), task);
+                self.lanes
+                    .push_hook(&mut self.cx, &self.bindings, &Lane::Named(queue), task);
             }
         }
         match hook.owner.module() {
             None => {
-                self.queues.finish(lane);
+                self.lanes.finish(lane);
                 let main = QueueName::main();
                 let own = runs.own.iter().filter_map(|id| self.first_run(*id, &main));
                 let own = own.map(Task::Hook).collect();
-                self.queues.push_front(lane, own, self.now.tick);
-                self.monitors.awaited.extend(runs.elsewhere);
+                self.lanes.push_front(&self.cx, lane, own);
+                self.monitors.await_first_runs(runs.elsewhere);
             }
             Some(module) => {
                 if let Some(unit) = self.modules.get_mut(module) {
                     unit.life.watched(runs);
                 }
-                self.queues.succeeded(lane);
-                self.queues.resume(lane);
+                self.lanes.succeeded(lane);
+                self.lanes.resume(lane);
             }
         }
     }
 
-    /// The run of a hook for the objects that a monitor found.
+    /// The run of the hook for the objects that a monitor found.
     fn first_run(&self, id: MonitorId, queue: &QueueName) -> Option<HookTask> {
-        let (hook, config, binding) = self.binding_of(id)?;
-        Some(HookTask {
-            hook: hook.clone(),
-            labels: HookLabels {
-                cause: Cause::Objects,
-                binding_name: binding.name.to_string(),
-                queue: queue.to_string(),
-                activation: self.converge.activation(),
-            },
-            contexts: vec![BindingContext::Synchronization(binding.into())],
-            allow_failure: binding.allow_failure,
-            deadline: self.deadline(binding.timeout),
-            first_runs: vec![id],
-            is_skipped: !has_first_run(config, binding),
-        })
+        self.monitors.first_run(&self.bindings, self.run_terms(), id, queue)
     }
 
     /// Runs the hook of a monitor for what is there, as a step of its module's run, together with those that follow and
@@ -170,7 +159,10 @@ impl Operator {
             self.first_run_over(&task.first_runs, &std::collections::BTreeMap::new());
             return None;
         }
-        match self.admit(lane, &task.hook) {
+        match self
+            .lanes
+            .admit(&self.cx, &self.jobs, &self.bindings, (lane, &task.hook))
+        {
             Admission::Now => {}
             Admission::NoSlot => return Some(false),
             Admission::Later => return Some(true),
@@ -187,7 +179,7 @@ impl Operator {
 
     /// Lets a module's run wait for first runs in other queues. Others need not wait with it if one of them has failed.
     pub(super) fn await_first_runs(&mut self, lane: &Lane, module: &ModuleName) {
-        self.queues.park(lane, self.now.tick);
+        self.lanes.park(&self.cx, lane);
         let unit = self.modules.get(module);
         let awaited = unit.map(|unit| unit.life.first_runs_elsewhere()).unwrap_or_default();
         let failed = awaited
@@ -200,12 +192,12 @@ impl Operator {
 
     /// The task at the head of its queue that is the first run of this monitor.
     pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
-        let (hook, _, binding) = self.binding_of(id)?;
-        let lane = match self.policy.mode {
+        let Served { hook, binding, .. } = self.monitors.binding_of(&self.bindings, id)?;
+        let lane = match self.cx.policy.mode {
             Mode::Hooks => Lane::Global,
             Mode::Addons => Lane::of(&hook.owner, &binding.queue),
         };
-        let head = self.queues.head(&lane)?;
+        let head = self.lanes.head(&lane)?;
         let is_its = |task: &HookTask| task.first_runs.contains(&id);
         head.task.as_hook().is_some_and(is_its).then_some(head)
     }
@@ -217,7 +209,7 @@ impl Operator {
 
     /// Those whose first runs are waited for, in words.
     pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
-        let Some((hook, _, binding)) = self.binding_of(id) else {
+        let Some(Served { hook, binding, .. }) = self.monitors.binding_of(&self.bindings, id) else {
             return "a first run".to_owned();
         };
         let failed = self.queued_first_run(id).map(failed).unwrap_or_default();

@@ -58,11 +58,8 @@ impl Operator {
                 activity: self.activity(),
             }),
             Query::GlobalHooks => {
-                let names = self
-                    .hooks
-                    .keys()
-                    .filter(|id| id.owner == Owner::Global)
-                    .map(|id| id.name.as_str());
+                let hooks = self.bindings.of_owner(&Owner::Global);
+                let names = hooks.map(|(id, _)| id.name.as_str());
                 Answer::Document(names.collect())
             }
         }
@@ -79,8 +76,12 @@ impl Operator {
         if owner.module().is_some_and(|name| !self.modules.contains_key(name)) {
             return Answer::NoSuchModule;
         }
-        let hooks = self.hooks.keys().filter(|id| id.owner == *owner);
-        Answer::Monitors(hooks.map(|id| (id.name.clone(), self.watched(id))).collect())
+        let hooks = self.bindings.of_owner(owner);
+        Answer::Monitors(
+            hooks
+                .map(|(id, _)| (id.name.clone(), self.monitors.watched(&self.bindings, id)))
+                .collect(),
+        )
     }
 
     fn document(
@@ -102,7 +103,7 @@ impl Operator {
     }
 
     fn status(&self) -> Status {
-        let mut waiting = self.startup.waiting(self.policy.mode, &self.config.readings);
+        let mut waiting = self.startup.waiting(self.cx.policy.mode, &self.config.readings);
         waiting.extend(self.config.readings.waiting());
         waiting.extend(self.sources.waiting());
         waiting.extend(self.probation.waiting());
@@ -110,7 +111,7 @@ impl Operator {
             waiting.insert(0, "to be elected leader".to_owned());
         }
         waiting.extend(self.reviews.publication.waiting());
-        let ready = match self.policy.mode {
+        let ready = match self.cx.policy.mode {
             Mode::Addons => self.converge.first_done,
             Mode::Hooks => self.startup.begun,
         };
@@ -147,7 +148,7 @@ impl Operator {
 
     /// `main` first, then the named queues.
     fn queue_reports(&self) -> Vec<QueueReport> {
-        let named = self.queues.lanes().filter_map(|(lane, tasks)| match lane {
+        let named = self.lanes.all().filter_map(|(lane, tasks)| match lane {
             Lane::Named(name) => Some((name, lane, tasks)),
             Lane::Global | Lane::Module(_) | Lane::Release(_) => None,
         });
@@ -168,7 +169,7 @@ impl Operator {
 
     /// Every queue that a binding names, whether it was ever used or not.
     fn empty_queues(&self) -> impl Iterator<Item = (&QueueName, QueueReport)> {
-        let named = self.hooks.values().flat_map(|config| {
+        let named = self.bindings.iter().flat_map(|(_, config)| {
             let schedules = config.schedules.iter().map(|binding| &binding.queue);
             schedules.chain(config.kubernetes.iter().map(|binding| &binding.queue))
         });
@@ -187,7 +188,7 @@ impl Operator {
     fn main_report(&self) -> QueueReport {
         let main = QueueName::main();
         let mut entries: Vec<(&Lane, &Entry<Task>)> = Vec::new();
-        let lanes = |wanted: fn(&Lane) -> bool| self.queues.lanes().filter(move |(lane, _)| wanted(lane));
+        let lanes = |wanted: fn(&Lane) -> bool| self.lanes.all().filter(move |(lane, _)| wanted(lane));
         let position = |lane: &Lane| match lane {
             Lane::Module(name) => self.modules.get(name).map(|unit| unit.found.order),
             Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
@@ -201,7 +202,7 @@ impl Operator {
             .map(|(_, entry)| self.task_report(entry, &main))
             .collect();
         tasks.extend(self.waiting_turns(&main));
-        let global = self.queues.lanes().find(|(lane, _)| **lane == Lane::Global);
+        let global = self.lanes.all().find(|(lane, _)| **lane == Lane::Global);
         let converging = self.converge.active.is_some();
         if let Some((_, global)) = global {
             let reports = global.iter().map(|entry| self.task_report(entry, &main));
@@ -220,10 +221,10 @@ impl Operator {
 
     /// The original has one head in `main`; of ours the most telling one is shown.
     fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
-        let global = self.queues.head(&Lane::Global).map(|head| (&Lane::Global, head));
+        let global = self.lanes.head(&Lane::Global).map(|head| (&Lane::Global, head));
         let heads = entries.iter().copied().chain(global);
         let heads: Vec<_> = heads
-            .filter(|(lane, entry)| self.queues.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
+            .filter(|(lane, entry)| self.lanes.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
             .collect();
         let failing = heads.iter().find(|(_, head)| matches!(head.state(), State::Backoff(_)));
         let shown = failing.or_else(|| heads.first());
@@ -247,7 +248,7 @@ impl Operator {
                 reason,
             };
             TaskReport {
-                kind: task.kind(self.policy.mode),
+                kind: task.kind(self.cx.policy.mode),
                 module: name.to_string(),
                 hook: String::new(),
                 description: self.describe(&task, queue),
@@ -263,7 +264,7 @@ impl Operator {
             let _ = write!(description, ":failures {}:{error}", entry.failures);
         }
         TaskReport {
-            kind: entry.task.kind(self.policy.mode),
+            kind: entry.task.kind(self.cx.policy.mode),
             module: entry.task.module().map(ToString::to_string).unwrap_or_default(),
             hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
             description,
@@ -284,7 +285,7 @@ impl Operator {
             | Task::AwaitFirstRuns
             | Task::Converge(_)
             | Task::ModuleDelete { .. }
-            | Task::Purge { .. } => task.describe(queue, self.policy.mode),
+            | Task::Purge { .. } => task.describe(queue, self.cx.policy.mode),
         }
     }
 
@@ -297,18 +298,16 @@ impl Operator {
             State::Ready => format!("waits for {}", self.describe_wait_for_slot(head)),
             State::Parked => "run first task".to_owned(),
             State::Backoff(until) => {
-                format!("sleep after fail for {}s", (until - self.now.tick).as_secs_f64().ceil())
+                format!(
+                    "sleep after fail for {}s",
+                    (until - self.cx.now.tick).as_secs_f64().ceil()
+                )
             }
             State::Held(until) => {
-                let wait = (until - self.now.tick).as_secs_f64().ceil();
-                format!("sleep for {wait}s: {}", self.rate_limit_of(lane))
+                let wait = (until - self.cx.now.tick).as_secs_f64().ceil();
+                format!("sleep for {wait}s: {}", self.lanes.describe_rate_limit(lane))
             }
         }
-    }
-
-    fn rate_limit_of(&self, lane: &Lane) -> String {
-        let hook = self.rates.waits(lane).map(ToString::to_string);
-        format!("the rate limit of {}", hook.unwrap_or_default())
     }
 
     fn module_reports(&self) -> Vec<ModuleReport> {
@@ -327,7 +326,7 @@ impl Operator {
 
     /// The modules whose turn comes before and is not over.
     fn pending_before(&self, unit: &Unit) -> Vec<String> {
-        let strict = self.policy.strict_order;
+        let strict = self.cx.policy.strict_order;
         let groups = graph::plan(&self.nodes()).groups;
         let before = groups.into_iter().take_while(|group| !group.contains(&unit.found.name));
         let pending = |name: &ModuleName| {

@@ -40,7 +40,7 @@ impl Operator {
     }
 
     fn has_converged(&self) -> bool {
-        match self.policy.mode {
+        match self.cx.policy.mode {
             Mode::Addons => self.converge.first_done,
             Mode::Hooks => self.startup.begun,
         }
@@ -54,8 +54,8 @@ impl Operator {
         };
         // A task that failed and rests before another attempt may rest for ever.
         let is_due = |head: &Entry<Task>| head.failures == 0;
-        let mut lanes = self.queues.lanes();
-        let queued = lanes.any(|(lane, tasks)| of_main(lane) && tasks.front().is_some_and(is_due));
+        let mut heads = self.lanes.heads();
+        let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
         let helm_runs = self.jobs.holders(Slot::Helm).next().is_some();
         if self.has_converged() && !queued && !helm_runs {
             Activity::Quiet
@@ -71,7 +71,7 @@ impl Operator {
             let known = failing.entry(subject).or_insert(failures);
             *known = failures.max(*known);
         };
-        for (_, tasks) in self.queues.lanes() {
+        for (_, tasks) in self.lanes.all() {
             for entry in tasks.iter().filter(|entry| entry.failures > 0) {
                 if let Some(subject) = self.subject(entry) {
                     fails(subject, Failures::InARow(entry.failures));
@@ -114,7 +114,7 @@ impl Operator {
                 return None;
             }
         };
-        self.global_hooks(stage).into_iter().nth(next)
+        self.bindings.global_hooks(stage).into_iter().nth(next)
     }
 }
 

@@ -1,75 +1,57 @@
 //! Running one hook at the head of a lane, whatever the head is: a task of its own, a converge, a run, a removal.
 
-mod fate;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Operator;
 use super::effect::{HookLabels, HookRun, Job, Notice};
 use super::event::{HookRan, Usage};
+use super::lanes::{Admission, Doing, Fate};
 use super::policy::Mode;
-use super::rate::Admission;
 use super::task::{HookTask, Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
 use crate::name::{HookId, ModuleName, MonitorId, Owner};
-use crate::time::Tick;
 use crate::values::patch::FlagOp;
 use crate::values::{Change, Globals};
-use fate::Fate;
-
-/// The hook that the head of a lane runs.
-#[derive(Debug, Clone)]
-pub(super) struct Doing {
-    pub(super) hook: HookId,
-    pub(super) labels: HookLabels,
-    allow_failure: bool,
-    began: Tick,
-    /// The monitors whose first run it is.
-    first_runs: Vec<MonitorId>,
-    /// What has become of its module's life since it began.
-    fate: Fate,
-    /// Up to which change it read each snapshot.
-    pub(super) read: BTreeMap<MonitorId, u64>,
-}
 
 impl Operator {
     /// Lets a hook that stands in line by itself run. False if it must wait for a slot.
     pub(super) fn advance_hook(&mut self, lane: &Lane) -> bool {
-        let Some(task) = self.queues.head(lane).and_then(|head| head.task.as_hook()) else {
+        let Some(task) = self.lanes.head(lane).and_then(|head| head.task.as_hook()) else {
             return false;
         };
         let hook = task.hook.clone();
         if !self.is_wanted(&hook) {
-            self.queues.finish(lane);
+            self.lanes.finish(lane);
             return true;
         }
         if task.is_skipped {
             let first_runs = task.first_runs.clone();
-            self.begin_head(lane);
-            self.queues.finish(lane);
+            self.lanes.begin_head(&mut self.cx, lane);
+            self.lanes.finish(lane);
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
         }
-        match self.admit(lane, &hook) {
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &hook)) {
             Admission::Now => {}
             Admission::NoSlot => return false,
             Admission::Later => return true,
         }
-        self.begin_head(lane);
+        self.lanes.begin_head(&mut self.cx, lane);
         if let Some(task) = self.combine(lane) {
             self.start_hook(lane, task);
         }
         true
     }
 
-    /// The head of the lane is a hook, and not something that a hook is a step of.
-    fn stands_by_itself(&self, lane: &Lane) -> bool {
-        let head = self.queues.head(lane);
-        head.is_some_and(|head| head.task.as_hook().is_some())
+    /// The hook that ran stood in line by itself, or hung, and its module was switched off meanwhile: what it asks for has no
+    /// place any more, and must not be found by the module's next life, nor come into it.
+    pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
+        let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.is_wanted(&doing.hook);
+        self.is_disowned(lane) || self.lanes.stands_by_itself(lane) && self.lanes.doing(lane).is_some_and(is_late)
     }
 
     /// Hooks of a module that is switched off, or not yet started, are not run.
@@ -85,18 +67,12 @@ impl Operator {
 
     /// Takes the contexts of directly following runs of the same hook into the head of the lane. Returns the run that it is now.
     fn combine(&mut self, lane: &Lane) -> Option<HookTask> {
-        let mut tasks = self.queues.tasks(lane).map(|entry| entry.task.as_hook());
+        let mut tasks = self.lanes.tasks(lane).map(|entry| entry.task.as_hook());
         let head = tasks.next()??;
-        let belongs = |next: &Option<&HookTask>| next.is_some_and(|next| self.belongs(head, next));
-        let mut left = tasks.take_while(belongs).count();
-        let merged = self.queues.merge_following(lane, |_, _| {
-            let takes = left > 0;
-            left = left.saturating_sub(1);
-            takes
-        });
-        let Task::Hook(task) = &mut self.queues.head_mut(lane)?.task else {
-            return None;
-        };
+        let belongs = |next: Option<&HookTask>| next.is_some_and(|next| self.belongs(head, next));
+        let count = tasks.take_while(|next| belongs(*next)).count();
+        let merged = self.lanes.merge_into_head(lane, count);
+        let task = self.lanes.head_hook_mut(lane)?;
         for merged in merged {
             if let Task::Hook(merged) = merged {
                 task.absorb(merged);
@@ -108,17 +84,18 @@ impl Operator {
 
     /// What the next run would tell may be told with this one.
     pub(super) fn belongs(&self, head: &HookTask, next: &HookTask) -> bool {
-        let config = self.hooks.get(&head.hook);
+        let config = self.bindings.get(&head.hook);
         if head.hook != next.hook || config.is_some_and(|config| config.version == ConfigVersion::V0) {
             return false;
         }
         let is_grouped = head.contexts.first().is_some_and(|context| context.group().is_some());
-        match self.policy.mode {
+        match self.cx.policy.mode {
             Mode::Hooks => !head.is_first_run() || is_grouped,
             Mode::Addons => {
                 let waits = |task: &HookTask| {
-                    let binding = self.binding_of(*task.first_runs.first()?);
-                    Some(binding?.2.wait_for_synchronization)
+                    let first = *task.first_runs.first()?;
+                    let served = self.monitors.binding_of(&self.bindings, first)?;
+                    Some(served.binding.wait_for_synchronization)
                 };
                 let both = head.is_first_run() && next.is_first_run();
                 !both || (waits(head) == waits(next) && head.is_skipped == next.is_skipped)
@@ -128,10 +105,10 @@ impl Operator {
 
     /// A hook at its place in the life of the operator or of a module.
     pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
-        let config = self.hooks.get(&hook);
+        let config = self.bindings.get(&hook);
         let context = config.map(|config| BindingContext::stage(stage, config));
         // Where hooks are alone, start-up is in no queue and under no name.
-        let (binding_name, queue) = match self.policy.mode {
+        let (binding_name, queue) = match self.cx.policy.mode {
             Mode::Hooks => ("", ""),
             Mode::Addons => (stage.key(), "main"),
         };
@@ -153,7 +130,7 @@ impl Operator {
 
     /// How long a run may take whose hook or binding says this.
     pub(super) fn deadline(&self, said: Option<Duration>) -> Duration {
-        said.unwrap_or(self.policy.hook_deadline)
+        said.unwrap_or(self.cx.policy.hook_deadline)
     }
 
     /// Starts a hook that is a step of the head of a lane.
@@ -173,17 +150,17 @@ impl Operator {
             first_runs,
             is_skipped: _,
         } = task;
-        self.take_token(lane, &hook);
-        self.first_run_begins(&first_runs);
-        self.tell(Notice::HookStarted {
+        self.lanes.take_token(&self.cx, &self.bindings, lane, &hook);
+        self.monitors.first_run_begins(&first_runs);
+        self.cx.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
         });
-        let version = self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version);
+        let version = self.bindings.version(&hook);
         let globals = self.globals_for(lane, &hook.owner);
         let run = HookRun {
             version,
-            snapshots: self.snapshots_of(&hook, &contexts),
+            snapshots: self.monitors.snapshots_of(&self.bindings, &hook, &contexts),
             contexts,
             values: self.values.hook_values_under(&globals, &hook.owner),
             config_values: self.values.config_values_under(&globals, &hook.owner),
@@ -195,18 +172,19 @@ impl Operator {
             hook,
             labels,
             allow_failure,
-            began: self.now.tick,
+            began: self.cx.now.tick,
             first_runs,
             fate: Fate::GoesOn,
             read: BTreeMap::new(),
         };
-        self.doing.insert(lane.clone(), doing);
-        self.start_lane_job(lane, |ticket| Job::RunHook(run, ticket));
+        self.lanes.begin_hook(lane, doing);
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
     }
 
     /// The global values that a hook sees: those of the run that it is a step of, else those of now.
     fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
-        let in_run = self.queues.head(lane).is_some_and(|head| head.task.is_run());
+        let in_run = self.lanes.head(lane).is_some_and(|head| head.task.is_run());
         match owner.module().filter(|_| in_run) {
             Some(name) => self.globals_of_run(name),
             None => self.values.globals(),
@@ -215,14 +193,14 @@ impl Operator {
 
     /// A hook ran and what it patched is in force.
     pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
-        let Some(doing) = self.doing.remove(lane) else { return };
-        self.tell(Notice::HookSucceeded {
+        let Some(doing) = self.lanes.end_hook(lane) else { return };
+        self.cx.tell(Notice::HookSucceeded {
             hook: doing.hook.clone(),
             labels: doing.labels.clone(),
             usage,
         });
-        self.queues.succeeded(lane);
-        self.spoken.insert(doing.hook.clone());
+        self.lanes.succeeded(lane);
+        self.bindings.spoke(doing.hook.clone());
         self.take_flags(&change.flags);
         let is_awaited = self.is_step_of_start(&doing);
         self.first_run_over(&doing.first_runs, &doing.read);
@@ -232,8 +210,8 @@ impl Operator {
     /// A hook counts as failed although its config patch is in force: what depends on that follows now, for the hook's
     /// next run will find nothing to change.
     pub(super) fn hook_half_succeeded(&mut self, lane: &Lane, change: &Change, failure: Failure) {
-        let follows = self.doing.get(lane).filter(|_| change.values_changed).cloned();
-        let follows = follows.filter(|doing| self.stands_by_itself(lane) && !self.is_step_of_start(doing));
+        let follows = self.lanes.doing(lane).filter(|_| change.values_changed).cloned();
+        let follows = follows.filter(|doing| self.lanes.stands_by_itself(lane) && !self.is_step_of_start(doing));
         self.take_flags(&change.flags);
         self.hook_counts_as_failed(lane, failure);
         if let Some(doing) = follows {
@@ -269,10 +247,10 @@ impl Operator {
 
     /// The head of the lane has its hook behind it.
     fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
-        let Some(head) = self.queues.head(lane) else { return };
+        let Some(head) = self.lanes.head(lane) else { return };
         match &head.task {
             Task::Hook(_) => {
-                self.queues.finish(lane);
+                self.lanes.finish(lane);
                 if values_changed {
                     self.follow_change(doing);
                 }
@@ -284,7 +262,7 @@ impl Operator {
                 if doing.first_runs.is_empty() {
                     self.step_succeeded(&module);
                 }
-                self.queues.resume(lane);
+                self.lanes.resume(lane);
             }
             Task::EnableKubernetes(_) | Task::EnableSchedules(_) | Task::AwaitFirstRuns | Task::Purge { .. } => {}
         }
@@ -298,7 +276,7 @@ impl Operator {
             Cause::Stage(_) | Cause::Validating | Cause::Mutating | Cause::Conversion => return,
         };
         match &doing.hook.owner {
-            Owner::Global if self.policy.mode == Mode::Hooks => {}
+            Owner::Global if self.cx.policy.mode == Mode::Hooks => {}
             Owner::Global => self.request_converge(reason, false),
             Owner::Module(name) => self.rerun(name, run_reason),
         }
@@ -308,9 +286,7 @@ impl Operator {
     pub(super) fn hook_finished(&mut self, lane: &Lane, result: Result<HookRan, Failure>) {
         match result {
             Ok(ran) => {
-                if let Some(doing) = self.doing.get_mut(lane) {
-                    doing.read = ran.read;
-                }
+                self.lanes.hook_read(lane, ran.read);
                 self.hook_ran(lane, ran.output, ran.usage);
             }
             Err(failure) => self.hook_failed(lane, failure),
@@ -319,7 +295,7 @@ impl Operator {
 
     /// A hook ran and failed.
     fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
-        let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
+        let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
             return;
         };
         let failure = self.of_hook(hook, failure);
@@ -328,12 +304,12 @@ impl Operator {
 
     /// The hook of a lane counts as failed, for a reason that names it.
     pub(super) fn hook_counts_as_failed(&mut self, lane: &Lane, failure: Failure) {
-        let Some(doing) = self.doing.remove(lane) else {
+        let Some(doing) = self.lanes.end_hook(lane) else {
             return;
         };
-        let took = self.now.tick - doing.began;
+        let took = self.cx.now.tick - doing.began;
         if failure.class != Class::Defect && doing.allow_failure || doing.fate != Fate::GoesOn {
-            self.tell(Notice::HookFailed {
+            self.cx.tell(Notice::HookFailed {
                 hook: doing.hook.clone(),
                 labels: doing.labels.clone(),
                 failure,
@@ -346,16 +322,16 @@ impl Operator {
             self.hook_over(lane, &doing, false);
             return;
         }
-        self.first_run_failed(&doing.first_runs);
-        let head = self.queues.head(lane);
+        self.monitors.first_run_failed(&doing.first_runs);
+        let head = self.lanes.head(lane);
         let in_run = head.is_some_and(|head| head.task.module_at_work().is_some());
         let (attempts, retry_in) = if in_run {
             (head.map_or(0, |head| head.failures) + 1, None)
         } else {
-            let (attempts, retry_in) = self.back_off(lane, &failure);
+            let (attempts, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
             (attempts, Some(retry_in))
         };
-        self.tell(Notice::HookFailed {
+        self.cx.tell(Notice::HookFailed {
             hook: doing.hook.clone(),
             labels: doing.labels,
             failure: failure.clone(),
@@ -373,7 +349,7 @@ impl Operator {
 
     /// The failure with the name of its hook.
     pub(super) fn of_hook(&self, HookId { owner, name }: &HookId, failure: Failure) -> Failure {
-        match (owner, self.policy.mode) {
+        match (owner, self.cx.policy.mode) {
             (_, Mode::Hooks) => failure.within(format_args!("{name} FAILED")),
             (Owner::Global, Mode::Addons) => failure.within(format_args!("global hook '{name}' failed")),
             (Owner::Module(_), Mode::Addons) => failure.within(format_args!("module hook '{name}' failed")),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::effect::{Job, JobId};
+use super::cx::Cx;
+use super::effect::{Effect, Job, JobId};
 use super::policy::Policy;
 use super::task::Lane;
 use super::ticket::{RunFor, Ticket};
@@ -243,21 +244,20 @@ impl Jobs {
         Some((first.started + policy.patience, first.holder()))
     }
 
-    /// The ticket of a job that is about to start.
-    pub(super) fn ticket<W>(&mut self, wanted_by: W) -> Ticket<W> {
+    /// Starts the job that is made with its ticket.
+    pub(super) fn begin<W>(&mut self, cx: &mut Cx, wanted_by: W, job: impl FnOnce(Ticket<W>) -> Job) -> JobId {
         self.last += 1;
-        Ticket::new(JobId(self.last), wanted_by)
-    }
-
-    /// Enters a job that starts now.
-    pub(super) fn start(&mut self, job: &Job, now: Tick) {
+        let id = JobId(self.last);
+        let job = job(Ticket::new(id, wanted_by));
         let running = Running {
-            words: describe(job),
-            slot: slot(job),
-            started: now,
+            words: describe(&job),
+            slot: slot(&job),
+            started: cx.now.tick,
             late: false,
         };
-        self.running.insert(job.id(), running);
+        self.running.insert(id, running);
+        cx.effect(Effect::StartJob(job));
+        id
     }
 
     /// A job ended: returns when it had begun, `None` for one that is not known.

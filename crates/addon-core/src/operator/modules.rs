@@ -4,11 +4,10 @@ use serde_json::Value;
 
 use super::Operator;
 use super::event::SyncAction;
-use crate::hook::config::Stage;
 use crate::module::Module;
 use crate::module::enabling::Verdict;
 use crate::module::lifecycle::{Facts, HookOrder, Lifecycle, Step};
-use crate::name::{HookId, HookName, ModuleName, Owner};
+use crate::name::{ModuleName, Owner};
 use crate::time::Tick;
 use crate::values::section::Entry;
 use crate::values::{Globals, Version};
@@ -285,44 +284,10 @@ impl Operator {
     /// Puts the hooks of a module into the order in which they run.
     pub(super) fn order_hooks(&mut self, owner: &Owner) {
         let Owner::Module(name) = owner else { return };
-        let order = HookOrder {
-            startup: self.bound(owner, Stage::OnStartup),
-            watching: self.watching(owner),
-            before_helm: self.bound(owner, Stage::BeforeHelm),
-            after_helm: self.bound(owner, Stage::AfterHelm),
-            before_delete: self.bound(owner, Stage::BeforeDeleteHelm),
-            after_delete: self.bound(owner, Stage::AfterDeleteHelm),
-        };
+        let order = self.bindings.order(owner);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.order = order;
             unit.hooks_known = true;
         }
-    }
-
-    /// The global hooks with a binding of this kind, by order number and then path.
-    pub(super) fn global_hooks(&self, stage: Stage) -> Vec<HookId> {
-        let owner = Owner::Global;
-        self.bound(&owner, stage)
-            .into_iter()
-            .map(|name| HookId {
-                owner: owner.clone(),
-                name,
-            })
-            .collect()
-    }
-
-    fn watching(&self, owner: &Owner) -> Vec<HookName> {
-        let of_owner = self.hooks.iter().filter(|(id, _)| id.owner == *owner);
-        let watching = of_owner.filter(|(_, config)| !config.kubernetes.is_empty());
-        watching.map(|(id, _)| id.name.clone()).collect()
-    }
-
-    fn bound(&self, owner: &Owner, stage: Stage) -> Vec<HookName> {
-        let of_owner = self.hooks.iter().filter(|(id, _)| id.owner == *owner);
-        let mut hooks: Vec<_> = of_owner
-            .filter_map(|(id, config)| Some((config.order(stage)?, &id.name)))
-            .collect();
-        hooks.sort();
-        hooks.into_iter().map(|(_, name)| name.clone()).collect()
     }
 }

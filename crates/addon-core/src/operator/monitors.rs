@@ -1,20 +1,22 @@
 //! Monitors: which binding each serves, and the way of a change to its hook.
 //!
-//! The shell keeps the objects; here is only what must be decided: who is told, in which queue, and from when on.
+//! The shell keeps the objects; here is only what must be decided: who is told, and from when on. Knows no module: the end of a
+//! first run is returned to whoever waits for it.
 
 mod gate;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use self::gate::Gate;
-use super::Operator;
-use super::effect::{Effect, HookLabels, MonitorStart, Notice};
+use super::bindings::Bindings;
+use super::effect::{HookLabels, MonitorStart};
 use super::event::ObjectChange;
-use super::task::{HookTask, Lane, Task};
+use super::task::HookTask;
 use crate::hook::cause::Cause;
-use crate::hook::config::{ConfigVersion, HookConfig, KubernetesBinding};
+use crate::hook::config::{HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
-use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
+use crate::name::{BindingName, HookId, MonitorId, Owner, QueueName};
 
 /// All monitors of this life that were not stopped.
 #[derive(Debug, Default)]
@@ -22,7 +24,7 @@ pub(super) struct Monitors {
     last: u64,
     known: BTreeMap<MonitorId, Monitor>,
     /// First runs of global hooks in other queues, for which the first converge waits.
-    pub(super) awaited: BTreeSet<MonitorId>,
+    awaited: BTreeSet<MonitorId>,
 }
 
 #[derive(Debug)]
@@ -35,71 +37,72 @@ struct Monitor {
     gate: Gate,
 }
 
+/// A binding that a monitor serves, with its hook.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Served<'a> {
+    pub(super) hook: &'a HookId,
+    pub(super) config: &'a HookConfig,
+    pub(super) binding: &'a KubernetesBinding,
+}
+
+/// The first run of a monitor is over.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct FirstRunOver {
+    pub(super) monitor: MonitorId,
+    pub(super) hook: HookId,
+    pub(super) binding: BindingName,
+    /// The changes that it has not seen, which the hook is to be told.
+    pub(super) unseen: Vec<ObjectChange>,
+}
+
+/// The settings of a run that are not its binding's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunTerms {
+    pub(super) activation: &'static str,
+    /// The deadline of a run whose binding and hook name none.
+    pub(super) deadline: Duration,
+}
+
+/// Monitors begin and end.
 impl Monitors {
-    fn of_hook(&self, hook: &HookId) -> impl Iterator<Item = (MonitorId, &Monitor)> {
-        let of_hook = self.known.iter().filter(move |(_, monitor)| monitor.hook == *hook);
-        of_hook.map(|(id, monitor)| (*id, monitor))
-    }
-
-    /// Takes out the monitors that match; their ids are never used again.
-    fn remove(&mut self, matches: impl Fn(&Monitor) -> bool) -> Vec<MonitorId> {
-        let known = std::mem::take(&mut self.known);
-        let (gone, kept) = known.into_iter().partition(|(_, monitor)| matches(monitor));
-        self.known = kept;
-        let gone: BTreeMap<_, _> = gone;
-        gone.into_keys().collect()
-    }
-
-    /// What a module's hooks were told has gaps.
-    fn is_silenced(&self, owner: &Owner) -> bool {
-        let shut = |monitor: &Monitor| monitor.hook.owner == *owner && matches!(monitor.gate, Gate::Shut);
-        self.known.values().any(shut)
-    }
-}
-
-/// The hook wants to run for the objects that are there at first.
-pub(super) fn has_first_run(config: &HookConfig, binding: &KubernetesBinding) -> bool {
-    config.version == ConfigVersion::V1 && binding.run_on_synchronization
-}
-
-impl Operator {
     /// Names the monitors of a hook, which the shell is about to start. Nobody is told of anything yet.
-    pub(super) fn name_monitors(&mut self, hook: &HookId, bindings: Vec<KubernetesBinding>) -> Vec<MonitorStart> {
+    pub(super) fn name(&mut self, hook: &HookId, bindings: Vec<KubernetesBinding>) -> Vec<MonitorStart> {
         let mut starts = Vec::new();
         for (index, binding) in bindings.into_iter().enumerate() {
-            self.monitors.last += 1;
-            let id = MonitorId(self.monitors.last);
+            self.last += 1;
+            let id = MonitorId(self.last);
             let monitor = Monitor {
                 hook: hook.clone(),
                 index,
                 started: false,
                 gate: Gate::Ahead,
             };
-            self.monitors.known.insert(id, monitor);
+            self.known.insert(id, monitor);
             starts.push(MonitorStart { id, binding });
         }
         starts
     }
 
     /// From now on the hook is told of what no first run of its will read.
-    pub(super) fn tell_of_unread(&mut self, hook: &HookId) {
-        let Some(config) = self.hooks.get(hook) else { return };
-        for monitor in self.monitors.known.values_mut().filter(|monitor| monitor.hook == *hook) {
+    pub(super) fn tell_of_unread(&mut self, bindings: &Bindings, hook: &HookId) {
+        let Some(config) = bindings.get(hook) else { return };
+        for monitor in self.known.values_mut().filter(|monitor| monitor.hook == *hook) {
             let Some(binding) = config.kubernetes.get(monitor.index) else {
                 continue;
             };
             // Of equal names the first is read, whoever asks.
             let mut before = config.kubernetes[..monitor.index].iter();
-            if before.any(|other| other.name == binding.name) || !has_first_run(config, binding) {
+            if before.any(|other| other.name == binding.name) || !config.has_first_run(binding) {
                 monitor.gate = Gate::Unread { since: Vec::new() };
             }
         }
     }
 
     /// The shell started the monitors of a hook. Returns them in the order of the configuration.
-    pub(super) fn monitors_watch(&mut self, hook: &HookId) -> Vec<MonitorId> {
+    pub(super) fn watch(&mut self, hook: &HookId) -> Vec<MonitorId> {
         let mut started = Vec::new();
-        for (id, monitor) in &mut self.monitors.known {
+        for (id, monitor) in &mut self.known {
             if monitor.hook == *hook {
                 monitor.started = true;
                 started.push(*id);
@@ -109,84 +112,63 @@ impl Operator {
     }
 
     /// The shell could not start the monitors of a hook, and runs none of them.
-    pub(super) fn forget_monitors(&mut self, hook: &HookId) {
-        self.monitors.remove(|monitor| monitor.hook == *hook);
+    pub(super) fn forget(&mut self, hook: &HookId) {
+        self.remove(|monitor| monitor.hook == *hook);
     }
 
-    /// Ends all monitors of an owner but those that were started before their time and that nobody has taken.
-    pub(super) fn stop_monitors(&mut self, owner: &Owner) {
-        let is_taken = |monitor: &Monitor| monitor.hook.owner == *owner && !self.warmth.holds(&monitor.hook);
-        let gone = self.monitors.remove(is_taken);
-        self.monitors_gone(gone);
+    /// Ends the monitors of these hooks. Returns those that the shell is to stop; their ids are never used again.
+    #[must_use]
+    pub(super) fn stop(&mut self, is_of: impl Fn(&HookId) -> bool) -> Vec<MonitorId> {
+        let gone = self.remove(|monitor| is_of(&monitor.hook));
+        self.awaited.retain(|id| !gone.contains(id));
+        gone
     }
 
-    /// Ends the monitors of a hook.
-    pub(super) fn stop_monitors_of(&mut self, hook: &HookId) {
-        let gone = self.monitors.remove(|monitor| monitor.hook == *hook);
-        self.monitors_gone(gone);
+    fn remove(&mut self, matches: impl Fn(&Monitor) -> bool) -> Vec<MonitorId> {
+        let gone = self.known.extract_if(.., |_, monitor| matches(monitor));
+        gone.map(|(id, _)| id).collect()
     }
 
-    fn monitors_gone(&mut self, gone: Vec<MonitorId>) {
-        self.monitors.awaited.retain(|id| !gone.contains(id));
-        if !gone.is_empty() {
-            self.effects.push_back(Effect::StopMonitors(gone));
+    /// Nothing of what changes now is for the owner's hooks. Their snapshots stay. False if nothing of theirs watches.
+    pub(super) fn silence(&mut self, owner: &Owner) -> bool {
+        let of_owner = |monitor: &&mut Monitor| monitor.started && monitor.hook.owner == *owner;
+        let mut any = false;
+        for monitor in self.known.values_mut().filter(of_owner) {
+            monitor.gate = Gate::Shut;
+            any = true;
         }
+        any
     }
 
-    /// The binding that a monitor serves, with its hook.
-    pub(super) fn binding_of(&self, id: MonitorId) -> Option<(&HookId, &HookConfig, &KubernetesBinding)> {
-        let monitor = self.monitors.known.get(&id)?;
-        let config = self.hooks.get(&monitor.hook)?;
-        Some((&monitor.hook, config, config.kubernetes.get(monitor.index)?))
+    /// The changes that the owner's hooks were told have gaps.
+    pub(super) fn is_silenced(&self, owner: &Owner) -> bool {
+        let shut = |monitor: &Monitor| monitor.hook.owner == *owner && monitor.gate.is_shut();
+        self.known.values().any(shut)
     }
+}
 
-    /// The bindings of a hook that are watched, in the order of the configuration.
-    pub(super) fn watched(&self, hook: &HookId) -> Vec<(BindingName, MonitorId)> {
-        let started = self.monitors.of_hook(hook).filter(|(_, monitor)| monitor.started);
-        started
-            .filter_map(|(id, _)| Some((self.binding_of(id)?.2.name.clone(), id)))
-            .collect()
-    }
-
-    /// The monitors that hold what the contexts want; of equal names the first.
-    pub(super) fn snapshots_of(&self, hook: &HookId, contexts: &[BindingContext]) -> BTreeMap<BindingName, MonitorId> {
-        let wanted: BTreeSet<&BindingName> = contexts.iter().flat_map(BindingContext::wanted_snapshots).collect();
-        if wanted.is_empty() {
-            return BTreeMap::new();
+/// Changes, and the first runs that they wait for.
+impl Monitors {
+    /// A change of an object came in. Returned if its hook is to be told now.
+    pub(super) fn take(&mut self, bindings: &Bindings, change: ObjectChange) -> Option<ObjectChange> {
+        let served = self.binding_of(bindings, change.monitor)?;
+        if !served.binding.events.contains(&change.event) {
+            return None;
         }
-        let watched = self.watched(hook).into_iter().rev();
-        watched.filter(|(name, _)| wanted.contains(name)).collect()
+        self.known.get_mut(&change.monitor)?.gate.take(change)
     }
 
-    /// A change of an object came in.
-    pub(super) fn object_changed(&mut self, change: ObjectChange) {
-        let event = change.event;
-        if !self
-            .binding_of(change.monitor)
-            .is_some_and(|(_, _, binding)| binding.events.contains(&event))
-        {
-            return;
-        }
-        let monitor = self.monitors.known.get_mut(&change.monitor);
-        if let Some(change) = monitor.and_then(|monitor| monitor.gate.take(change)) {
-            self.deliver(change);
-        }
-    }
-
-    /// Puts a hook that is to be told of a change into its queue.
-    fn deliver(&mut self, change: ObjectChange) {
-        let Some((hook, _, binding)) = self.binding_of(change.monitor) else {
-            return;
-        };
-        let lane = Lane::of(&hook.owner, &binding.queue);
+    /// The run of the hook that is to be told of a change, with the name of its queue.
+    pub(super) fn run_for(
+        &self,
+        bindings: &Bindings,
+        terms: RunTerms,
+        change: ObjectChange,
+    ) -> Option<(QueueName, HookTask)> {
+        let Served { hook, binding, .. } = self.binding_of(bindings, change.monitor)?;
         let task = HookTask {
             hook: hook.clone(),
-            labels: HookLabels {
-                cause: Cause::Objects,
-                binding_name: binding.name.to_string(),
-                queue: binding.queue.to_string(),
-                activation: self.converge.activation(),
-            },
+            labels: labels(binding, &binding.queue, terms),
             contexts: vec![BindingContext::Event {
                 told: binding.into(),
                 event: change.event,
@@ -194,17 +176,37 @@ impl Operator {
                 object: change.view,
             }],
             allow_failure: binding.allow_failure,
-            deadline: self.deadline(binding.timeout),
+            deadline: binding.timeout.unwrap_or(terms.deadline),
             first_runs: Vec::new(),
             is_skipped: false,
         };
-        self.push_hook(&lane, task);
+        Some((binding.queue.clone(), task))
+    }
+
+    /// The run of the hook for the objects that a monitor found.
+    pub(super) fn first_run(
+        &self,
+        bindings: &Bindings,
+        terms: RunTerms,
+        id: MonitorId,
+        queue: &QueueName,
+    ) -> Option<HookTask> {
+        let Served { hook, config, binding } = self.binding_of(bindings, id)?;
+        Some(HookTask {
+            hook: hook.clone(),
+            labels: labels(binding, queue, terms),
+            contexts: vec![BindingContext::Synchronization(binding.into())],
+            allow_failure: binding.allow_failure,
+            deadline: binding.timeout.unwrap_or(terms.deadline),
+            first_runs: vec![id],
+            is_skipped: !config.has_first_run(binding),
+        })
     }
 
     /// A run that is the first one of these monitors begins.
     pub(super) fn first_run_begins(&mut self, ids: &[MonitorId]) {
         for id in ids {
-            if let Some(monitor) = self.monitors.known.get_mut(id) {
+            if let Some(monitor) = self.known.get_mut(id) {
                 monitor.gate.begin();
             }
         }
@@ -213,94 +215,86 @@ impl Operator {
     /// That run failed and is tried again.
     pub(super) fn first_run_failed(&mut self, ids: &[MonitorId]) {
         for id in ids {
-            if let Some(monitor) = self.monitors.known.get_mut(id) {
+            if let Some(monitor) = self.known.get_mut(id) {
                 monitor.gate.fail();
             }
         }
     }
 
-    /// That run succeeded, was let pass, or is not wanted: what it has not read reaches the hook now, and who waited for
-    /// it goes on.
-    pub(super) fn first_run_over(&mut self, ids: &[MonitorId], read: &BTreeMap<MonitorId, u64>) {
-        let mut unlocked: BTreeMap<HookId, Vec<BindingName>> = BTreeMap::new();
-        for id in ids {
-            self.monitors.awaited.remove(id);
-            let Some((hook, _, binding)) = self.binding_of(*id) else {
-                continue;
-            };
-            let (hook, name) = (hook.clone(), binding.name.clone());
-            if let Some(module) = hook.owner.module() {
-                self.first_run_of_module_over(module, *id);
-            }
-            let monitor = self.monitors.known.get_mut(id);
-            let unseen = monitor.map(|monitor| monitor.gate.open(read.get(id).copied()));
-            unlocked.entry(hook).or_default().push(name);
-            for change in unseen.into_iter().flatten() {
-                self.deliver(change);
-            }
-        }
-        for (hook, bindings) in unlocked {
-            self.tell(Notice::EventsUnlocked { hook, bindings });
-        }
-        if self.monitors.awaited.is_empty() {
-            self.wake_parked(&Lane::Global, Task::awaits_first_runs);
-        }
+    /// The first run of a monitor succeeded, was let pass, or is not wanted: what it has not read reaches the hook now. Nothing
+    /// for a monitor that was stopped.
+    pub(super) fn first_run_over(
+        &mut self,
+        bindings: &Bindings,
+        id: MonitorId,
+        read: Option<u64>,
+    ) -> Option<FirstRunOver> {
+        self.awaited.remove(&id);
+        let Served { hook, binding, .. } = self.binding_of(bindings, id)?;
+        let (hook, binding) = (hook.clone(), binding.name.clone());
+        let unseen = self.known.get_mut(&id)?.gate.open(read);
+        Some(FirstRunOver {
+            monitor: id,
+            hook,
+            binding,
+            unseen,
+        })
     }
 
-    fn first_run_of_module_over(&mut self, module: &ModuleName, id: MonitorId) {
-        let Some(unit) = self.modules.get_mut(module).filter(|unit| unit.life.awaits(id)) else {
-            return;
-        };
-        unit.life.first_run_over(id);
-        let lane = Lane::Module(module.clone());
-        self.wake_parked(&lane, Task::is_run);
+    /// The first converge waits for these first runs of global hooks, which stand in other queues.
+    pub(super) fn await_first_runs(&mut self, ids: impl IntoIterator<Item = MonitorId>) {
+        self.awaited.extend(ids);
     }
 
-    /// A module is not to run: nothing of what changes now is for its hooks. Their snapshots stay, for those that run
-    /// when it is removed.
-    pub(super) fn silence(&mut self, module: &ModuleName) {
-        let owner = Owner::Module(module.clone());
-        let mut any = false;
-        for monitor in self.monitors.known.values_mut() {
-            if monitor.started && monitor.hook.owner == owner {
-                monitor.gate = Gate::Shut;
-                any = true;
-            }
-        }
-        if !any {
-            return;
-        }
-        self.drop_runs_for_objects(&owner, "their module was switched off");
-        let lane = Lane::Module(module.clone());
-        self.wake_parked(&lane, Task::is_run);
+    /// The first runs for which the first converge waits.
+    pub(super) fn awaited(&self) -> impl ExactSizeIterator<Item = MonitorId> {
+        self.awaited.iter().copied()
+    }
+}
+
+/// Which monitor serves which binding.
+impl Monitors {
+    /// The binding that a monitor serves, with its hook.
+    pub(super) fn binding_of<'a>(&'a self, bindings: &'a Bindings, id: MonitorId) -> Option<Served<'a>> {
+        let monitor = self.known.get(&id)?;
+        let config = bindings.get(&monitor.hook)?;
+        Some(Served {
+            hook: &monitor.hook,
+            config,
+            binding: config.kubernetes.get(monitor.index)?,
+        })
     }
 
-    fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
-        let of_objects = |task: &HookTask| task.hook.owner == *owner && task.labels.cause == Cause::Objects;
-        let of_objects = |task: &Task| task.as_hook().is_some_and(of_objects);
-        self.drop_tasks(reason, of_objects);
+    /// The bindings of a hook that are watched, in the order of the configuration.
+    pub(super) fn watched(&self, bindings: &Bindings, hook: &HookId) -> Vec<(BindingName, MonitorId)> {
+        let of_hook = self.known.iter().filter(|(_, monitor)| monitor.hook == *hook);
+        let started = of_hook.filter(|(_, monitor)| monitor.started);
+        started
+            .filter_map(|(id, _)| Some((self.binding_of(bindings, *id)?.binding.name.clone(), *id)))
+            .collect()
     }
 
-    /// A module runs again that was switched off and not removed: what happened meanwhile was told to nobody.
-    pub(super) fn watch_again(&mut self, module: &ModuleName) {
-        let owner = Owner::Module(module.clone());
-        if !self.monitors.is_silenced(&owner) {
-            return;
+    /// The monitors that hold what the contexts want; of equal names the first.
+    pub(super) fn snapshots_of(
+        &self,
+        bindings: &Bindings,
+        hook: &HookId,
+        contexts: &[BindingContext],
+    ) -> BTreeMap<BindingName, MonitorId> {
+        let wanted: BTreeSet<&BindingName> = contexts.iter().flat_map(BindingContext::wanted_snapshots).collect();
+        if wanted.is_empty() {
+            return BTreeMap::new();
         }
-        self.stop_monitors(&owner);
-        // What the old ones had to tell is part of what the new ones find.
-        self.drop_runs_for_objects(&owner, "their monitors begin anew");
-        self.forsake_runs_for_objects(&owner);
-        if let Some(unit) = self.modules.get_mut(module) {
-            unit.life.watch_again();
-        }
+        let watched = self.watched(bindings, hook).into_iter().rev();
+        watched.filter(|(name, _)| wanted.contains(name)).collect()
     }
+}
 
-    /// The head of a lane that waits for something may look again, if it is such a task.
-    fn wake_parked(&mut self, lane: &Lane, is_such: impl FnOnce(&Task) -> bool) {
-        let head = self.queues.head(lane);
-        if head.is_some_and(|head| head.state() == crate::queue::State::Parked && is_such(&head.task)) {
-            self.queues.resume(lane);
-        }
+fn labels(binding: &KubernetesBinding, queue: &QueueName, terms: RunTerms) -> HookLabels {
+    HookLabels {
+        cause: Cause::Objects,
+        binding_name: binding.name.to_string(),
+        queue: queue.to_string(),
+        activation: terms.activation,
     }
 }

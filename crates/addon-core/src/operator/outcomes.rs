@@ -19,7 +19,7 @@ impl Operator {
         let Some(started) = self.jobs.end(finished.id()) else {
             return;
         };
-        let took = self.now.tick - started;
+        let took = self.cx.now.tick - started;
         match finished {
             Finished::StateLoaded(_, result) => self.chore_finished(Chore::LoadState, result, Self::state_loaded),
             Finished::StateSaved(_, result) => self.chore_finished(Chore::SaveState, result, Self::state_saved),

@@ -2,8 +2,6 @@
 //!
 //! Must never end a run, and never let anybody go on who needs the one that hangs.
 
-use std::time::Duration;
-
 use super::Operator;
 use super::converge::{Look, Phase};
 use super::effect::Notice;
@@ -11,50 +9,49 @@ use super::jobs::Slot;
 use super::modules::Turn;
 use super::query::Waiting;
 use super::task::{Lane, Task};
-use crate::failure::{Class, Failure};
 use crate::module::lifecycle::Step;
 use crate::name::ModuleName;
 use crate::queue::{Entry, State};
-use crate::time::{Backoff, Tick};
+use crate::time::Tick;
 
 impl Operator {
     /// Slots that runs have held for long are lent to others. Runs that take up more room than may be lent keep theirs.
     pub(super) fn lend_slots(&mut self) {
-        let patience = self.policy.patience;
-        for id in self.jobs.grow_late(self.now.tick, patience) {
+        let patience = self.cx.policy.patience;
+        for id in self.jobs.grow_late(self.cx.now.tick, patience) {
             let Some(holder) = self.jobs.holder(id) else { continue };
             let notice = Notice::RunLate {
                 run: holder.words.to_owned(),
-                waited: self.now.tick - holder.since,
+                waited: self.cx.now.tick - holder.since,
             };
-            self.tell(notice);
+            self.cx.tell(notice);
         }
     }
 
     /// The head of a module's lane has not got on for so long that nobody waits for it who does not need it.
     pub(super) fn hangs(&self, lane: &Lane) -> bool {
-        self.hangs_from(lane).is_some_and(|from| from <= self.now.tick)
+        self.hangs_from(lane).is_some_and(|from| from <= self.cx.now.tick)
     }
 
     fn hangs_from(&self, lane: &Lane) -> Option<Tick> {
         // In strict order all wait to its end.
-        if self.policy.strict_order {
+        if self.cx.policy.strict_order {
             return None;
         }
-        let head = self.queues.head(lane)?;
+        let head = self.lanes.head(lane)?;
         match head.state() {
-            State::Running | State::Held(_) => Some(head.since + self.policy.patience),
+            State::Running | State::Held(_) => Some(head.since + self.cx.policy.patience),
             State::Parked => {
                 let awaited = self.awaited_since(head).chain([head.since]).min()?;
-                Some(awaited + self.policy.patience)
+                Some(awaited + self.cx.policy.patience)
             }
-            State::Backoff(_) => Some(head.queued + self.policy.patience),
+            State::Backoff(_) => Some(head.queued + self.cx.policy.patience),
             // Slots come back, unless all who have them hang.
             State::Ready => {
                 let starves = self
                     .wanted_slot(head)
-                    .is_some_and(|slot| self.jobs.all_hang(slot, &self.policy));
-                starves.then_some(self.now.tick)
+                    .is_some_and(|slot| self.jobs.all_hang(slot, &self.cx.policy));
+                starves.then_some(self.cx.now.tick)
             }
         }
     }
@@ -66,17 +63,16 @@ impl Operator {
         let under_way = |task: &Task| task.module_at_work().is_some();
         // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It is taken
         // up again where it is, or begins anew.
-        let heads = self
-            .queues
-            .lanes()
-            .filter_map(|(lane, tasks)| Some((lane, tasks.front()?)));
-        let busy = heads.filter(|(_, head)| under_way(&head.task) && head.is_active() && !waits(head.state()));
+        let busy = self
+            .lanes
+            .heads()
+            .filter(|(_, head)| under_way(&head.task) && head.is_active() && !waits(head.state()));
         let busy: Vec<Lane> = busy.map(|(lane, _)| lane.clone()).collect();
         if busy.iter().any(|lane| !self.hangs(lane)) {
             return Look::Waits;
         }
         for lane in &busy {
-            self.queues.renew(lane, self.now.tick);
+            self.lanes.renew(&self.cx, lane);
         }
         self.drop_waiting_runs();
         self.enter(Phase::BeforeAll(0))
@@ -105,7 +101,7 @@ impl Operator {
                 waits_for: self.module_waits_for(&name),
                 module: name,
             };
-            self.tell(notice);
+            self.cx.tell(notice);
         }
         found
     }
@@ -115,32 +111,16 @@ impl Operator {
         let waits = self.converge.active.as_ref().is_some_and(|active| {
             matches!(active.phase, Phase::Settling | Phase::Modules(_)) || self.converge.restarts()
         });
-        let lanes = self.queues.lanes().filter_map(|(lane, _)| match lane {
+        let lanes = self.lanes.all().filter_map(|(lane, _)| match lane {
             Lane::Module(name) if waits => {
                 Some((self.hangs_from(lane)?, Waiting::Patience(format!("module '{name}'"))))
             }
             Lane::Module(_) | Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
         });
-        let to_come = lanes.filter(|(at, _)| *at > self.now.tick);
-        let slots = self.jobs.next_late(&self.policy);
+        let to_come = lanes.filter(|(at, _)| *at > self.cx.now.tick);
+        let slots = self.jobs.next_late(&self.cx.policy);
         let slots = slots.map(|(at, holder)| (at, Waiting::Patience(holder.words.to_owned())));
         to_come.chain(slots).min_by_key(|(at, _)| *at)
-    }
-
-    /// How long a head is left alone that failed. What its deadline ended held a place for long, and would again: its
-    /// pauses grow until they are as long as it ran. Where all wait for it, they are no longer than for others.
-    pub(super) fn pause(&mut self, lane: &Lane, failure: &Failure) -> Duration {
-        let head = self.queues.head(lane);
-        let failures = head.map_or(0, |head| head.failures);
-        let running = head.filter(|head| head.state() == State::Running);
-        let took = running.map_or(Duration::ZERO, |head| self.now.tick - head.since);
-        let delay = Backoff::delay(failures, self.jitter.draw());
-        let hung = failure.class == Class::TimedOut && took >= self.policy.patience;
-        if hung && *lane != Lane::Global {
-            delay.max(Backoff::after_deadline(failures, took))
-        } else {
-            delay
-        }
     }
 
     /// The slot that the head of a lane needs before it can go on.
@@ -170,26 +150,13 @@ impl Operator {
             return "a free slot".to_owned();
         };
         let holders = self.jobs.holders(slot).map(|holder| {
-            let seconds = (self.now.tick - holder.since).as_secs();
+            let seconds = (self.cx.now.tick - holder.since).as_secs();
             format!("{} for {seconds}s", holder.words)
         });
         match holders.collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => format!("a free slot for {}", slot.describe()),
             by => format!("a free slot for {}, held by {by}", slot.describe()),
         }
-    }
-
-    /// How long the head of a lane has not got on, in words that follow what it does; nothing while that is no long time.
-    pub(super) fn describe_time(&self, head: &Entry<Task>) -> String {
-        let since = match head.state() {
-            State::Running | State::Parked | State::Held(_) => head.since,
-            State::Ready | State::Backoff(_) => return String::new(),
-        };
-        let time = self.now.tick - since;
-        if time < self.policy.patience {
-            return String::new();
-        }
-        format!(", for {}s", time.as_secs())
     }
 
     /// The modules that others go on without, each with what it waits for.
@@ -206,19 +173,10 @@ impl Operator {
 
     /// Nothing is asked of a module any more whose run is only at the end of a step.
     pub(super) fn is_disowned(&self, lane: &Lane) -> bool {
-        let Some(Task::ModuleRun { module, .. }) = self.queues.head(lane).map(|head| &head.task) else {
+        let Some(Task::ModuleRun { module, .. }) = self.lanes.head(lane).map(|head| &head.task) else {
             return false;
         };
         !self.modules.get(module).is_some_and(|unit| unit.enabled)
-    }
-
-    /// The task of a run is put into its module's lane, unless one is there that will begin anew.
-    pub(super) fn let_run(&mut self, task: Task, owner: &ModuleName) {
-        let lane = Lane::Module(owner.clone());
-        self.queues.drop_waiting(&lane, Task::is_run);
-        if !self.queues.head(&lane).is_some_and(|head| head.task.is_run()) {
-            self.queues.push(lane, task, self.now.tick);
-        }
     }
 }
 

@@ -97,14 +97,14 @@ impl Operator {
     /// Lets the removal at the head of a module's lane go on. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if self.modules.get(name).is_none_or(|unit| unit.enabled) {
-            self.queues.finish(lane);
+            self.lanes.finish(lane);
             return true;
         }
         // It hung when a converge began, which may want the module after all.
-        if self.converge.assesses_by_itself() && self.queues.head(lane).is_some_and(|head| !head.begun) {
+        if self.converge.assesses_by_itself() && self.lanes.head(lane).is_some_and(|head| !head.begun) {
             return false;
         }
-        if self.begin_head(lane)
+        if self.lanes.begin_head(&mut self.cx, lane)
             && let Some(unit) = self.modules.get_mut(name)
         {
             unit.life.begin_delete(unit.hooks_known);
@@ -116,17 +116,21 @@ impl Operator {
     }
 
     pub(super) fn start_uninstall(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.jobs.helm_slot(&self.policy) {
+        if !self.jobs.helm_slot(&self.cx.policy) {
             return false;
         }
         let release = name.to_string();
-        self.start_lane_job(lane, |ticket| Job::DeleteRelease { release, ticket });
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::DeleteRelease {
+                release,
+                ticket,
+            });
         true
     }
 
     fn delete_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
-        self.queues.succeeded(lane);
-        self.queues.finish(lane);
+        self.lanes.succeeded(lane);
+        self.lanes.finish(lane);
         let owner = Owner::Module(name.clone());
         self.apply_deferred(name);
         self.stop_monitors(&owner);
@@ -134,8 +138,8 @@ impl Operator {
         // Without patches the layers are those that were accepted before, so this cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.values.forget_empty_config(&owner);
-        self.hooks.retain(|id, _| id.owner != owner);
-        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
+        self.bindings.forget(&owner);
+        self.schedules.rebuild(&self.cx, &self.bindings);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life = Lifecycle::Disabled;
             unit.hooks_known = false;
@@ -146,25 +150,25 @@ impl Operator {
         }
         self.drifts.forget(name);
         self.config.forget_confirmation(name);
-        self.tell(Notice::ModuleDeleted { module: name.clone() });
+        self.cx.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 
     /// A life of the module is over, and with it all that its hooks had to do in whichever queue.
     pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
-        self.forsake_hooks(owner);
+        self.lanes.forsake_hooks(owner);
         let of_owner = |task: &Task| task.as_hook().is_some_and(|task| task.hook.owner == *owner);
-        self.drop_tasks(reason, of_owner);
+        self.lanes.drop_tasks(&mut self.cx, reason, of_owner);
     }
 
     pub(super) fn delete_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let (_, retry_in) = self.back_off(lane, &failure);
+        let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.last_failure = Some(failure.report.clone());
             unit.failures = unit.failures.saturating_add(1);
         }
         // Its section may be what is wrong, and mended by now.
         self.apply_what_nothing_holds(name);
-        self.tell(Notice::ModuleDeleteFailed {
+        self.cx.tell(Notice::ModuleDeleteFailed {
             module: name.clone(),
             failure,
             retry_in,
@@ -173,14 +177,14 @@ impl Operator {
 
     /// helm uninstalled the release at the head of a lane.
     pub(super) fn release_deleted(&mut self, lane: &Lane) {
-        if let Some(name) = self.module_at(lane) {
+        if let Some(name) = self.lanes.module_at(lane) {
             self.step_succeeded(&name);
             self.removal.gone(name.as_str());
-            self.queues.resume(lane);
-        } else if let Some(Task::Purge { release }) = self.queues.finish(lane) {
-            self.queues.close(lane);
+            self.lanes.resume(lane);
+        } else if let Some(Task::Purge { release }) = self.lanes.finish(lane) {
+            self.lanes.close(lane);
             self.removal.gone(&release);
-            self.tell(Notice::ReleasePurged { release });
+            self.cx.tell(Notice::ReleasePurged { release });
         }
     }
 
@@ -191,7 +195,7 @@ impl Operator {
             return;
         }
         self.brake();
-        let goes = |release: &String| !self.removal.brake.holds(release) && !self.is_purged(release);
+        let goes = |release: &String| !self.removal.brake.holds(release) && !self.lanes.is_purged(release);
         let mut orphans: Vec<String> = self.orphans().filter(goes).collect();
         if !orphans.is_empty() && !self.rereading.is_confirmed() {
             self.rereading.purge_waits = true;
@@ -204,24 +208,28 @@ impl Operator {
         let come: Vec<String> = come.collect();
         self.hold_what_has_come(come);
         for release in orphans.into_iter().rev() {
-            self.removal.brake.passes(&release, self.now.tick);
+            self.removal.brake.passes(&release, self.cx.now.tick);
             let lane = Lane::Release(release.clone());
-            self.queues.push(lane, Task::Purge { release }, self.now.tick);
+            self.lanes.push(&self.cx, lane, Task::Purge { release });
         }
     }
 
     pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {
-        if !self.jobs.helm_slot(&self.policy) {
+        if !self.jobs.helm_slot(&self.cx.policy) {
             return false;
         }
-        self.begin_head(lane);
-        self.start_lane_job(lane, |ticket| Job::DeleteRelease { release, ticket });
+        self.lanes.begin_head(&mut self.cx, lane);
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::DeleteRelease {
+                release,
+                ticket,
+            });
         true
     }
 
     pub(super) fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
-        let (_, retry_in) = self.back_off(lane, &failure);
-        self.tell(Notice::PurgeFailed {
+        let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+        self.cx.tell(Notice::PurgeFailed {
             release,
             failure,
             retry_in,

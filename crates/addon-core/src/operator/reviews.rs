@@ -19,7 +19,6 @@ use super::event::{Asked, HookRan, ReviewId};
 use super::query::Waiting;
 use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
-use crate::hook::config::ConfigVersion;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, Owner};
 use crate::review::reply::{NoAnswer, Reply};
@@ -58,12 +57,12 @@ impl Operator {
         }
         match self.reviews.routes.open(&path, request) {
             Opened::Answered(reply) => self.reply(id, reply),
-            Opened::Edit(request) => self.edit_wanted(id, request, self.now.tick + within),
+            Opened::Edit(request) => self.edit_wanted(id, request, self.cx.now.tick + within),
             Opened::Running(review, run) => {
                 let open = Open {
                     review,
                     run,
-                    until: self.now.tick + within,
+                    until: self.cx.now.tick + within,
                     job: None,
                 };
                 self.reviews.open.insert(id, open);
@@ -72,7 +71,7 @@ impl Operator {
     }
 
     fn reply(&mut self, id: ReviewId, reply: Reply) {
-        self.effects.push_back(Effect::Reply(id, reply));
+        self.cx.effect(Effect::Reply(id, reply));
     }
 
     /// Keeps the routes up to date, starts what can start, and answers for what has no time left.
@@ -90,12 +89,12 @@ impl Operator {
         if !self.startup.begun {
             return;
         }
-        let asked = self.hooks.iter().filter(|(hook, config)| {
+        let asked = self.bindings.iter().filter(|(hook, config)| {
             let reviews = config.validating.len() + config.mutating.len() + config.conversions.len();
             reviews > 0 && self.answers(hook)
         });
         let (mut routes, clashes) = Routes::of(asked);
-        if let Some(config_map) = self.policy.edits.config_map(routes.admits()) {
+        if let Some(config_map) = self.cx.policy.edits.config_map(routes.admits()) {
             routes = routes.with_edits_of(config_map);
         }
         if routes != *self.reviews.routes {
@@ -103,7 +102,7 @@ impl Operator {
             self.reviews.publication.is_due();
             for clash in clashes {
                 let failure = Failure::new(Class::Invalid, clash.to_string());
-                self.tell(Notice::ReviewClash { failure });
+                self.cx.tell(Notice::ReviewClash { failure });
             }
         }
     }
@@ -122,18 +121,20 @@ impl Operator {
     fn advance_review(&mut self, id: ReviewId) {
         let Some(open) = self.reviews.open.get(&id) else { return };
         let hook = open.run.hook.clone();
-        if open.until <= self.now.tick {
-            self.effects.extend(open.job.map(Effect::CancelJob));
+        if open.until <= self.cx.now.tick {
+            if let Some(job) = open.job {
+                self.cx.effect(Effect::CancelJob(job));
+            }
             return self.resume_review(id, Ended::Late);
         }
-        if open.job.is_some() || self.rate_allows_from(&hook) > self.now.tick {
+        if open.job.is_some() || self.lanes.rate_allows_from(&self.bindings, &hook) > self.cx.now.tick {
             return;
         }
         if !self.answers(&hook) {
             self.reviews.open.remove(&id);
             return self.reply(id, Reply::NoAnswer(NoAnswer::NotStarted(hook)));
         }
-        if self.jobs.review_slot(&self.policy) {
+        if self.jobs.review_slot(&self.cx.policy) {
             self.start_review(id);
         }
     }
@@ -147,17 +148,17 @@ impl Operator {
             limit,
         } = &*open.run;
         let (hook, contexts) = (hook.clone(), vec![context.clone()]);
-        let deadline = self.deadline(*limit).min(open.until - self.now.tick);
+        let deadline = self.deadline(*limit).min(open.until - self.cx.now.tick);
         let labels = labels_of(context);
-        self.take_rate(&hook);
-        self.tell(Notice::HookStarted {
+        self.lanes.take_rate(&self.cx, &self.bindings, &hook);
+        self.cx.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
         });
         let globals = self.values.globals();
         let run = HookRun {
-            version: self.hooks.get(&hook).map_or(ConfigVersion::V1, |config| config.version),
-            snapshots: self.snapshots_of(&hook, &contexts),
+            version: self.bindings.version(&hook),
+            snapshots: self.monitors.snapshots_of(&self.bindings, &hook, &contexts),
             values: self.values.hook_values_under(&globals, &hook.owner),
             config_values: self.values.config_values_under(&globals, &hook.owner),
             deadline,
@@ -165,7 +166,9 @@ impl Operator {
             labels,
             hook,
         };
-        let job = self.start_job(RunFor::Review(id), |ticket| Job::RunHook(run, ticket));
+        let job = self
+            .jobs
+            .begin(&mut self.cx, RunFor::Review(id), |ticket| Job::RunHook(run, ticket));
         if let Some(open) = self.reviews.open.get_mut(&id) {
             open.job = Some(job);
         }
@@ -188,7 +191,7 @@ impl Operator {
         };
         match result {
             Ok((response, usage)) => {
-                self.tell(Notice::HookSucceeded { hook, labels, usage });
+                self.cx.tell(Notice::HookSucceeded { hook, labels, usage });
                 self.resume_review(id, Ended::Well(*response));
             }
             Err(failure) => {
@@ -202,7 +205,7 @@ impl Operator {
                     | Class::Held => Ended::Failed,
                 };
                 let failure = self.of_hook(&hook, failure);
-                self.tell(Notice::HookFailed {
+                self.cx.tell(Notice::HookFailed {
                     hook,
                     labels,
                     failure,
@@ -245,9 +248,9 @@ impl Operator {
 
     /// When a review has no time left, or its hook may run again.
     pub(super) fn reviews_timeout(&self) -> Option<(Tick, Waiting)> {
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let reviews = self.reviews.open.values().map(|open| {
-            let free = self.rate_allows_from(&open.run.hook);
+            let free = self.lanes.rate_allows_from(&self.bindings, &open.run.hook);
             let waits = open.job.is_none() && free > now;
             let at = if waits { open.until.min(free) } else { open.until };
             (at, Waiting::Review(open.run.hook.clone()))

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::Operator;
 use super::effect::{Job, Notice};
 use super::event::Synced;
+use super::lanes::Admission;
 use super::modules::{Release, Run, Turn};
-use super::rate::Admission;
 use super::task::{Lane, Reason, RunReason, Task};
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
@@ -19,22 +19,22 @@ impl Operator {
     /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.modules.get(name).is_some_and(|unit| unit.enabled) {
-            self.queues.finish(lane);
+            self.lanes.finish(lane);
             return true;
         }
         // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
         let to_come = self.modules.get(name).is_some_and(|unit| unit.turn.is_to_come());
-        let begins = self.queues.head(lane).is_some_and(|head| !head.begun);
+        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
         if begins && to_come {
             // It hung, and was to begin anew. Its turn brings another one.
-            self.queues.finish(lane);
+            self.lanes.finish(lane);
             return true;
         }
         if begins && self.converge.assesses_by_itself() {
             return false;
         }
         let mut anew = false;
-        if self.begin_head(lane) {
+        if self.lanes.begin_head(&mut self.cx, lane) {
             let given_up = |unit: &super::modules::Unit| unit.life.is_deleting();
             if self.modules.get(name).is_some_and(given_up) {
                 // A removal that did not come to its end is followed by a new life all the same.
@@ -43,7 +43,7 @@ impl Operator {
                 let _ = self.values.forget_patches(&owner);
             }
             anew = self.apply_deferred(name);
-            let run = Run::begin(self.now.tick, self.values.globals());
+            let run = Run::begin(self.cx.now.tick, self.values.globals());
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.life.begin_run();
                 unit.run = Some(run);
@@ -123,11 +123,13 @@ impl Operator {
         if self.takes_warm_question(lane, name) {
             return true;
         }
-        if !self.jobs.hook_slot(&self.policy) {
+        if !self.jobs.hook_slot(&self.cx.policy) {
             return false;
         }
         let owner = Owner::Module(name.clone());
-        self.start_lane_job(lane, |ticket| Job::ConfigureHooks(owner, ticket));
+        self.lanes.start_job(&mut self.cx, &mut self.jobs, lane, |ticket| {
+            Job::ConfigureHooks(owner, ticket)
+        });
         true
     }
 
@@ -137,7 +139,7 @@ impl Operator {
             owner: Owner::Module(name.clone()),
             name: hook,
         };
-        match self.admit(lane, &id) {
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &id)) {
             Admission::Now => {}
             Admission::NoSlot => return false,
             Admission::Later => return true,
@@ -147,19 +149,21 @@ impl Operator {
     }
 
     fn start_own_conversions(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.jobs.helm_slot(&self.policy) {
+        if !self.jobs.helm_slot(&self.cx.policy) {
             return false;
         }
         let globals = self.globals_of_run(name);
         let Some(conversions) = self.conversions_of(name, &globals) else {
             return self.start_release(lane, name);
         };
-        self.start_lane_job(lane, |ticket| Job::EnsureConversions(vec![conversions], ticket));
+        self.lanes.start_job(&mut self.cx, &mut self.jobs, lane, |ticket| {
+            Job::EnsureConversions(vec![conversions], ticket)
+        });
         true
     }
 
     fn start_release(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.jobs.helm_slot(&self.policy) {
+        if !self.jobs.helm_slot(&self.cx.policy) {
             return false;
         }
         let owner = Owner::Module(name.clone());
@@ -176,21 +180,22 @@ impl Operator {
             return false;
         };
         let version = self.values.version(&owner);
-        let began = self.now.tick;
+        let began = self.cx.now.tick;
         if let Some(run) = self.modules.get_mut(name).and_then(|unit| unit.run.as_mut()) {
             run.release = Release::UnderWay { began, version };
         }
         let asked = self.values.config_values_under(&self.globals_of_run(name), &owner);
         let (maintenance, config) = (self.config.maintenance(name), self.config_trace(name));
-        self.start_lane_job(lane, |ticket| Job::SyncRelease {
-            module: name.clone(),
-            values,
-            asked,
-            vetting,
-            maintenance,
-            config,
-            ticket,
-        });
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::SyncRelease {
+                module: name.clone(),
+                values,
+                asked,
+                vetting,
+                maintenance,
+                config,
+                ticket,
+            });
         true
     }
 
@@ -225,31 +230,26 @@ impl Operator {
 
     /// The hooks of a module answered, for a run or for a removal.
     pub(super) fn module_configured(&mut self, lane: &Lane, hooks: Vec<(HookName, HookConfig)>) {
-        let Some(name) = self.module_at(lane) else { return };
+        let Some(name) = self.lanes.module_at(lane) else { return };
         self.hooks_configured(&Owner::Module(name.clone()), hooks);
         self.step_succeeded(&name);
-        self.queues.resume(lane);
-    }
-
-    /// The module whose run or removal is at the head of a lane.
-    pub(super) fn module_at(&self, lane: &Lane) -> Option<ModuleName> {
-        self.queues.head(lane)?.task.module_at_work().cloned()
+        self.lanes.resume(lane);
     }
 
     pub(super) fn release_synced(&mut self, lane: &Lane, synced: &Synced, took: Duration) {
-        let Some(name) = self.module_at(lane) else { return };
+        let Some(name) = self.lanes.module_at(lane) else { return };
         if synced.revision > 0 {
             self.removal.exists(name.as_str());
         }
         if !synced.adopted.is_empty() {
-            self.tell(Notice::ObjectsAdopted {
+            self.cx.tell(Notice::ObjectsAdopted {
                 module: name.clone(),
                 objects: synced.adopted.clone(),
             });
         }
         let activation = self.converge.activation();
         let action = synced.action;
-        self.tell(Notice::HelmFinished {
+        self.cx.tell(Notice::HelmFinished {
             module: name.clone(),
             action,
             took,
@@ -259,7 +259,7 @@ impl Operator {
             unit.released(action);
         }
         self.step_succeeded(&name);
-        self.queues.resume(lane);
+        self.lanes.resume(lane);
     }
 
     /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
@@ -270,10 +270,10 @@ impl Operator {
             .any(|unit| unit.enabled && unit.turn != Turn::Passed);
         if self.converge.active.is_none() && self.converge.lacking_at_end && !lacking {
             self.converge.lacking_at_end = false;
-            let is_queued = self.queues.tasks(&Lane::Global).any(|entry| entry.task.is_converge());
+            let is_queued = self.lanes.tasks(&Lane::Global).any(|entry| entry.task.is_converge());
             if !is_queued {
-                self.queues
-                    .push(Lane::Global, Task::Converge(Reason::Recovered), self.now.tick);
+                self.lanes
+                    .push(&self.cx, Lane::Global, Task::Converge(Reason::Recovered));
             }
         }
     }
@@ -287,16 +287,16 @@ impl Operator {
             return;
         }
         let lane = Lane::Module(name.clone());
-        if self.queues.behind_head(&lane).any(|entry| entry.task.is_run()) {
+        if self.lanes.behind_head(&lane).any(|entry| entry.task.is_run()) {
             return;
         }
         if let Some(head) = self
-            .queues
+            .lanes
             .head(&lane)
             .filter(|head| head.task.is_run() && !head.is_active())
         {
             if head.begun {
-                self.queues.resume(&lane);
+                self.lanes.resume(&lane);
             }
             return;
         }
@@ -304,16 +304,16 @@ impl Operator {
             module: name.clone(),
             reason,
         };
-        self.queues.push(lane, task, self.now.tick);
+        self.lanes.push(&self.cx, lane, task);
     }
 
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
-        self.queues.succeeded(lane);
-        let task = self.queues.finish(lane);
+        self.lanes.succeeded(lane);
+        let task = self.lanes.finish(lane);
         self.apply_what_nothing_holds(name);
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let Some(unit) = self.modules.get_mut(name) else {
             return;
         };
@@ -326,7 +326,7 @@ impl Operator {
         unit.last_failure = None;
         unit.failures = 0;
         unit.upgrade_held = false;
-        self.tell(Notice::ModuleReady {
+        self.cx.tell(Notice::ModuleReady {
             module: name.clone(),
             action: run.as_ref().and_then(|run| run.release.action()),
             took: run.map_or(Duration::ZERO, |run| now - run.began),
@@ -342,7 +342,7 @@ impl Operator {
 
     /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
-        let (now, activation) = (self.now.tick, self.converge.activation());
+        let (now, activation) = (self.cx.now.tick, self.converge.activation());
         let globals = self.values.globals();
         let Some(unit) = self.modules.get_mut(name) else { return };
         let run = unit.run.get_or_insert_with(|| Run::begin(now, globals.clone()));
@@ -354,7 +354,7 @@ impl Operator {
                 self.removal.forget_foreign(name.as_str());
             }
         }
-        let (attempts, retry_in) = self.back_off(lane, &failure);
+        let (attempts, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
         self.apply_what_nothing_holds(name);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.life.begin_run();
@@ -366,7 +366,7 @@ impl Operator {
             // A failure on the way to the release says nothing of the upgrade.
             unit.upgrade_held = failure.class == Class::Held || unit.upgrade_held && step != Step::Release;
         }
-        self.tell(Notice::ModuleFailed {
+        self.cx.tell(Notice::ModuleFailed {
             module: name.clone(),
             step: step.describe(),
             failure,

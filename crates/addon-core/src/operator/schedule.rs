@@ -7,12 +7,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Operator;
+use super::bindings::Bindings;
+use super::cx::Cx;
 use super::effect::{HookLabels, Notice};
 use super::policy::{Mode, Policy};
 use super::query::Waiting;
 use super::task::{HookTask, Lane};
 use crate::hook::cause::Cause;
-use crate::hook::config::HookConfig;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
 use crate::name::{HookId, Owner};
@@ -45,10 +46,11 @@ struct Timer {
 
 impl Schedules {
     /// Takes over what the hooks say now; a timer that goes on keeps its next time.
-    pub(super) fn rebuild(&mut self, hooks: &BTreeMap<HookId, HookConfig>, policy: &Policy, wall: Timestamp) {
+    pub(super) fn rebuild(&mut self, cx: &Cx, bindings: &Bindings) {
+        let (policy, wall) = (&cx.policy, cx.now.wall);
         let mut old = std::mem::take(&mut self.timers);
         let counts = |id: &HookId| policy.mode == Mode::Addons || self.enabled.contains(id);
-        for (id, config) in hooks.iter().filter(|(id, _)| counts(id)) {
+        for (id, config) in bindings.iter().filter(|(id, _)| counts(id)) {
             for (index, binding) in config.schedules.iter().enumerate() {
                 let text = binding.crontab.to_string();
                 let timer = self.timers.entry(text.clone()).or_insert_with(|| {
@@ -92,24 +94,24 @@ impl Schedules {
 impl Operator {
     /// Takes in the time of an event, before the event itself.
     pub(super) fn take_time(&mut self, now: Now) {
-        self.now = now;
-        self.schedules.look_at_clock(now, &self.policy);
+        self.cx.now = now;
+        self.schedules.look_at_clock(now, &self.cx.policy);
     }
 
     /// From now on the schedules of this hook count, as far as nothing else speaks against it.
     pub(super) fn enable_schedules(&mut self, hook: HookId) {
         self.schedules.enabled.insert(hook.clone());
-        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
-        self.tell(Notice::SchedulesEnabled { hook });
+        self.schedules.rebuild(&self.cx, &self.bindings);
+        self.cx.tell(Notice::SchedulesEnabled { hook });
     }
 
     /// Puts the hooks whose time has come into their queues.
     pub(super) fn fire_schedules(&mut self) {
-        let wall = self.now.wall;
+        let wall = self.cx.now.wall;
         let mut due = Vec::new();
         for timer in self.schedules.timers.values_mut() {
             if timer.next.is_some_and(|next| next <= wall) {
-                timer.next = timer.crontab.next_after(wall, &self.policy.time_zone);
+                timer.next = timer.crontab.next_after(wall, &self.cx.policy.time_zone);
                 due.extend(timer.users.iter().cloned());
             }
         }
@@ -124,7 +126,7 @@ impl Operator {
     /// Schedules count from the end of the first converge on, those of a module once its start-up is over. Hooks alone
     /// wait for nothing but that they are enabled.
     fn takes_schedules(&self, hook: &HookId) -> bool {
-        self.policy.mode == Mode::Hooks
+        self.cx.policy.mode == Mode::Hooks
             || self.converge.first_done
                 && match &hook.owner {
                     Owner::Global => true,
@@ -136,7 +138,7 @@ impl Operator {
     }
 
     fn fire(&mut self, hook: HookId, index: usize) {
-        let Some(binding) = self.hooks.get(&hook).and_then(|config| config.schedules.get(index)) else {
+        let Some(binding) = self.bindings.get(&hook).and_then(|config| config.schedules.get(index)) else {
             return;
         };
         let lane = Lane::of(&hook.owner, &binding.queue);
@@ -156,7 +158,7 @@ impl Operator {
             first_runs: Vec::new(),
             is_skipped: false,
         };
-        self.push_hook(&lane, task);
+        self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);
     }
 
     pub(super) fn schedule_timeout(&self) -> Option<(Tick, Waiting)> {
@@ -164,9 +166,9 @@ impl Operator {
         let (crontab, next) = timers
             .filter_map(|(text, timer)| Some((text, timer.next?)))
             .min_by_key(|(_, next)| *next)?;
-        let wait = Duration::try_from(next.duration_since(self.now.wall)).unwrap_or_default();
+        let wait = Duration::try_from(next.duration_since(self.cx.now.wall)).unwrap_or_default();
         Some((
-            self.now.tick + wait.min(LOOK),
+            self.cx.now.tick + wait.min(LOOK),
             Waiting::Schedule {
                 crontab: crontab.clone(),
             },

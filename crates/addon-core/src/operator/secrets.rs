@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use super::Operator;
-use super::effect::{Effect, Notice};
+use super::effect::Notice;
 
 impl Operator {
     /// Before anything else that follows from the event.
     pub(super) fn tell_secrets(&mut self) {
         if let Some(secrets) = self.values.take_new_secrets() {
             let notice = Notice::SecretsChanged(Arc::new(secrets));
-            self.effects.push_front(Effect::Tell(notice));
+            self.cx.tell_first(notice);
         }
     }
 }

@@ -128,7 +128,7 @@ impl Operator {
         self.sources.lost.retain(|_, modules| !modules.is_empty());
         for (file, modules) in self.sources.lost.clone() {
             self.startup.inventory_complete = false;
-            self.tell(Notice::ValuesFileLost { file, modules });
+            self.cx.tell(Notice::ValuesFileLost { file, modules });
         }
     }
 

@@ -46,14 +46,14 @@ impl Operator {
         if self.stopping.is_some() {
             return;
         }
-        let deadline = self.now.tick + self.policy.shutdown_grace;
+        let deadline = self.cx.now.tick + self.cx.policy.shutdown_grace;
         self.stopping = Some(Stopping {
             deadline,
             cancelled: false,
             exited: false,
         });
         self.close_reviews();
-        self.tell(Notice::ShuttingDown {
+        self.cx.tell(Notice::ShuttingDown {
             running: self.jobs.len(),
         });
     }
@@ -61,7 +61,7 @@ impl Operator {
     /// Nothing more is done.
     pub(super) fn stop_now(&mut self) {
         self.stopping = Some(Stopping {
-            deadline: self.now.tick,
+            deadline: self.cx.now.tick,
             cancelled: true,
             exited: true,
         });
@@ -71,10 +71,12 @@ impl Operator {
         let Some(mut stopping) = self.stopping else { return };
         if self.jobs.len() == 0 && !stopping.exited {
             stopping.exited = true;
-            self.effects.push_back(Effect::Exit);
-        } else if self.now.tick >= stopping.deadline && !stopping.cancelled {
+            self.cx.effect(Effect::Exit);
+        } else if self.cx.now.tick >= stopping.deadline && !stopping.cancelled {
             stopping.cancelled = true;
-            self.effects.extend(self.jobs.ids().into_iter().map(Effect::CancelJob));
+            for id in self.jobs.ids() {
+                self.cx.effect(Effect::CancelJob(id));
+            }
         }
         self.stopping = Some(stopping);
     }
@@ -83,7 +85,7 @@ impl Operator {
     pub(super) fn stop_at_once(&mut self) {
         self.stop();
         if let Some(stopping) = &mut self.stopping {
-            stopping.deadline = self.now.tick;
+            stopping.deadline = self.cx.now.tick;
         }
     }
 }

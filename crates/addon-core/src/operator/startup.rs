@@ -135,7 +135,7 @@ impl Operator {
         if let Err(rejected) = files {
             self.startup.inventory_complete = false;
             let failure = Failure::of(Class::Invalid, &rejected);
-            self.tell(Notice::StepFailed {
+            self.cx.tell(Notice::StepFailed {
                 step: "take over the global values of files".to_owned(),
                 failure,
                 again: false,
@@ -160,7 +160,7 @@ impl Operator {
             return;
         }
         if self.config.readings.is_empty() {
-            self.startup.wake(self.now.tick);
+            self.startup.wake(self.cx.now.tick);
         }
         if self.standing == Standing::Standby {
             self.warmth.hear(&read);
@@ -182,7 +182,7 @@ impl Operator {
         if !self.startup.known {
             return;
         }
-        if self.policy.mode == Mode::Hooks {
+        if self.cx.policy.mode == Mode::Hooks {
             self.advance_startup_alone();
             return;
         }
@@ -244,30 +244,29 @@ impl Operator {
 
     /// Everything is known: the global hooks that run at start, and then the first converge.
     fn begin(&mut self) {
-        for hook in self.global_hooks(Stage::OnStartup) {
+        for hook in self.bindings.global_hooks(Stage::OnStartup) {
             let task = self.stage_task(Stage::OnStartup, hook);
-            self.queues.push(Lane::Global, Task::Hook(task), self.now.tick);
+            self.lanes.push(&self.cx, Lane::Global, Task::Hook(task));
         }
         self.enable_global_hooks();
-        self.queues
-            .push(Lane::Global, Task::Converge(Reason::Startup), self.now.tick);
+        self.lanes.push(&self.cx, Lane::Global, Task::Converge(Reason::Startup));
     }
 
     /// Starts a chore that has not been done, and one whose delay is over.
     pub(super) fn run_chore(&mut self, chore: Chore) {
         let (failures, error) = match self.startup.chores.get(&chore) {
             None => (0, None),
-            Some(Progress::Backoff { until, failures, error }) if *until <= self.now.tick => {
+            Some(Progress::Backoff { until, failures, error }) if *until <= self.cx.now.tick => {
                 (*failures, Some(error.clone()))
             }
             Some(Progress::Done) if matches!(chore, Chore::SaveState | Chore::SaveValuesFiles) => (0, None),
             Some(Progress::Running { .. } | Progress::Backoff { .. } | Progress::Done) => return,
         };
         match chore {
-            Chore::LoadState => self.start_job((), Job::LoadState),
+            Chore::LoadState => self.jobs.begin(&mut self.cx, (), Job::LoadState),
             Chore::SaveState => {
                 let (last_good, made) = self.config.begin_save();
-                self.start_job((), |ticket| Job::SaveState {
+                self.jobs.begin(&mut self.cx, (), |ticket| Job::SaveState {
                     last_good,
                     made,
                     ticket,
@@ -275,21 +274,25 @@ impl Operator {
             }
             Chore::SaveValuesFiles => {
                 let files = self.sources.begin_save();
-                self.start_job((), |ticket| Job::SaveValuesFiles(files, ticket))
+                self.jobs
+                    .begin(&mut self.cx, (), |ticket| Job::SaveValuesFiles(files, ticket))
             }
-            Chore::ReadDirectories => self.start_job((), Job::ReadDirectories),
-            Chore::ListReleases => self.start_job((), Job::ListReleases),
+            Chore::ReadDirectories => self.jobs.begin(&mut self.cx, (), Job::ReadDirectories),
+            Chore::ListReleases => self.jobs.begin(&mut self.cx, (), Job::ListReleases),
             Chore::WatchReleases => {
                 let expected = self.released();
-                self.start_job((), |ticket| Job::WatchReleases { expected, ticket })
+                self.jobs
+                    .begin(&mut self.cx, (), |ticket| Job::WatchReleases { expected, ticket })
             }
             Chore::SettleSections => match self.probation.settles_by() {
-                Some(ruling) => self.start_job((), |ticket| Job::SettleSections(ruling, ticket)),
+                Some(ruling) => self
+                    .jobs
+                    .begin(&mut self.cx, (), |ticket| Job::SettleSections(ruling, ticket)),
                 None => return,
             },
-            Chore::ConfigureGlobalHooks => {
-                self.start_job(AskFor::Start, |ticket| Job::ConfigureHooks(Owner::Global, ticket))
-            }
+            Chore::ConfigureGlobalHooks => self.jobs.begin(&mut self.cx, AskFor::Start, |ticket| {
+                Job::ConfigureHooks(Owner::Global, ticket)
+            }),
         };
         self.startup.chores.insert(chore, Progress::Running { failures, error });
     }
@@ -309,7 +312,7 @@ impl Operator {
                     self.directories_confirmed();
                 }
             }
-            Err(failure) if self.policy.mode == Mode::Hooks => self.give_up(failure),
+            Err(failure) if self.cx.policy.mode == Mode::Hooks => self.give_up(failure),
             Err(failure) => self.chore_failed(chore, failure),
         }
     }
@@ -341,8 +344,8 @@ impl Operator {
             Some(Progress::Running { failures, error }) => (failures, error),
             Some(Progress::Backoff { .. } | Progress::Done) | None => (0, None),
         };
-        let retry_in = Backoff::delay(failures, self.jitter.draw());
-        let until = self.now.tick + retry_in;
+        let retry_in = Backoff::delay(failures, self.cx.draw());
+        let until = self.cx.now.tick + retry_in;
         let error = failure.report.clone();
         self.startup.chores.insert(
             chore,
@@ -352,7 +355,7 @@ impl Operator {
                 error,
             },
         );
-        self.tell(Notice::StepFailed {
+        self.cx.tell(Notice::StepFailed {
             step: chore.describe().to_owned(),
             again: last.as_ref() == Some(&failure.report),
             failure,
@@ -363,22 +366,17 @@ impl Operator {
     /// The hooks of an owner answered; their bindings are known from now on.
     pub(super) fn hooks_configured(&mut self, owner: &Owner, hooks: Vec<(HookName, HookConfig)>) {
         self.stop_monitors(owner);
-        self.hooks.retain(|id, _| id.owner != *owner);
-        let mut bindings = Vec::new();
-        for (name, config) in hooks {
-            let id = HookId {
-                owner: owner.clone(),
-                name,
-            };
-            bindings.push((
-                id.clone(),
-                config.stages.len() + config.schedules.len() + config.kubernetes.len(),
-            ));
-            self.hooks.insert(id, config);
-        }
+        let id = |name| HookId {
+            owner: owner.clone(),
+            name,
+        };
+        let hooks: Vec<_> = hooks.into_iter().map(|(name, config)| (id(name), config)).collect();
+        let count = |config: &HookConfig| config.stages.len() + config.schedules.len() + config.kubernetes.len();
+        let bindings = hooks.iter().map(|(id, config)| (id.clone(), count(config))).collect();
+        self.bindings.replace(owner, hooks);
         self.order_hooks(owner);
-        self.schedules.rebuild(&self.hooks, &self.policy, self.now.wall);
-        self.tell(Notice::HooksConfigured {
+        self.schedules.rebuild(&self.cx, &self.bindings);
+        self.cx.tell(Notice::HooksConfigured {
             owner: owner.clone(),
             bindings,
         });

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::effect::{Job, Notice};
 use super::event::{
     Asked, ConfigRead, Finished, HookRan, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer,
     SyncAction, Synced,
@@ -46,12 +47,12 @@ use super::query::Secrets;
 use super::*;
 use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Class;
-use crate::hook::config::{HookKind, WatchEvent};
+use crate::hook::config::{HookConfig, HookKind, WatchEvent};
 use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
 use crate::module::outline::{Outline, ValuesFiles};
 use crate::module::{Inventory, Module};
-use crate::name::{HookName, MonitorId, Owner};
+use crate::name::{HookId, HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
@@ -474,7 +475,7 @@ impl World {
     }
 
     fn kind(&self, owner: &Owner) -> HookKind {
-        match self.operator.policy.mode {
+        match self.operator.cx.policy.mode {
             Mode::Addons => HookKind::from(owner),
             Mode::Hooks => HookKind::Standalone,
         }

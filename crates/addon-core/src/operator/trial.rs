@@ -105,7 +105,7 @@ impl Operator {
             (OnTrial::Yes, Ruling::Failed | Ruling::Unclear | Ruling::Void) | (OnTrial::No, _) => return,
         }
         self.probation.on_trial = OnTrial::No;
-        self.tell(Notice::TrialPassed);
+        self.cx.tell(Notice::TrialPassed);
         if self.stopping.is_some() {
             return;
         }
@@ -136,7 +136,7 @@ impl Operator {
             is_for_trial: true,
         });
         unit.failures = 0;
-        self.tell(Notice::ModuleWaitsForTrial {
+        self.cx.tell(Notice::ModuleWaitsForTrial {
             module: name.clone(),
             reason,
         });
@@ -145,7 +145,7 @@ impl Operator {
     /// In strict order nobody overtakes a module that waits for the trial, and the trial waits for the converge: those behind it
     /// wait for the trial, too. True if that is so, and nobody else is waited for.
     pub(super) fn strict_order_waits_for_trial(&mut self, wave: &mut Wave) -> bool {
-        let Some(group) = wave.groups.front().filter(|_| self.policy.strict_order) else {
+        let Some(group) = wave.groups.front().filter(|_| self.cx.policy.strict_order) else {
             return false;
         };
         let turn_of = |name: &ModuleName| self.modules.get(name).map(|unit| &unit.turn);
@@ -231,7 +231,7 @@ impl Operator {
         self.probation.noted.clear();
         let Settled { put_back, edited, read } = settled;
         if !put_back.is_empty() || !edited.is_empty() {
-            self.tell(Notice::SectionsPutBack { keys: put_back, edited });
+            self.cx.tell(Notice::SectionsPutBack { keys: put_back, edited });
         }
         if let Some(read) = read {
             self.config_read(read);
@@ -240,8 +240,8 @@ impl Operator {
 
     /// The run at the head of a lane ends here, as its module waits for something else than a next try.
     pub(super) fn end_run_for_trial(&mut self, lane: &Lane, name: &ModuleName, crds: &[String]) {
-        self.queues.succeeded(lane);
-        self.queues.finish(lane);
+        self.lanes.succeeded(lane);
+        self.lanes.finish(lane);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.run = None;
         }

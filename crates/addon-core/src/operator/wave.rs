@@ -91,7 +91,7 @@ impl Operator {
         let planned = match &self.converge.active {
             None => Some(&VecDeque::new()),
             // In strict order it lasts until all modules have succeeded, which may have to wait for such a removal.
-            Some(active) if self.policy.strict_order && !self.converge.restarts() => match &active.phase {
+            Some(active) if self.cx.policy.strict_order && !self.converge.restarts() => match &active.phase {
                 Phase::Modules(wave) => Some(&wave.removals),
                 _ => None,
             },
@@ -101,13 +101,13 @@ impl Operator {
         let overdue = planned.is_some_and(|planned| {
             let due = |name: &ModuleName| self.is_removable(name) && self.outlived_by(name).is_none();
             let mut names = self.modules.keys();
-            names.any(|name| due(name) && !self.is_being_deleted(name) && !planned.contains(name))
+            names.any(|name| due(name) && !self.lanes.is_being_deleted(name) && !planned.contains(name))
         });
-        let before = self.queues.ledger();
+        let before = self.lanes.ledger();
         if overdue {
             self.request_converge(Reason::RemovalCertain, true);
         }
-        self.queues.ledger() != before || overdue && self.converge.restarts()
+        self.lanes.ledger() != before || overdue && self.converge.restarts()
     }
 
     pub(super) fn nodes(&self) -> BTreeMap<ModuleName, Node> {
@@ -149,7 +149,7 @@ impl Operator {
             return;
         };
         unit.turn = Turn::Held(hold);
-        self.tell(Notice::ModuleBlocked {
+        self.cx.tell(Notice::ModuleBlocked {
             module: name.clone(),
             failure,
         });
@@ -167,22 +167,8 @@ impl Operator {
             | Task::ModuleDelete { .. }
             | Task::Purge { .. } => false,
         };
-        self.drop_tasks("their module was switched off", of_module);
-    }
-
-    /// Drops the waiting tasks that match, in whichever queue.
-    pub(super) fn drop_tasks(&mut self, reason: &'static str, matches: impl Fn(&Task) -> bool) {
-        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
-        for lane in lanes {
-            let count = self.queues.drop_waiting(&lane, &matches);
-            if count > 0 {
-                self.tell(Notice::TasksDropped {
-                    queue: lane.queue(),
-                    count,
-                    reason,
-                });
-            }
-        }
+        self.lanes
+            .drop_tasks(&mut self.cx, "their module was switched off", of_module);
     }
 
     /// Starts what may start. True when everything has passed.
@@ -194,7 +180,7 @@ impl Operator {
             // One that is held may hold others, and by name they may have been looked at before it.
             let group = group.clone();
             while group.iter().any(|name| self.give_turn(name)) || self.leave_behind() {}
-            let strict = self.policy.strict_order;
+            let strict = self.cx.policy.strict_order;
             let over = |name: &ModuleName| self.modules.get(name).is_none_or(|unit| unit.turn.is_over(strict));
             if !wave.groups.front().is_some_and(|group| group.iter().all(over)) {
                 return self.strict_order_waits_for_trial(wave);
@@ -207,14 +193,14 @@ impl Operator {
     /// Removals go one after another; one that failed once or hangs goes on by itself and holds back only what it needs,
     /// which is left for a converge after its end.
     fn advance_removals(&mut self, wave: &mut Wave) -> bool {
-        let strict = self.policy.strict_order;
+        let strict = self.cx.policy.strict_order;
         loop {
             if let Some(name) = &wave.removing {
                 let lane = Lane::Module(name.clone());
                 let pending =
                     |entry: &crate::queue::Entry<Task>| entry.task.is_removal() && (strict || entry.failures == 0);
                 let is_pending =
-                    self.queues.head(&lane).is_some_and(pending) || self.queues.behind_head(&lane).any(pending);
+                    self.lanes.head(&lane).is_some_and(pending) || self.lanes.behind_head(&lane).any(pending);
                 if is_pending && !self.hangs(&lane) {
                     return false;
                 }
@@ -238,9 +224,9 @@ impl Operator {
             let lane = Lane::Module(name.clone());
             // One that hung when the converge began is still at it.
             let deletes = |head: &crate::queue::Entry<Task>| head.task.is_removal();
-            if !self.queues.head(&lane).is_some_and(deletes) {
+            if !self.lanes.head(&lane).is_some_and(deletes) {
                 let task = Task::ModuleDelete { module: name.clone() };
-                self.queues.push(lane, task, self.now.tick);
+                self.lanes.push(&self.cx, lane, task);
             }
             wave.removing = Some(name);
         }
@@ -254,7 +240,7 @@ impl Operator {
         let needs = unit.found.depends_on.clone();
         let turn = match self.lacking_need(&needs) {
             Some(hold) => {
-                self.tell(Notice::ModuleHeld {
+                self.cx.tell(Notice::ModuleHeld {
                     module: name.clone(),
                     reason: hold.reason.clone(),
                 });
@@ -270,7 +256,7 @@ impl Operator {
                     module: name.clone(),
                     reason,
                 };
-                self.let_run(task, name);
+                self.lanes.let_run(&self.cx, task, name);
                 Turn::Running
             }
             None => return false,
@@ -343,7 +329,7 @@ impl Operator {
                     module: name.clone(),
                     reason: RunReason::DependencyReady,
                 };
-                self.let_run(task, &name);
+                self.lanes.let_run(&self.cx, task, &name);
             }
         }
     }

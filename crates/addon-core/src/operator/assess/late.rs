@@ -55,7 +55,9 @@ impl Operator {
         match self.assessment.running.get(module) {
             None => Heard::NotAsked,
             // In strict order all wait to its end.
-            Some(asked) if self.policy.strict_order || self.now.tick < asked.since + PATIENCE => Heard::NothingYet,
+            Some(asked) if self.cx.policy.strict_order || self.cx.now.tick < asked.since + PATIENCE => {
+                Heard::NothingYet
+            }
             Some(_) => Heard::NothingForLong,
         }
     }
@@ -63,10 +65,10 @@ impl Operator {
     /// Scripts that hang must not keep hooks from running, however many there are of them, and whether or not somebody waits
     /// for them: they are heard when they answer. True if there are some.
     pub(super) fn lose_patience(&mut self) -> bool {
-        if self.policy.strict_order {
+        if self.cx.policy.strict_order {
             return false;
         }
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let running = self.assessment.running.iter_mut();
         let slow = running.filter(|(_, asked)| !asked.is_late && asked.since + PATIENCE <= now);
         let mut late = Vec::new();
@@ -78,7 +80,7 @@ impl Operator {
         let some = !late.is_empty();
         for module in late {
             let waited = PATIENCE;
-            self.tell(Notice::ScriptLate { module, waited });
+            self.cx.tell(Notice::ScriptLate { module, waited });
         }
         some
     }
@@ -86,14 +88,14 @@ impl Operator {
     /// A script ended that was left behind. Those behind it were asked without its answer, too.
     pub(super) fn ask_again_at_once(&mut self, module: &ModuleName) {
         if self.assessment.is_undecided(module) {
-            self.assessment.retry = Some(self.now.tick);
+            self.assessment.retry = Some(self.cx.now.tick);
         }
     }
 
     /// When a script has had its time.
     pub(super) fn patience_ends(&self) -> Option<(Tick, &ModuleName)> {
         let running = self.assessment.running.iter();
-        let timely = running.filter(|(_, asked)| !asked.is_late && !self.policy.strict_order);
+        let timely = running.filter(|(_, asked)| !asked.is_late && !self.cx.policy.strict_order);
         timely.map(|(module, asked)| (asked.since + PATIENCE, module)).min()
     }
 }

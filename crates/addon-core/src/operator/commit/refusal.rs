@@ -32,7 +32,7 @@ impl Operator {
 
     /// The failure with the name of the hook that runs, or ran, at the head of the lane.
     pub(super) fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
-        let Some(hook) = self.doing.get(lane).map(|doing| &doing.hook) else {
+        let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
             return failure;
         };
         let name = &hook.name;

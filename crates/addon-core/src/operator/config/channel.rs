@@ -20,7 +20,7 @@ impl Operator {
     pub(super) fn tell_channel(&mut self, before: &ChannelKeys, now: &ChannelKeys) {
         let keys = now.changes(before);
         if !keys.is_empty() {
-            self.tell(Notice::ConfigApplied { keys });
+            self.cx.tell(Notice::ConfigApplied { keys });
         }
     }
 }

@@ -106,7 +106,7 @@ impl Operator {
             stage: Stage::Open,
             releases: releases.clone(),
         };
-        self.tell(Notice::ConfigLost { releases });
+        self.cx.tell(Notice::ConfigLost { releases });
     }
 
     /// The reading is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
@@ -127,7 +127,7 @@ impl Operator {
             stage: Stage::Settled,
             releases: Vec::new(),
         };
-        self.tell(Notice::ConfigLossAnswered);
+        self.cx.tell(Notice::ConfigLossAnswered);
         self.request_converge(Reason::ConfigChanged, true);
         if self.converge.first_done {
             self.purge();

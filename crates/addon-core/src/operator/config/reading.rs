@@ -111,7 +111,7 @@ impl Operator {
                     None
                 };
                 if first || self.config.present {
-                    self.tell(Notice::ConfigMissing);
+                    self.cx.tell(Notice::ConfigMissing);
                 }
                 self.config.present = false;
                 self.config.is_gone();
@@ -164,7 +164,8 @@ impl Operator {
             self.config.readings.clear();
         } else if self.config.readings.vetting.is_none() {
             self.config.readings.vetting = Some(unvetted.clone());
-            self.start_job(VetFor::Reading, |ticket| Job::Vet(unvetted, ticket));
+            self.jobs
+                .begin(&mut self.cx, VetFor::Reading, |ticket| Job::Vet(unvetted, ticket));
         }
     }
 

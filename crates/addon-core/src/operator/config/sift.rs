@@ -50,7 +50,7 @@ impl Operator {
     pub(super) fn note(&mut self, Sifted { good, problems }: Sifted) -> BTreeMap<String, String> {
         for (key, message) in &problems {
             if self.config.problems.get(key) != Some(message) {
-                self.tell(Notice::ConfigRejected {
+                self.cx.tell(Notice::ConfigRejected {
                     key: key.clone(),
                     message: message.clone(),
                 });

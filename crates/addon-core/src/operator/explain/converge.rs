@@ -11,7 +11,7 @@ use crate::queue::State;
 impl Operator {
     /// What the hooks without a module still have to do before the first converge, in words.
     pub(in super::super) fn describe_start(&self) -> Vec<String> {
-        let head = self.queues.head(&Lane::Global);
+        let head = self.lanes.head(&Lane::Global);
         let own = head.and_then(|head| match &head.task {
             Task::EnableKubernetes(hook) => Some(format!("the monitors of {hook} to start{}", failed(head))),
             Task::Hook(task) => Some(match task.first_runs.first() {
@@ -25,16 +25,16 @@ impl Operator {
             | Task::ModuleDelete { .. }
             | Task::Purge { .. } => None,
         });
-        let elsewhere = self.monitors.awaited.iter().map(|id| self.describe_first_run(*id));
+        let elsewhere = self.monitors.awaited().map(|id| self.describe_first_run(id));
         own.into_iter().chain(elsewhere).collect()
     }
 
     /// The modules that it waits for, and the step of each.
     fn wave_waits(&self, wave: &Wave) -> String {
-        let strict = self.policy.strict_order;
+        let strict = self.cx.policy.strict_order;
         let is_over = |name: &&ModuleName| self.modules.get(*name).is_none_or(|unit| unit.turn.is_over(strict));
         let at = |name: &ModuleName| {
-            let head = self.queues.head(&Lane::Module(name.clone()));
+            let head = self.lanes.head(&Lane::Module(name.clone()));
             match head.filter(|head| head.state() != State::Ready) {
                 Some(_) => format!("'{name}' ({})", self.module_waits_for(name)),
                 None => format!("'{name}'"),
@@ -53,7 +53,7 @@ impl Operator {
     /// What the converge under way waits for, in words.
     pub(in super::super) fn converge_waits(&self) -> Option<String> {
         let active = self.converge.active.as_ref()?;
-        let of_stage = |stage: &str| match (self.doing.get(&Lane::Global), self.queues.head(&Lane::Global)) {
+        let of_stage = |stage: &str| match (self.lanes.doing(&Lane::Global), self.lanes.head(&Lane::Global)) {
             (Some(doing), _) => format!("the hooks {stage} all modules: '{}'", doing.hook.name),
             (None, Some(head)) => format!("the hooks {stage} all modules{}", failed(head)),
             (None, None) => format!("the hooks {stage} all modules"),

@@ -14,7 +14,7 @@ use crate::values::section::Maintenance;
 impl Operator {
     pub(super) fn module_report(&self, unit: &Unit) -> ModuleReport {
         let name = &unit.found.name;
-        let head = self.queues.head(&Lane::Module(name.clone()));
+        let head = self.lanes.head(&Lane::Module(name.clone()));
         let verdict = unit.verdict.as_ref();
         let enabled_by = match verdict {
             Some(verdict) => self.said_by(name, &verdict.source),
@@ -45,7 +45,7 @@ impl Operator {
 
     /// The reason of a module's wait, by its name.
     pub(in super::super) fn module_waits_for(&self, name: &ModuleName) -> String {
-        let head = self.queues.head(&Lane::Module(name.clone()));
+        let head = self.lanes.head(&Lane::Module(name.clone()));
         let unit = self.modules.get(name);
         unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
@@ -73,7 +73,11 @@ impl Operator {
 
     fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
         if let Some(head) = head {
-            return format!("{}{}", self.head_waits_for(unit, head), self.describe_time(head));
+            return format!(
+                "{}{}",
+                self.head_waits_for(unit, head),
+                super::super::lanes::Lanes::describe_time(&self.cx, head)
+            );
         }
         self.turn_waits_for(unit)
     }
@@ -86,11 +90,11 @@ impl Operator {
             }
             State::Ready if !head.begun && unit.turn.is_to_come() => self.turn_waits_for(unit),
             State::Backoff(until) => {
-                let wait = (until - self.now.tick).as_secs_f64().ceil();
+                let wait = (until - self.cx.now.tick).as_secs_f64().ceil();
                 let error = head.error.as_deref().unwrap_or_default();
                 format!("the next try in {wait}s, after {} failures: {error}", head.failures)
             }
-            State::Running => match (self.doing.get(&lane), self.commits.waits(&lane)) {
+            State::Running => match (self.lanes.doing(&lane), self.commits.waits(&lane)) {
                 (_, Some(wait)) => wait,
                 (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.cause),
                 (None, None) => match &unit.life {
@@ -101,7 +105,7 @@ impl Operator {
                     life => life.describe().to_owned(),
                 },
             },
-            State::Held(_) => self.rate_limit_of(&lane),
+            State::Held(_) => self.lanes.describe_rate_limit(&lane),
             State::Parked => self.outstanding(unit).join("; "),
             State::Ready => self.describe_wait_for_slot(head),
         }
@@ -136,7 +140,7 @@ impl Operator {
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => {
                 let since = self.assessment.script_runs_since(&unit.found.name);
                 let script = since.map(|since| {
-                    let seconds = (self.now.tick - since).as_secs();
+                    let seconds = (self.cx.now.tick - since).as_secs();
                     format!("its enabled script, which has been running for {seconds}s")
                 });
                 let withheld = || self.removal_obstacle(&unit.found.name);
@@ -177,7 +181,7 @@ impl Operator {
 
     /// The tasks of a module that failed and are tried again, in whichever queue.
     pub(super) fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
-        let entries = self.queues.lanes().flat_map(|(lane, tasks)| {
+        let entries = self.lanes.all().flat_map(|(lane, tasks)| {
             let queue = match lane {
                 Lane::Named(name) => name.clone(),
                 Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
@@ -187,7 +191,7 @@ impl Operator {
         let failing = entries.filter(|(_, entry)| entry.failures > 0 && entry.task.module() == Some(module));
         let report = |(queue, entry): (QueueName, &Entry<Task>)| FailingTask {
             queue: queue.to_string(),
-            task: entry.task.kind(self.policy.mode),
+            task: entry.task.kind(self.cx.policy.mode),
             hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
             failures: entry.failures,
             error: entry.error.clone().unwrap_or_default(),
@@ -214,7 +218,7 @@ impl Operator {
     }
 
     fn seconds_to(&self, at: Tick) -> u64 {
-        let left = at.max(self.now.tick) - self.now.tick;
+        let left = at.max(self.cx.now.tick) - self.cx.now.tick;
         left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
     }
 

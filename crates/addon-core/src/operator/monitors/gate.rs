@@ -44,6 +44,14 @@ impl Gate {
         }
     }
 
+    /// Nobody is to be told.
+    pub(super) fn is_shut(&self) -> bool {
+        match self {
+            Self::Shut => true,
+            Self::Ahead | Self::Reading { .. } | Self::Unread { .. } | Self::Open { .. } => false,
+        }
+    }
+
     /// The first run begins, and reads the snapshot later than now.
     pub(super) fn begin(&mut self) {
         if let Self::Ahead = self {

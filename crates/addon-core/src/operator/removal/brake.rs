@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::super::Operator;
 use super::super::effect::{HeldFor, Notice};
 use super::super::query::{HeldBy, HeldRemoval};
-use super::super::task::{Lane, Task};
 use crate::module::enabling::Source;
 use crate::name::ModuleName;
 use crate::time::Tick;
@@ -89,7 +88,7 @@ impl Operator {
             return;
         }
         let unspoken = self.unspoken();
-        self.removal.brake.forget(&unspoken, self.now.tick);
+        self.removal.brake.forget(&unspoken, self.cx.now.tick);
         let by_edit = unspoken.iter().filter(|name| self.is_confirmed_by_edit(name)).cloned();
         let by_edit: BTreeSet<String> = by_edit.collect();
         self.removal.brake.confirm_at_once(by_edit);
@@ -116,7 +115,7 @@ impl Operator {
         };
         let held = new.iter().map(|name| (name.clone(), reason));
         self.removal.brake.held.extend(held);
-        self.tell(Notice::PurgeHeld { releases: new, reason });
+        self.cx.tell(Notice::PurgeHeld { releases: new, reason });
     }
 
     /// These were absent when the directories were taken over, and are not by now.
@@ -127,7 +126,7 @@ impl Operator {
         let reason = HeldFor::Changed;
         let held = releases.iter().map(|release| (release.clone(), reason));
         self.removal.brake.held.extend(held);
-        self.tell(Notice::PurgeHeld { releases, reason });
+        self.cx.tell(Notice::PurgeHeld { releases, reason });
     }
 
     /// The releases that are there and would not be wanted if silence were an answer, whether they may be removed yet or not.
@@ -153,7 +152,7 @@ impl Operator {
 
     /// Releases of ours whose modules are gone, without the one that is nobody's business.
     pub(in super::super) fn orphans(&self) -> impl DoubleEndedIterator<Item = String> {
-        let ignored = self.policy.ignore_release.as_deref();
+        let ignored = self.cx.policy.ignore_release.as_deref();
         let is_orphan = move |name: &&str| !self.modules.contains_key(*name) && Some(*name) != ignored;
         self.removal.ours().filter(is_orphan).map(str::to_owned)
     }
@@ -173,22 +172,10 @@ impl Operator {
     /// Its removal could be taken up now, and has not been.
     fn is_next(&self, name: &str) -> bool {
         let begun = match self.modules.get(name) {
-            None => self.is_purged(name),
-            Some(unit) => unit.life.is_deleting() || self.is_being_deleted(&unit.found.name),
+            None => self.lanes.is_purged(name),
+            Some(unit) => unit.life.is_deleting() || self.lanes.is_being_deleted(&unit.found.name),
         };
         !begun && self.is_certain(name)
-    }
-
-    /// Its purge stands in a queue.
-    pub(super) fn is_purged(&self, release: &str) -> bool {
-        self.queues.head(&Lane::Release(release.to_owned())).is_some()
-    }
-
-    /// Its removal stands in a queue.
-    pub(in super::super) fn is_being_deleted(&self, name: &ModuleName) -> bool {
-        let lane = Lane::Module(name.clone());
-        let deletes = |entry: &crate::queue::Entry<Task>| entry.task.is_removal();
-        self.queues.head(&lane).is_some_and(deletes) || self.queues.behind_head(&lane).any(deletes)
     }
 
     /// All that is there of ours, by name.
@@ -202,7 +189,7 @@ impl Operator {
     pub(in super::super) fn count_removal(&mut self, name: &ModuleName) {
         let verdict = self.modules.get(name).and_then(|unit| unit.verdict.as_ref());
         if verdict.is_some_and(|verdict| verdict.source == Source::Default) {
-            self.removal.brake.passes(name.as_str(), self.now.tick);
+            self.removal.brake.passes(name.as_str(), self.cx.now.tick);
         }
     }
 
@@ -212,7 +199,7 @@ impl Operator {
         if releases.is_empty() || self.stopping.is_some() {
             return;
         }
-        self.tell(Notice::PurgeConfirmed { releases });
+        self.cx.tell(Notice::PurgeConfirmed { releases });
         if self.converge.first_done {
             self.purge();
         }

@@ -5,12 +5,10 @@
 use super::super::Operator;
 use super::super::config::lost::LOST;
 use super::super::modules::Unit;
-use super::super::monitors::has_first_run;
-use crate::hook::config::HookConfig;
 use crate::module::enabling::Source;
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
-use crate::name::{HookId, ModuleName, Owner};
+use crate::name::ModuleName;
 
 impl Operator {
     /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
@@ -87,7 +85,7 @@ impl Operator {
             return Some(obstacle);
         }
         let unheard = || {
-            let id = self.global_hooks_to_speak().next()?;
+            let id = self.bindings.global_hooks_to_speak().next()?;
             Some(format!(
                 "{id} to have run before it is removed, as that hook may want it"
             ))
@@ -135,19 +133,7 @@ impl Operator {
 
     /// Every global hook has run in this life, so what they have not said they do not say.
     fn global_hooks_spoke(&self) -> bool {
-        self.global_hooks_to_speak().next().is_none()
-    }
-
-    fn global_hooks_to_speak(&self) -> impl Iterator<Item = &HookId> {
-        let has_first_run = |config: &HookConfig| config.kubernetes.iter().any(|one| has_first_run(config, one));
-        let runs = move |config: &HookConfig| {
-            !config.stages.is_empty() || !config.schedules.is_empty() || has_first_run(config)
-        };
-        let bound = self
-            .hooks
-            .iter()
-            .filter(move |(id, config)| id.owner == Owner::Global && runs(config));
-        bound.map(|(id, _)| id).filter(|id| !self.spoken.contains(id))
+        self.bindings.global_hooks_to_speak().next().is_none()
     }
 
     /// A module that needs this one and has still to be removed before it.

@@ -38,7 +38,7 @@ impl Operator {
 
     /// Judges the next one, and leaves those that have no time left to the failure policy.
     pub(super) fn advance_edits(&mut self) {
-        let now = self.now.tick;
+        let now = self.cx.now.tick;
         let open = self.reviews.edits.open.iter();
         let late: Vec<ReviewId> = open.filter(|(_, open)| open.until <= now).map(|(id, _)| *id).collect();
         for id in late {
@@ -64,7 +64,8 @@ impl Operator {
             origin: self.config.origin(),
         };
         self.reviews.edits.judging = Some(id);
-        self.start_job(id, |ticket| Job::JudgeEdit(Box::new(edit), ticket));
+        self.jobs
+            .begin(&mut self.cx, id, |ticket| Job::JudgeEdit(Box::new(edit), ticket));
     }
 
     /// An edit is judged.

@@ -90,8 +90,8 @@ impl Operator {
         }
         let (failures, error) = match &self.reviews.publication.state {
             State::Due => (0, None),
-            State::Backoff { until, failures, error } if *until <= self.now.tick => (*failures, Some(error.clone())),
-            State::Published { again: Some(again) } if *again <= self.now.tick => (0, None),
+            State::Backoff { until, failures, error } if *until <= self.cx.now.tick => (*failures, Some(error.clone())),
+            State::Published { again: Some(again) } if *again <= self.cx.now.tick => (0, None),
             State::Running { .. } | State::Backoff { .. } | State::Published { .. } => return,
         };
         self.reviews.publication.state = State::Running {
@@ -101,7 +101,8 @@ impl Operator {
             touched: false,
         };
         let routes = Arc::clone(&self.reviews.routes);
-        self.start_job((), |ticket| Job::PublishWebhooks(routes, ticket));
+        self.jobs
+            .begin(&mut self.cx, (), |ticket| Job::PublishWebhooks(routes, ticket));
     }
 
     pub(in crate::operator) fn published(&mut self, result: Result<(), Failure>) {
@@ -128,17 +129,17 @@ impl Operator {
         }
         let Some(failure) = failure else {
             let pause = if touched { SOON } else { ROUND };
-            let again = (!nothing).then(|| self.now.tick + pause);
+            let again = (!nothing).then(|| self.cx.now.tick + pause);
             self.reviews.publication.state = State::Published { again };
             return;
         };
-        let delay = Backoff::delay(failures, self.jitter.draw());
+        let delay = Backoff::delay(failures, self.cx.draw());
         self.reviews.publication.state = State::Backoff {
-            until: self.now.tick + delay,
+            until: self.cx.now.tick + delay,
             failures: failures + 1,
             error: failure.report.clone(),
         };
-        self.tell(Notice::StepFailed {
+        self.cx.tell(Notice::StepFailed {
             step: STEP.to_owned(),
             again: error.as_ref() == Some(&failure.report),
             failure,

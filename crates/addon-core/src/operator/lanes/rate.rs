@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Operator;
-use super::query::Waiting;
-use super::task::Lane;
+use super::Lanes;
 use crate::hook::config::RateLimit;
 use crate::name::HookId;
+use crate::operator::bindings::Bindings;
+use crate::operator::cx::Cx;
+use crate::operator::jobs::Jobs;
+use crate::operator::query::Waiting;
+use crate::operator::task::Lane;
 use crate::time::Tick;
 
 /// The buckets, and who waits for one.
@@ -20,7 +23,7 @@ pub(super) struct Rates {
 
 /// Whether a hook may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(in crate::operator) enum Admission {
     /// Now.
     Now,
     /// There is no slot.
@@ -50,42 +53,41 @@ impl Rates {
     }
 
     /// The hook whose bucket the head of a lane waits for.
-    pub(super) fn waits(&self, lane: &Lane) -> Option<&HookId> {
+    fn waits(&self, lane: &Lane) -> Option<&HookId> {
         self.waiting.get(lane)
     }
 }
 
-impl Operator {
+impl Lanes {
     /// When the next head of a lane may go on that waits for a time, and why it does.
-    pub(super) fn queue_timeout(&self) -> Option<(Tick, Waiting)> {
-        let (at, lane) = self.queues.next_wake()?;
-        let head = self.queues.head(lane)?;
+    pub(in crate::operator) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
+        let (at, lane) = self.next_wake()?;
+        let head = self.head(lane)?;
         let waiting = match self.rates.waits(lane) {
             Some(hook) => Waiting::RateLimit { hook: hook.clone() },
             None => Waiting::Backoff {
-                task: head.task.describe(&lane.queue(), self.policy.mode),
+                task: head.task.describe(&lane.queue(), cx.policy.mode),
                 failures: head.failures,
             },
         };
         Some((at, waiting))
     }
 
-    fn rate_limit(&self, hook: &HookId) -> Option<RateLimit> {
-        let limit = self.hooks.get(hook)?.rate_limit?;
-        (!limit.min_interval.is_zero()).then_some(limit)
-    }
-
     /// Whether the hook may start at the head of a lane. If it has run too often, the lane waits.
-    pub(super) fn admit(&mut self, lane: &Lane, hook: &HookId) -> Admission {
-        if let Some(limit) = self.rate_limit(hook) {
-            let earliest = limit.earliest(self.rates.full(hook));
-            if earliest > self.now.tick {
-                self.rates.waiting.insert(lane.clone(), hook.clone());
-                self.queues.hold(lane, earliest, self.now.tick);
-                return Admission::Later;
-            }
+    pub(in crate::operator) fn admit(
+        &mut self,
+        cx: &Cx,
+        jobs: &Jobs,
+        bindings: &Bindings,
+        (lane, hook): (&Lane, &HookId),
+    ) -> Admission {
+        let earliest = self.rate_allows_from(bindings, hook);
+        if earliest > cx.now.tick {
+            self.rates.waiting.insert(lane.clone(), hook.clone());
+            self.queues.hold(lane, earliest, cx.now.tick);
+            return Admission::Later;
         }
-        if self.jobs.hook_slot(&self.policy) {
+        if jobs.hook_slot(&cx.policy) {
             Admission::Now
         } else {
             Admission::NoSlot
@@ -93,22 +95,28 @@ impl Operator {
     }
 
     /// When a hook may run next, for all that its rate says.
-    pub(super) fn rate_allows_from(&self, hook: &HookId) -> Tick {
-        let limit = self.rate_limit(hook);
+    pub(in crate::operator) fn rate_allows_from(&self, bindings: &Bindings, hook: &HookId) -> Tick {
+        let limit = bindings.rate_limit(hook);
         limit.map_or(Tick::ZERO, |limit| limit.earliest(self.rates.full(hook)))
     }
 
     /// The hook starts outside of every lane.
-    pub(super) fn take_rate(&mut self, hook: &HookId) {
-        if let Some(limit) = self.rate_limit(hook) {
-            self.rates.take(hook, limit, self.now.tick);
+    pub(in crate::operator) fn take_rate(&mut self, cx: &Cx, bindings: &Bindings, hook: &HookId) {
+        if let Some(limit) = bindings.rate_limit(hook) {
+            self.rates.take(hook, limit, cx.now.tick);
         }
     }
 
     /// The hook starts at the head of a lane.
-    pub(super) fn take_token(&mut self, lane: &Lane, hook: &HookId) {
+    pub(in crate::operator) fn take_token(&mut self, cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) {
         self.rates.waiting.remove(lane);
-        self.take_rate(hook);
+        self.take_rate(cx, bindings, hook);
+    }
+
+    /// The limit for which the head of a lane waits, in words.
+    pub(in crate::operator) fn describe_rate_limit(&self, lane: &Lane) -> String {
+        let hook = self.rates.waits(lane).map(ToString::to_string);
+        format!("the rate limit of {}", hook.unwrap_or_default())
     }
 }
 

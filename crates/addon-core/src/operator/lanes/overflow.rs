@@ -1,30 +1,34 @@
 //! Queues that grow too long: what waits for one hook becomes one task. Only contexts that are told again by a later
 //! one of their group are lost.
 
-use super::Operator;
-use super::effect::Notice;
-use super::policy::Mode;
-use super::task::{HookTask, Lane, Task};
+use super::Lanes;
 use crate::hook::config::ConfigVersion;
 use crate::hook::context;
-use crate::name::{HookId, Owner};
+use crate::name::HookId;
+use crate::operator::bindings::Bindings;
+use crate::operator::cx::Cx;
+use crate::operator::effect::Notice;
+use crate::operator::policy::Mode;
+use crate::operator::task::{HookTask, Lane, Task};
 
 /// A queue that is longer than this is looked at.
 const LONG: usize = 100;
 /// A hook with this many tasks in it is what makes it long.
 const MANY: usize = 100;
 
-impl Operator {
+impl Lanes {
     /// Appends a hook's run to a lane.
-    pub(super) fn push_hook(&mut self, lane: &Lane, task: HookTask) {
+    pub(in crate::operator) fn push_hook(&mut self, cx: &mut Cx, bindings: &Bindings, lane: &Lane, task: HookTask) {
         let hook = task.hook.clone();
-        self.queues.push(lane.clone(), Task::Hook(task), self.now.tick);
-        self.compact(lane, hook);
+        self.push(cx, lane.clone(), Task::Hook(task));
+        if is_compactable(cx, bindings, &hook) {
+            self.compact(cx, lane, hook);
+        }
     }
 
-    fn compact(&mut self, lane: &Lane, hook: HookId) {
-        let tasks = self.queues.tasks(lane);
-        if tasks.len() <= LONG || !self.is_compactable(&hook) {
+    fn compact(&mut self, cx: &mut Cx, lane: &Lane, hook: HookId) {
+        let tasks = self.tasks(lane);
+        if tasks.len() <= LONG {
             return;
         }
         let of_hook = |task: &Task| is_event_of(task, &hook);
@@ -32,19 +36,19 @@ impl Operator {
             return;
         }
         let count = self.queues.merge_all(lane, of_hook, merge);
-        self.tell(Notice::TasksCompacted {
+        cx.tell(Notice::TasksCompacted {
             queue: lane.queue(),
             hook,
             count,
         });
     }
+}
 
-    /// Runs of hooks of modules and of hooks alone, in the form that can tell more than one thing at once.
-    fn is_compactable(&self, hook: &HookId) -> bool {
-        let of_kind = self.policy.mode == Mode::Hooks || matches!(hook.owner, Owner::Module(_));
-        let config = self.hooks.get(hook);
-        of_kind && config.is_some_and(|config| config.version == ConfigVersion::V1)
-    }
+/// Runs of hooks of modules and of hooks alone, in the form that can tell more than one thing at once.
+fn is_compactable(cx: &Cx, bindings: &Bindings, hook: &HookId) -> bool {
+    let of_kind = cx.policy.mode == Mode::Hooks || hook.owner.module().is_some();
+    let config = bindings.get(hook);
+    of_kind && config.is_some_and(|config| config.version == ConfigVersion::V1)
 }
 
 /// A run of the hook other than a first one: what follows a first run must not be told with it or before it.

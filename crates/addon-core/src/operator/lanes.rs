@@ -1,0 +1,305 @@
+//! The lanes: the queues of tasks, the hooks that their heads run, and how often hooks may run.
+//!
+//! Knows no module, no values and no ConfigMap: whoever lets a head go on does. Must never take a task out of the way of another one.
+
+mod doing;
+mod overflow;
+mod rate;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+pub(super) use self::doing::{Doing, Fate};
+pub(super) use self::rate::Admission;
+use self::rate::Rates;
+use super::cx::Cx;
+use super::effect::{Job, Notice};
+use super::jobs::Jobs;
+use super::task::{HookTask, Lane, Task};
+use super::ticket::{AtHead, Ticket};
+use crate::failure::{Class, Failure};
+use crate::name::ModuleName;
+use crate::queue::{Entry, Ledger, Queues, State};
+use crate::time::{Backoff, Tick};
+
+/// All lanes, and what their heads are doing.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    queues: Queues<Lane, Task>,
+    /// The hooks that heads run.
+    doing: BTreeMap<Lane, Doing>,
+    rates: Rates,
+}
+
+/// What stands in the lanes.
+impl Lanes {
+    pub(super) fn head(&self, lane: &Lane) -> Option<&Entry<Task>> {
+        self.queues.head(lane)
+    }
+
+    pub(super) fn tasks(&self, lane: &Lane) -> impl ExactSizeIterator<Item = &Entry<Task>> {
+        self.queues.tasks(lane)
+    }
+
+    pub(super) fn behind_head(&self, lane: &Lane) -> impl Iterator<Item = &Entry<Task>> {
+        self.queues.behind_head(lane)
+    }
+
+    /// All lanes with their tasks, in the lanes' order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Lane, &VecDeque<Entry<Task>>)> {
+        self.queues.lanes()
+    }
+
+    /// All lanes with their heads.
+    pub(super) fn heads(&self) -> impl Iterator<Item = (&Lane, &Entry<Task>)> {
+        self.queues
+            .lanes()
+            .filter_map(|(lane, tasks)| Some((lane, tasks.front()?)))
+    }
+
+    /// The lanes whose heads may go on now.
+    pub(super) fn ready(&self) -> Vec<Lane> {
+        self.queues.ready()
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        self.queues.ledger()
+    }
+
+    /// The head of the lane is a hook, and not something that a hook is a step of.
+    pub(super) fn stands_by_itself(&self, lane: &Lane) -> bool {
+        self.head(lane).is_some_and(|head| head.task.as_hook().is_some())
+    }
+
+    /// The module whose run or removal is at the head of a lane.
+    pub(super) fn module_at(&self, lane: &Lane) -> Option<ModuleName> {
+        self.head(lane)?.task.module_at_work().cloned()
+    }
+
+    /// A run or a removal of the module is under way.
+    pub(super) fn is_at_work(&self, module: &ModuleName) -> bool {
+        let head = self.head(&Lane::Module(module.clone()));
+        head.is_some_and(|head| head.task.module_at_work().is_some() && head.is_active())
+    }
+
+    /// The removal of a module stands in its lane.
+    pub(super) fn is_being_deleted(&self, module: &ModuleName) -> bool {
+        let lane = Lane::Module(module.clone());
+        self.tasks(&lane).any(|entry| entry.task.is_removal())
+    }
+
+    /// The purge of a release stands in its lane.
+    pub(super) fn is_purged(&self, release: &str) -> bool {
+        self.head(&Lane::Release(release.to_owned())).is_some()
+    }
+
+    /// How long the head of a lane has not got on, in words that follow what it does; nothing while that is no long time.
+    pub(super) fn describe_time(cx: &Cx, head: &Entry<Task>) -> String {
+        let since = match head.state() {
+            State::Running | State::Parked | State::Held(_) => head.since,
+            State::Ready | State::Backoff(_) => return String::new(),
+        };
+        let time = cx.now.tick - since;
+        if time < cx.policy.patience {
+            return String::new();
+        }
+        format!(", for {}s", time.as_secs())
+    }
+}
+
+/// Tasks come and go.
+impl Lanes {
+    /// Appends a task to a lane.
+    pub(super) fn push(&mut self, cx: &Cx, lane: Lane, task: Task) {
+        self.queues.push(lane, task, cx.now.tick);
+    }
+
+    /// Puts tasks before all others of a lane, in their order.
+    pub(super) fn push_front(&mut self, cx: &Cx, lane: &Lane, tasks: Vec<Task>) {
+        self.queues.push_front(lane, tasks, cx.now.tick);
+    }
+
+    /// The task of a run is put into its module's lane, unless one is there that will begin anew.
+    pub(super) fn let_run(&mut self, cx: &Cx, task: Task, module: &ModuleName) {
+        let lane = Lane::Module(module.clone());
+        self.queues.drop_waiting(&lane, Task::is_run);
+        if !self.head(&lane).is_some_and(|head| head.task.is_run()) {
+            self.push(cx, lane, task);
+        }
+    }
+
+    /// Drops the waiting tasks that match, in whichever queue.
+    pub(super) fn drop_tasks(&mut self, cx: &mut Cx, reason: &'static str, matches: impl Fn(&Task) -> bool) {
+        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
+        for lane in lanes {
+            let count = self.queues.drop_waiting(&lane, &matches);
+            if count > 0 {
+                cx.tell(Notice::TasksDropped {
+                    queue: lane.queue(),
+                    count,
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Drops the runs and removals of modules that no job works on. Returns the lanes of modules, and how many were dropped.
+    pub(super) fn drop_waiting_runs(&mut self) -> (Vec<ModuleName>, usize) {
+        let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
+        let (mut modules, mut count) = (Vec::new(), 0);
+        for lane in lanes {
+            let Lane::Module(module) = &lane else { continue };
+            count += self.queues.drop_waiting(&lane, |task| task.module_at_work().is_some());
+            self.queues.close(&lane);
+            modules.push(module.clone());
+        }
+        (modules, count)
+    }
+
+    /// Takes so many tasks behind the head, which become part of it.
+    pub(super) fn merge_into_head(&mut self, lane: &Lane, mut count: usize) -> Vec<Task> {
+        self.queues.merge_following(lane, |_, _| {
+            let takes = count > 0;
+            count = count.saturating_sub(1);
+            takes
+        })
+    }
+
+    /// The hook's run at the head of a lane, to be changed.
+    pub(super) fn head_hook_mut(&mut self, lane: &Lane) -> Option<&mut HookTask> {
+        match &mut self.queues.head_mut(lane)?.task {
+            Task::Hook(task) => Some(task),
+            Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::AwaitFirstRuns
+            | Task::Converge(_)
+            | Task::ModuleRun { .. }
+            | Task::ModuleDelete { .. }
+            | Task::Purge { .. } => None,
+        }
+    }
+
+    /// The head is done and leaves.
+    pub(super) fn finish(&mut self, lane: &Lane) -> Option<Task> {
+        self.queues.finish(lane)
+    }
+
+    /// Forgets a lane that is empty.
+    pub(super) fn close(&mut self, lane: &Lane) {
+        self.queues.close(lane);
+    }
+}
+
+/// Heads go on, wait and fail.
+impl Lanes {
+    /// Ends the waits for a time that are over.
+    pub(super) fn wake(&mut self, cx: &Cx) {
+        self.queues.wake(cx.now.tick);
+    }
+
+    /// The head of a lane may go on.
+    pub(super) fn resume(&mut self, lane: &Lane) {
+        self.queues.resume(lane);
+    }
+
+    /// The head of a lane waits until something else resumes it.
+    pub(super) fn park(&mut self, cx: &Cx, lane: &Lane) {
+        self.queues.park(lane, cx.now.tick);
+    }
+
+    /// The head of a lane that waits for something may look again, if it is such a task.
+    pub(super) fn wake_parked(&mut self, lane: &Lane, is_such: impl FnOnce(&Task) -> bool) {
+        let head = self.head(lane);
+        if head.is_some_and(|head| head.state() == State::Parked && is_such(&head.task)) {
+            self.resume(lane);
+        }
+    }
+
+    /// The head of a lane that waits for a time goes on at once.
+    pub(super) fn cut_wait_short(&mut self, lane: &Lane) {
+        let waits = |head: &Entry<Task>| matches!(head.state(), State::Backoff(_) | State::Held(_));
+        if self.head(lane).is_some_and(waits) {
+            self.resume(lane);
+        }
+    }
+
+    /// The head of a lane is tried again at once, if it has failed.
+    pub(super) fn retry(&mut self, lane: &Lane) {
+        if self
+            .head(lane)
+            .is_some_and(|head| matches!(head.state(), State::Backoff(_)))
+        {
+            self.resume(lane);
+        }
+    }
+
+    /// The head is asked for anew while a job of it runs: when that has ended it begins as if it had just come.
+    pub(super) fn renew(&mut self, cx: &Cx, lane: &Lane) {
+        self.queues.renew(lane, cx.now.tick);
+    }
+
+    /// The head's attempt went well so far: its failures are forgotten.
+    pub(super) fn succeeded(&mut self, lane: &Lane) {
+        self.queues.succeeded(lane);
+    }
+
+    /// The head of a lane begins. True the first time.
+    pub(super) fn begin_head(&mut self, cx: &mut Cx, lane: &Lane) -> bool {
+        let Some(head) = self.queues.begin(lane) else {
+            return false;
+        };
+        cx.tell(Notice::TaskWaited {
+            queue: lane.queue(),
+            hook: head.task.hook().cloned(),
+            module: head.task.module().cloned(),
+            binding: head.task.binding(cx.policy.mode),
+            waited: cx.now.tick - head.queued,
+        });
+        true
+    }
+
+    /// A job of the head of a lane runs that was started before.
+    pub(super) fn running(&mut self, cx: &Cx, lane: &Lane) {
+        self.queues.running(lane, cx.now.tick);
+    }
+
+    /// Starts a job of the head of a lane.
+    pub(super) fn start_job<W: From<AtHead>>(
+        &mut self,
+        cx: &mut Cx,
+        jobs: &mut Jobs,
+        lane: &Lane,
+        job: impl FnOnce(Ticket<W>) -> Job,
+    ) {
+        self.running(cx, lane);
+        jobs.begin(cx, AtHead(lane.clone()).into(), job);
+    }
+
+    /// Puts the head of a lane to sleep after a failure. Returns the failures in a row and the delay.
+    pub(super) fn back_off(&mut self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> (u32, Duration) {
+        let delay = self.pause(cx, lane, failure);
+        let failures = self.queues.fail(lane, cx.now.tick, delay, failure.report.clone());
+        (failures, delay)
+    }
+
+    /// How long a head is left alone that failed. What its deadline ended held a place for long, and would again: its
+    /// pauses grow until they are as long as it ran. Where all wait for it, they are no longer than for others.
+    fn pause(&self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> Duration {
+        let head = self.head(lane);
+        let failures = head.map_or(0, |head| head.failures);
+        let running = head.filter(|head| head.state() == State::Running);
+        let took = running.map_or(Duration::ZERO, |head| cx.now.tick - head.since);
+        let delay = Backoff::delay(failures, cx.draw());
+        let hung = failure.class == Class::TimedOut && took >= cx.policy.patience;
+        if hung && *lane != Lane::Global {
+            delay.max(Backoff::after_deadline(failures, took))
+        } else {
+            delay
+        }
+    }
+
+    /// When the next head goes on that waits for a time, and its lane.
+    fn next_wake(&self) -> Option<(Tick, &Lane)> {
+        self.queues.next_wake()
+    }
+}

@@ -1,0 +1,127 @@
+//! The ways of objects: a change to its hook, the end of a first run to the module and the queues that wait for it, and the end
+//! of monitors.
+
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::effect::{Effect, Notice};
+use super::event::ObjectChange;
+use super::monitors::{FirstRunOver, RunTerms};
+use super::task::{HookTask, Lane, Task};
+use crate::hook::cause::Cause;
+use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
+
+impl Operator {
+    /// The settings of runs that objects set off at this moment.
+    pub(super) fn run_terms(&self) -> RunTerms {
+        RunTerms {
+            activation: self.converge.activation(),
+            deadline: self.cx.policy.hook_deadline,
+        }
+    }
+
+    /// A change of an object came in.
+    pub(super) fn object_changed(&mut self, change: ObjectChange) {
+        if let Some(change) = self.monitors.take(&self.bindings, change) {
+            self.deliver(change);
+        }
+    }
+
+    /// Puts a hook that is to be told of a change into its queue.
+    fn deliver(&mut self, change: ObjectChange) {
+        let terms = self.run_terms();
+        if let Some((queue, task)) = self.monitors.run_for(&self.bindings, terms, change) {
+            let lane = Lane::of(&task.hook.owner, &queue);
+            self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);
+        }
+    }
+
+    /// The first runs of these monitors are over: the hooks are told of the changes that they have not read, and those that waited
+    /// go on.
+    pub(super) fn first_run_over(&mut self, ids: &[MonitorId], read: &BTreeMap<MonitorId, u64>) {
+        let mut unlocked: BTreeMap<HookId, Vec<BindingName>> = BTreeMap::new();
+        for id in ids {
+            let over = self.monitors.first_run_over(&self.bindings, *id, read.get(id).copied());
+            let Some(FirstRunOver {
+                monitor,
+                hook,
+                binding,
+                unseen,
+            }) = over
+            else {
+                continue;
+            };
+            if let Some(module) = hook.owner.module() {
+                self.first_run_of_module_over(module, monitor);
+            }
+            unlocked.entry(hook).or_default().push(binding);
+            for change in unseen {
+                self.deliver(change);
+            }
+        }
+        for (hook, bindings) in unlocked {
+            self.cx.tell(Notice::EventsUnlocked { hook, bindings });
+        }
+        if self.monitors.awaited().len() == 0 {
+            self.lanes.wake_parked(&Lane::Global, Task::awaits_first_runs);
+        }
+    }
+
+    fn first_run_of_module_over(&mut self, module: &ModuleName, id: MonitorId) {
+        let Some(unit) = self.modules.get_mut(module).filter(|unit| unit.life.awaits(id)) else {
+            return;
+        };
+        unit.life.first_run_over(id);
+        self.lanes.wake_parked(&Lane::Module(module.clone()), Task::is_run);
+    }
+
+    /// Ends all monitors of an owner except those that were started before their time and that nothing has taken.
+    pub(super) fn stop_monitors(&mut self, owner: &Owner) {
+        let warmth = &self.warmth;
+        let gone = self.monitors.stop(|hook| hook.owner == *owner && !warmth.holds(hook));
+        self.tell_stopped(gone);
+    }
+
+    /// Ends the monitors of a hook.
+    pub(super) fn stop_monitors_of(&mut self, hook: &HookId) {
+        let gone = self.monitors.stop(|other| other == hook);
+        self.tell_stopped(gone);
+    }
+
+    fn tell_stopped(&mut self, gone: Vec<MonitorId>) {
+        if !gone.is_empty() {
+            self.cx.effect(Effect::StopMonitors(gone));
+        }
+    }
+
+    /// A module is not to run: its hooks are told of no change from now on. Their snapshots stay, for those that run when it is
+    /// removed.
+    pub(super) fn silence(&mut self, module: &ModuleName) {
+        let owner = Owner::Module(module.clone());
+        if self.monitors.silence(&owner) {
+            self.drop_runs_for_objects(&owner, "their module was switched off");
+            self.lanes.wake_parked(&Lane::Module(module.clone()), Task::is_run);
+        }
+    }
+
+    fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
+        let of_objects = |task: &HookTask| task.hook.owner == *owner && task.labels.cause == Cause::Objects;
+        let of_objects = |task: &Task| task.as_hook().is_some_and(of_objects);
+        self.lanes.drop_tasks(&mut self.cx, reason, of_objects);
+    }
+
+    /// A module runs again that was switched off and not removed: the changes of the time between were told to nobody.
+    pub(super) fn watch_again(&mut self, module: &ModuleName) {
+        let owner = Owner::Module(module.clone());
+        if !self.monitors.is_silenced(&owner) {
+            return;
+        }
+        self.stop_monitors(&owner);
+        // All that the old ones had to tell is part of what the new ones find.
+        self.drop_runs_for_objects(&owner, "their monitors begin anew");
+        self.lanes.forsake_runs_for_objects(&owner);
+        if let Some(unit) = self.modules.get_mut(module) {
+            unit.life.watch_again();
+        }
+    }
+}
