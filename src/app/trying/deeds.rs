@@ -9,6 +9,7 @@ use addon_core::artifact::trial::action::{Action, Outcome};
 use addon_core::artifact::trial::record::Trial;
 use addon_core::failure::Failure;
 use tokio::time::timeout;
+use tracing::info;
 
 use super::Trying;
 use crate::cluster::error::RequestError;
@@ -30,9 +31,13 @@ impl Trying {
             Action::MakeSet { trial, image } => {
                 let made = self.cluster.make_trial_set(&self.installation, trial, image).await;
                 self.asking.look_again();
+                if let Ok(patching::Outcome::Done) = &made {
+                    let (set, digest) = (self.installation.trial_set(), trial.to.digest.as_str());
+                    info!(set, digest, "The pod of a trial is asked for");
+                }
                 outcome(made)
             }
-            Action::DropSet { uid } => self.drop_set(uid).await,
+            Action::DropSet { over, uid } => self.drop_set(over.as_deref(), uid).await,
         }
     }
 
@@ -63,9 +68,12 @@ impl Trying {
         changed(self.cluster.change_trial(over, trial).await)
     }
 
-    async fn drop_set(&self, uid: &str) -> Outcome {
-        let dropped = self.cluster.drop_trial_set(&self.installation, uid).await;
+    async fn drop_set(&self, over: Option<&Trial>, uid: &str) -> Outcome {
+        let dropped = self.cluster.drop_trial_set(&self.installation, over, uid).await;
         self.asking.look_again();
+        if let Ok(patching::Outcome::Done) = &dropped {
+            info!(set = self.installation.trial_set(), uid, "The pod of a trial is to end");
+        }
         outcome(dropped)
     }
 }

@@ -36,12 +36,8 @@ impl Cluster {
         trial: &Trial,
         image: &str,
     ) -> Result<Outcome, RequestError> {
-        match self.channel_records().await?.trial {
-            Kept::Is(standing) if json!(standing) == json!(trial) => {}
-            Kept::Is(_) | Kept::Absent | Kept::Unreadable(_) => {
-                let now = "another record of a trial, or none".to_owned();
-                return Ok(Outcome::Changed { now });
-            }
+        if !self.is_recorded(Some(trial)).await? {
+            return Ok(other_record());
         }
         let digest = &trial.to.digest;
         let found = self.raw_deployment(&installation.deployment).await?;
@@ -88,8 +84,26 @@ impl Cluster {
         }
     }
 
-    /// Deletes the `ReplicaSet` of a trial, if it is this one, and its pod with it: it is there until the pod has ended.
-    pub async fn drop_trial_set(&self, installation: &Installation, uid: &str) -> Result<Outcome, RequestError> {
+    /// Whether the record of the trial is this one; nothing stands for none.
+    async fn is_recorded(&self, trial: Option<&Trial>) -> Result<bool, RequestError> {
+        Ok(match self.channel_records().await?.trial {
+            Kept::Is(standing) => trial.is_some_and(|trial| json!(standing) == json!(trial)),
+            Kept::Absent => trial.is_none(),
+            Kept::Unreadable(_) => false,
+        })
+    }
+
+    /// Deletes the `ReplicaSet` of a trial, if it is this one, and its pod with it: it is there until the pod has ended. Nothing is done
+    /// if the record of the trial is another one by now: then the set may be that of the next trial.
+    pub async fn drop_trial_set(
+        &self,
+        installation: &Installation,
+        over: Option<&Trial>,
+        uid: &str,
+    ) -> Result<Outcome, RequestError> {
+        if !self.is_recorded(over).await? {
+            return Ok(other_record());
+        }
         let Some(found) = self.trial_replica_set(installation).await? else {
             return Ok(Outcome::Done);
         };
@@ -146,6 +160,11 @@ impl Cluster {
     fn set_attempt(&self, verb: &'static str, installation: &Installation) -> Attempt {
         self.attempt(verb, REPLICA_SETS, &installation.trial_set())
     }
+}
+
+fn other_record() -> Outcome {
+    let now = "another record of a trial, or none".to_owned();
+    Outcome::Changed { now }
 }
 
 /// The `ReplicaSet` for the trial of a version; a sentence if there can be none.

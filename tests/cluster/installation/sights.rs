@@ -115,8 +115,12 @@ async fn a_trial_is_followed_from_its_set_to_its_end() {
     let mut watching = Watching::start(stage.cluster(), &found);
     let seen = watching.until("all to be known", all_known).await;
     assert_eq!(seen.deployment.there().unwrap().template, stage.template());
-    let trial = stage.record(2).await;
-    stage.cluster().make_trial_set(&found, &trial, &image(2)).await.unwrap();
+    let record = stage.record(2).await;
+    stage
+        .cluster()
+        .make_trial_set(&found, &record, &image(2))
+        .await
+        .unwrap();
     watching.asking.look_again();
     watching
         .pod("a pod that begins", |state| *state == PodState::Starting)
@@ -153,7 +157,11 @@ async fn a_trial_is_followed_from_its_set_to_its_end() {
         now.is_some_and(|now| now.name != pod && now.state == PodState::Starting)
     };
     watching.until("another pod", is_other).await;
-    stage.cluster().drop_trial_set(&found, &uid).await.unwrap();
+    stage
+        .cluster()
+        .drop_trial_set(&found, Some(&record), &uid)
+        .await
+        .unwrap();
     watching
         .until("the end of it", |seen| seen.trial == Known::Absent)
         .await;

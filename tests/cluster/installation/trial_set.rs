@@ -92,11 +92,19 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
         "{refused}"
     );
 
-    let other = cluster.drop_trial_set(&found, "another").await.unwrap();
+    let other = cluster.drop_trial_set(&found, Some(&next), "another").await.unwrap();
     let now = "another ReplicaSet 'ao-trial'".to_owned();
     assert_eq!(other, Outcome::Changed { now }, "a late word about another trial");
     let uid = set(&stage).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
-    assert_eq!(cluster.drop_trial_set(&found, &uid).await.unwrap(), Outcome::Done);
+    for over in [Some(&trial), None] {
+        // As a replica asks that has not read yet that another trial has begun.
+        let late = cluster.drop_trial_set(&found, over, &uid).await.unwrap();
+        let now = "another record of a trial, or none".to_owned();
+        assert_eq!(late, Outcome::Changed { now }, "{over:?}");
+    }
+    assert_eq!(set(&stage).unwrap()["metadata"]["deletionTimestamp"], Value::Null);
+    let dropped = cluster.drop_trial_set(&found, Some(&next), &uid).await.unwrap();
+    assert_eq!(dropped, Outcome::Done);
     let gone = || Ok::<_, String>((set(&stage).is_none()).then_some(()));
     wait_until(PATIENCE, "the set to go", gone).unwrap();
     assert_eq!(
@@ -104,7 +112,8 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
         "",
         "its pod has ended"
     );
-    assert_eq!(cluster.drop_trial_set(&found, &uid).await.unwrap(), Outcome::Done);
+    let dropped = cluster.drop_trial_set(&found, Some(&next), &uid).await.unwrap();
+    assert_eq!(dropped, Outcome::Done, "it is gone already");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +125,7 @@ async fn a_set_of_others_is_left_alone() {
     let trial = stage.record(2).await;
     let made = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap_err();
     let uid = set(&stage).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
-    let dropped = cluster.drop_trial_set(&found, &uid).await.unwrap_err();
+    let dropped = cluster.drop_trial_set(&found, Some(&trial), &uid).await.unwrap_err();
     for refused in [made, dropped] {
         assert!(refused.to_string().contains("not made by us"), "{refused}");
     }

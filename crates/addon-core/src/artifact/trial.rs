@@ -289,7 +289,7 @@ impl Trials {
                     remembered.put_back.last() != over.put_back.last() && !remembered.put_back.is_empty();
                 sight.remembered = Some((**remembered).clone());
             }
-            Action::DropSet { uid: _ } => {
+            Action::DropSet { over: _, uid: _ } => {
                 if let Known::There(set) = &mut sight.set {
                     set.is_going = true;
                 }

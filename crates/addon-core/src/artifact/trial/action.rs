@@ -50,8 +50,11 @@ pub enum Action {
         /// The image of its pod.
         image: String,
     },
-    /// Deletes the ReplicaSet of the trial with its pod, if it is this one. It is there until the pod has ended.
+    /// Deletes the ReplicaSet of the trial with its pod, if it is this one, and if the record is as it was seen, read anew right
+    /// before: a record that was seen late must not cost the next trial its pod. It is there until the pod has ended.
     DropSet {
+        /// The record as it was seen; nothing if there was none.
+        over: Option<Box<Trial>>,
         /// Tells it from others of its name.
         uid: String,
     },

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::action::{Action, image_of};
 use super::record::{Ruling, Trial, Verdict};
 use super::replica::Place;
-use super::sight::{PodState, TrialPod};
+use super::sight::{PodState, TrialPod, TrialSet};
 use super::stage::{Remains, Stage};
 use super::watch::{LOSSES, Watch};
 use super::{Plan, Trials, View, memory};
@@ -82,7 +82,7 @@ impl Trials {
             return None;
         }
         if !trial.to_digests.contains(&set.digest) {
-            return Some(Plan::act(stage, Action::DropSet { uid: set.uid.clone() }));
+            return Some(Plan::act(stage, drop_set(trial, set)));
         }
         pod_of(view, trial)?;
         self.clocks.watch.as_ref().filter(|watch| watch.is_settled())?;
@@ -213,7 +213,7 @@ impl Trials {
         }
         match view.set {
             Some(set) if set.is_going => Plan::rest(at(Remains::Pod)),
-            Some(set) => Plan::act(at(Remains::Pod), Action::DropSet { uid: set.uid.clone() }),
+            Some(set) => Plan::act(at(Remains::Pod), drop_set(trial, set)),
             None if !self.leads() => Plan::rest(at(Remains::Record)),
             None if view.lease.entitled.is_some() => Plan::act(at(Remains::Lease), Action::Entitle(None)),
             None => Plan::act(at(Remains::Record), record(trial, None)),
@@ -306,6 +306,13 @@ fn pod_shown(view: View<'_>) -> String {
         PodState::Ready => "it is ready, for a short time so far".to_owned(),
         PodState::Crashed(reason) => format!("its container has ended: {reason}"),
         PodState::Lost(reason) => format!("it was lost: {reason}"),
+    }
+}
+
+fn drop_set(over: &Trial, set: &TrialSet) -> Action {
+    Action::DropSet {
+        over: Some(Box::new(over.clone())),
+        uid: set.uid.clone(),
     }
 }
 

@@ -41,7 +41,7 @@ impl Trials {
         }
         let plan = self.remains(view).unwrap_or_else(|| self.as_leader(view, now));
         match (&plan.action, self.leads()) {
-            (None, _) | (Some(_), true) | (Some(Action::DropSet { uid: _ }), false) => plan,
+            (None, _) | (Some(_), true) | (Some(Action::DropSet { over: _, uid: _ }), false) => plan,
             (Some(_), false) => Plan::rest(match plan.stage {
                 Stage::Begins(target) => Stage::Waits(target, Hold::Lead),
                 stage => stage,
@@ -61,7 +61,10 @@ impl Trials {
         }
         Some(match view.set {
             Some(set) if set.is_going => Plan::rest(stage),
-            Some(set) => Plan::act(stage, Action::DropSet { uid: set.uid.clone() }),
+            Some(set) => {
+                let (over, uid) = (None, set.uid.clone());
+                Plan::act(stage, Action::DropSet { over, uid })
+            }
             None => Plan::act(stage, Action::Entitle(None)),
         })
     }

@@ -84,7 +84,7 @@ impl Trials {
                 (Some(_), Some(_)) | (_, None) => None,
             },
             Action::Remember { over, remembered } => self.memory_news(over, remembered),
-            Action::Entitle(_) | Action::MakeSet { .. } | Action::DropSet { uid: _ } => None,
+            Action::Entitle(_) | Action::MakeSet { .. } | Action::DropSet { over: _, uid: _ } => None,
         };
         self.news.extend(told);
     }

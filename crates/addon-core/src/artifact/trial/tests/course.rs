@@ -88,6 +88,29 @@ fn a_version_that_fails_is_remembered_and_the_old_one_leads_again() {
     );
 }
 
+#[test]
+fn a_record_that_was_seen_late_takes_nothing_from_the_next_trial() {
+    let mut bench = Bench::judge();
+    bench.put_pod(PodState::Crashed("exit code 1".to_owned()), 2);
+    bench.pass(1);
+    assert_eq!(bench.done(), ["failed", "entitle 1", "remember", "drop"]);
+    // Others have closed that record, and begun the next trial. We have not read it again, and see the objects of today.
+    let read = bench.sight.trial.there().cloned();
+    if let Known::There(set) = &mut bench.sight.set {
+        (set.uid, set.digest, set.is_going) = ("s2".to_owned(), digest(3), false);
+    }
+    bench.trials.see(bench.sight.clone());
+    let drop = Action::DropSet {
+        over: read.map(Box::new),
+        uid: "s2".to_owned(),
+    };
+    assert_eq!(
+        bench.trials.next(at(bench.seconds)),
+        Move::Do(drop),
+        "it counts over that record alone"
+    );
+}
+
 fn failed(second: i64) -> Failed {
     Failed {
         why: "it hangs".to_owned(),

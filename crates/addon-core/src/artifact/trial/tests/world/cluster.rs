@@ -102,7 +102,10 @@ impl Cluster {
             Action::MakeSet { trial, image: _ } => {
                 self.set.is_none() && self.trial.as_ref() == Some(trial) && self.deployment.template == trial.template
             }
-            Action::DropSet { uid } => self.set.as_ref().is_some_and(|set| set.uid == *uid),
+            Action::DropSet { over, uid } => {
+                let is_it = self.set.as_ref().is_some_and(|set| set.uid == *uid);
+                is_it && over.as_deref() == self.trial.as_ref()
+            }
         }
     }
 }
@@ -148,7 +151,7 @@ impl World {
                     is_going: false,
                 });
             }
-            Action::DropSet { uid: _ } => {
+            Action::DropSet { over: _, uid: _ } => {
                 if let Some(set) = &mut cluster.set {
                     set.is_going = true;
                 }
@@ -198,10 +201,13 @@ impl World {
                 let is_lifted = self.approved.is_some() && remembered.spent.is_empty();
                 (has_failed && !is_lifted).then(|| "a version is tried again that has failed".to_owned())
             }
-            Action::Entitle(_)
-            | Action::Record { over: _, trial: None }
-            | Action::Remember { .. }
-            | Action::DropSet { uid: _ } => None,
+            Action::DropSet { over: _, uid: _ } => {
+                let open = self.cluster.trial.as_ref().filter(|trial| trial.verdict.is_none());
+                let dropped = self.cluster.set.as_ref().zip(open);
+                let is_on_trial = dropped.is_some_and(|(set, trial)| trial.to_digests.contains(&set.digest));
+                is_on_trial.then(|| "the pod of a trial that goes on is taken away".to_owned())
+            }
+            Action::Entitle(_) | Action::Record { over: _, trial: None } | Action::Remember { .. } => None,
         };
         if self.breach.is_none() {
             self.breach = breach;

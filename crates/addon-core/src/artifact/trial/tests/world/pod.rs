@@ -423,10 +423,39 @@ impl World {
         if self.is_cut_off(number) {
             return;
         }
-        let is_old = self.misfortune(3);
-        let mut sight = match process.seen.take() {
-            Some(seen) if is_old => seen,
-            Some(_) | None => self.sight(),
+        let age = if self.misfortune(3) { self.roll(3) } else { 9 };
+        let mut sight = match (process.seen.take(), age) {
+            (Some(seen), 0) => seen,
+            // The records and the objects are read by different requests.
+            (
+                Some(Sight {
+                    trial,
+                    report,
+                    remembered,
+                    ..
+                }),
+                1,
+            ) => Sight {
+                trial,
+                report,
+                remembered,
+                ..self.sight()
+            },
+            (
+                Some(Sight {
+                    deployment,
+                    replicas,
+                    set,
+                    ..
+                }),
+                2,
+            ) => Sight {
+                deployment,
+                replicas,
+                set,
+                ..self.sight()
+            },
+            (Some(_) | None, _) => self.sight(),
         };
         let name = &self.pods[number].name;
         let entitled: Option<&ImageDigest> = process.election.entitled();
