@@ -1,17 +1,20 @@
 //! `make campaign-update`: one bad version after the other, and a pod killed in each round. The old version leads again each time,
 //! and the Deployment never names another one.
 
+mod page;
+mod steps;
+
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testbed::campaign::{Campaign, percentile};
+use testbed::campaign::Campaign;
 use testbed::draw::Draw;
 use testbed::report::tell;
 
+use self::page::{LEADS_NOTIFIED, LEADS_POLLED, page};
+use self::steps::{Mark, Steps};
 use super::bad::{FAILS, HOOK, SHORT, UNKEPT, script};
 use super::followed::{ALONE, Change, Followed};
 use crate::installed::stage::{Image, start};
@@ -93,6 +96,10 @@ impl Plan {
 struct Outcome {
     /// From the push until the new version led, if it did.
     led: Option<Duration>,
+    /// The steps until then.
+    steps: Steps,
+    /// A pod was killed before the new version led.
+    is_disturbed: bool,
     /// From the last sign of the new version as a leader until the old one led; nothing if the new one never led.
     returned: Option<Duration>,
     /// From the verdict until the old one led; nothing if it led before.
@@ -125,7 +132,7 @@ fn campaign() {
                     };
                     let outcome = round(&followed, number, *plan);
                     tell(&format!("round {number}, {setup:?}: {plan:?}: {outcome:?}"));
-                    done.lock().unwrap().push((*plan, outcome));
+                    done.lock().unwrap().push((number, *plan, outcome));
                 }
             });
         }
@@ -140,18 +147,24 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
     let side = followed.revision("side");
     let bad = push(followed, number, plan.kind);
     let pushed = Instant::now();
+    let course = RefCell::new(Course::default());
     if plan.is_notified {
         // A leader that has only just begun may not ask yet, and says so.
         followed.wait_for("a question to the registry", || followed.has_checked());
+        course.borrow_mut().outcome.steps.note(Mark::Asked, pushed);
     }
-    let course = RefCell::new(Course::default());
     followed.wait_for(&format!("the end of round {number}, {plan:?}"), || {
         let mut course = course.borrow_mut();
+        let has_led = course.outcome.led.is_some();
         course.look(followed, &bad, pushed);
+        if let Some(led) = course.outcome.led.filter(|_| !has_led) {
+            explain(followed, number, plan, led, &course.outcome.steps);
+        }
         if !course.is_killed && course.has_come(plan.moment, pushed) {
             course.is_killed = true;
             // There may be none of the kind just now: then it was a round without a death.
             course.outcome.is_killed = followed.victim(plan.victim).is_some_and(|pod| followed.kill(&pod));
+            course.outcome.is_disturbed = course.outcome.is_killed && course.outcome.led.is_none();
         }
         course.is_killed && course.is_over(followed)
     });
@@ -164,6 +177,21 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
     // The next round begins with all pods.
     followed.stage.roll_out();
     course.into_inner().outcome
+}
+
+/// Tells where the time went of a round that took longer than it may, while all that it was made of is there.
+fn explain(followed: &Followed<'_>, number: usize, plan: Plan, led: Duration, steps: &Steps) {
+    let bound = if plan.is_notified { LEADS_NOTIFIED } else { LEADS_POLLED };
+    if led <= Duration::from_secs(bound) {
+        return;
+    }
+    let waits = steps.waits();
+    tell(&format!(
+        "round {number}, {plan:?}: the new version led after {led:.1?}, and may take {bound} s: {waits:.1?}, \
+         {} pods on trial before\n{}",
+        steps.lost,
+        followed.evidence_in_full()
+    ));
 }
 
 fn push(followed: &Followed<'_>, number: usize, kind: Kind) -> String {
@@ -195,7 +223,10 @@ impl Course {
     fn look(&mut self, followed: &Followed<'_>, bad: &str, pushed: Instant) {
         let sight = followed.sight();
         let now = Instant::now();
-        self.has_begun |= sight.trial.is_some();
+        self.has_begun |= sight.trial_of(bad).is_some();
+        if self.outcome.led.is_none() {
+            self.outcome.steps.look(&sight, bad, pushed);
+        }
         if let Some(ruling) = sight.ruling(bad) {
             self.judged.get_or_insert(now);
             self.outcome.ruling = ruling;
@@ -230,63 +261,4 @@ impl Course {
     fn is_over(&self, followed: &Followed<'_>) -> bool {
         self.judged.is_some() && followed.is_at_rest()
     }
-}
-
-/// Bounds that the issue of the channel sets, in seconds.
-const LEADS_NOTIFIED: u64 = 30;
-const LEADS_POLLED: u64 = 100;
-const FOLLOWS: u64 = 15;
-const RETURNS: u64 = 60;
-
-fn page(done: &[(Plan, Outcome)]) -> String {
-    let killed = done.iter().filter(|(_, outcome)| outcome.is_killed).count();
-    let mut page = format!(
-        "{} bad versions, {killed} pods killed; after each the old version led, and the Deployment named no other one.\n\n",
-        done.len()
-    );
-    let rulings: BTreeSet<&str> = done.iter().map(|(_, outcome)| outcome.ruling.as_str()).collect();
-    for ruling in rulings {
-        let count = done.iter().filter(|(_, outcome)| outcome.ruling == ruling).count();
-        let _ = writeln!(page, "- {ruling}: {count}");
-    }
-    let _ = writeln!(
-        page,
-        "\n| from, to | rounds | p50, s | p90, s | most, s | bound, s |\n|---|---:|---:|---:|---:|---:|"
-    );
-    let mut line = |name: &str, times: Vec<Duration>, bound: u64| {
-        if times.is_empty() {
-            return;
-        }
-        let at = |percent| {
-            percentile(times.iter().copied(), percent)
-                .map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
-        };
-        let _ = writeln!(
-            page,
-            "| {name} | {} | {} | {} | {} | {bound} |",
-            times.len(),
-            at(50),
-            at(90),
-            at(100)
-        );
-    };
-    let led = |is_notified| {
-        let those = done.iter().filter(move |(plan, _)| plan.is_notified == is_notified);
-        those.filter_map(|(_, outcome)| outcome.led).collect::<Vec<_>>()
-    };
-    line("pushed and told, to the new version leads", led(true), LEADS_NOTIFIED);
-    line("pushed, to the new version leads", led(false), LEADS_POLLED);
-    for kind in KINDS {
-        let those = || done.iter().filter(|(plan, _)| plan.kind == kind);
-        let followed = those().filter_map(|(_, outcome)| outcome.followed).collect();
-        line(
-            &format!("{kind:?}: verdict, to the old version leads"),
-            followed,
-            FOLLOWS,
-        );
-        let returned = those().filter_map(|(_, outcome)| outcome.returned).collect();
-        let name = format!("{kind:?}: last sign as a leader, to the old version leads");
-        line(&name, returned, RETURNS);
-    }
-    page
 }

@@ -335,6 +335,19 @@ impl<'a> Followed<'a> {
         format!("{}\n{}\n{:#}", self.image(), said.join("\n"), self.status())
     }
 
+    /// The same with every Event, and with the logs of containers that have ended, too.
+    pub(super) fn evidence_in_full(&self) -> String {
+        let namespace = &self.stage.namespace;
+        let events = namespace.kubectl(["get", "events", "--sort-by=.lastTimestamp"]);
+        let before = self.stage.pods().into_iter().filter_map(|pod| {
+            let log = namespace.kubectl(["logs", "--previous", &pod]).ok()?;
+            Some(format!("--- {pod}, before its container was started again\n{log}"))
+        });
+        let before = before.collect::<String>();
+        let events = events.unwrap_or_else(|error| error.to_string());
+        format!("{}\n{events}\n{before}\n---\n{}", self.evidence(), self.stage.logs())
+    }
+
     /// Whether the Deployment ever had pods of that version.
     pub(super) fn has_rolled_out(&self, digest: &str) -> bool {
         let sets = self.stage.json("get replicasets");

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use testbed::reader::Only;
 
 use super::campaign::Victim;
 use super::followed::Followed;
@@ -13,11 +14,15 @@ use crate::installed::stage::LEASE;
 pub(super) struct Sight {
     pub(super) holder: String,
     pub(super) renewed: String,
+    /// The version that the lease names; empty for none.
+    pub(super) entitled: String,
     pub(super) trial: Option<Value>,
     /// The words of the version on trial.
     report: Option<Value>,
     /// Of trials that are over.
     remembered: Value,
+    /// The pods of trials.
+    pub(super) pods: Vec<Value>,
 }
 
 /// A step of a trial that is seen from outside for longer than a moment.
@@ -49,6 +54,11 @@ impl Sight {
         of_trial.or(remembered).map(str::to_owned)
     }
 
+    /// The record of the trial of that version.
+    pub(super) fn trial_of(&self, digest: &str) -> Option<&Value> {
+        self.trial.as_ref().filter(|trial| trial["to"]["digest"] == digest)
+    }
+
     pub(super) fn is_led_by_the_new_one(&self) -> bool {
         self.holder.contains("-trial-")
     }
@@ -74,17 +84,23 @@ impl Followed<'_> {
         Sight {
             holder: text("holderIdentity"),
             renewed: text("renewTime"),
+            entitled: lease["metadata"]["annotations"]["addon-operator/entitled"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             trial: record("trial"),
             report: record("trial-report"),
             remembered: record("channel").unwrap_or_default(),
+            pods: namespace
+                .objects("pod", Only::Labels("addon-operator/trial"))
+                .unwrap_or_default(),
         }
     }
 
     /// The step at which the trial of that version is, if there is one.
     pub(super) fn step(&self, digest: &str) -> Option<Step> {
         let sight = self.sight();
-        let of_it = |trial: &&Value| trial["to"]["digest"] == digest;
-        let trial = sight.trial.as_ref().filter(of_it)?;
+        let trial = sight.trial_of(digest)?;
         if self.names(digest) {
             return Some(Step::RollsOut);
         }
