@@ -31,6 +31,7 @@ mod private;
 pub mod pull_secrets;
 pub mod releases;
 pub mod state;
+mod substitutes;
 mod unwatched;
 pub mod webhooks;
 
@@ -55,6 +56,7 @@ use error::{Attempt, RequestError};
 use kubeconfig::{Address, ConnectError, Settled};
 use pace::Pace;
 use state::known::Known;
+use substitutes::Lacking;
 
 /// An API server that has not answered by then is not reachable for us.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,6 +86,8 @@ pub struct Cluster {
     accounts: Option<Arc<Accounts>>,
     apis: Arc<Mutex<apis::Seen>>,
     known_state: Known,
+    /// The rights that we do without.
+    lacking: Lacking,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -129,6 +133,7 @@ impl Cluster {
             uses_plugin,
             apis: Arc::default(),
             known_state: Known::default(),
+            lacking: Lacking::default(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use addon_core::operator::event::{Asked as Question, Event, ReviewId};
 use addon_core::operator::policy::Edits;
 use addon_core::review::reply::{NoAnswer, Reply};
-use addon_core::review::routes::{AdmissionKind, Routes};
+use addon_core::review::routes::Routes;
 use tokio::sync::watch;
 use tracing::error;
 
@@ -57,20 +57,17 @@ pub(super) fn start(
         &desk,
         parts,
     )?;
-    let published = watch::Sender::new(false);
+    let published = watch::Sender::default();
     // One for each namespace that is operated from: these configurations belong to none.
     let edits = has_config_map.then(|| format!("addon-operator-config.{}", cluster.namespace()));
     let watching = {
-        let of_hooks = AdmissionKind::ALL.map(|kind| (kind, settings.configuration.clone()));
-        let of_edits = edits.clone().map(|name| (AdmissionKind::Validating, name));
-        let configurations: Vec<_> = of_hooks.into_iter().chain(of_edits).collect();
         let (cluster, doors, published) = (cluster.clone(), doors.clone(), published.subscribe());
         async move {
             let tell = || async {
                 // A loop that has ended looks after nothing.
                 let _ = doors.configure(Event::WebhooksTouched).await;
             };
-            touched::follow(&cluster, &configurations, published, tell).await;
+            touched::follow(&cluster, published, tell).await;
         }
     };
     parts.spawn("the watch of the webhook configurations", watching);

@@ -13,20 +13,23 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::policy::OnTrial;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::runtime::wait::await_condition;
+use kube::runtime::wait::{self, await_condition};
 use serde_json::{Value, json};
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::info;
 
 use self::difference::difference;
 use super::Cluster;
 use super::error::{Attempt, RequestError};
+use super::unwatched;
 
 const RESOURCE: &str = "customresourcedefinitions";
 
 /// Once its names are accepted the API server needs a moment, and no more.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(15);
+/// How soon it is looked again where a watch is forbidden.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What had to be done for a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +47,6 @@ pub enum CrdError {
     Request(#[from] RequestError),
     #[error("CRD '{name}' is no object that could be created")]
     Malformed { name: String, source: serde_json::Error },
-    #[error("cannot watch CRD '{name}'")]
-    Watch {
-        name: String,
-        source: Box<kube::runtime::wait::Error>,
-    },
     #[error(
         "CRD '{name}' cannot lose version {}: objects that are stored in it cannot be rewritten",
         dropped.join(", ")
@@ -84,7 +82,7 @@ impl From<CrdError> for Failure {
             CrdError::Malformed { .. } => Class::Invalid,
             CrdError::Held { .. } => Class::Held,
             CrdError::NamesRefused { .. } => Class::Refused,
-            CrdError::Watch { .. } | CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
+            CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
         };
         Self::new(class, crate::report::Chain(&error).to_string())
     }
@@ -101,7 +99,7 @@ impl Cluster {
         on_trial: OnTrial,
     ) -> Result<Ensured, CrdError> {
         let api = self.crds();
-        let found = self.ask(self.about_crd("get", name), api.get_opt(name)).await?;
+        let found = self.find(&api, self.about_crd("get", name)).await?;
         let mut wanted = manifest.clone();
         for (label, value) in labels {
             wanted["metadata"]["labels"][label] = json!(value);
@@ -119,14 +117,13 @@ impl Cluster {
         let Some(patch) = difference(&wanted, &found) else {
             return Ok(Ensured::Unchanged);
         };
-        let params = match on_trial {
+        match on_trial {
             OnTrial::Yes => return self.would_change(&wanted, &found, name, patch).await,
-            OnTrial::No => PatchParams::default(),
-        };
+            OnTrial::No => {}
+        }
         self.forget_versions(&wanted, &found, name).await?;
-        let patch = Patch::Merge(patch);
-        let request = api.patch(name, &params, &patch);
-        let patched = self.ask(self.about_crd("patch", name), request).await?;
+        let attempt = self.about_crd("patch", name);
+        let patched = self.patch_or_replace(&api, attempt, &patch).await?;
         // What the API server drops or fills in is no change.
         let is_same = patched.metadata.resource_version == found.metadata.resource_version;
         Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
@@ -199,19 +196,10 @@ impl Cluster {
 
     /// Waits until the API server serves what the CRD describes.
     pub async fn await_crd(&self, name: &str) -> Result<(), CrdError> {
-        let decided = |found: Option<&DynamicObject>| {
-            found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some())
-        };
-        let waited = timeout(ESTABLISHED_WITHIN, await_condition(self.crds(), name, decided)).await;
+        let waited = timeout(ESTABLISHED_WITHIN, self.decided_crd(name)).await;
         let found = match waited {
-            Ok(Ok(found)) => found,
-            Ok(Err(source)) => {
-                return Err(CrdError::Watch {
-                    name: name.to_owned(),
-                    source: Box::new(source),
-                });
-            }
-            Err(_) => self.ask(self.about_crd("get", name), self.crds().get_opt(name)).await?,
+            Ok(found) => found?,
+            Err(_) => self.find(&self.crds(), self.about_crd("get", name)).await?,
         };
         let name = name.to_owned();
         let Some(crd) = found else {
@@ -230,7 +218,30 @@ impl Cluster {
         })
     }
 
-    fn crds(&self) -> Api<DynamicObject> {
+    /// The CRD once it can be used, or is known never to be; `None` if it is gone.
+    async fn decided_crd(&self, name: &str) -> Result<Option<DynamicObject>, CrdError> {
+        let decided = |found: Option<&DynamicObject>| {
+            found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some())
+        };
+        let error = match await_condition(self.crds(), name, decided).await {
+            Ok(found) => return Ok(found),
+            Err(wait::Error::ProbeFailed(error)) => error,
+        };
+        let refusal = unwatched::request_error(&self.about_crd("watch", name), error);
+        if !refusal.is_forbidden() {
+            return Err(refusal.into());
+        }
+        self.lacking.tell(refusal, "get");
+        loop {
+            let found = self.find(&self.crds(), self.about_crd("get", name)).await?;
+            if decided(found.as_ref()) {
+                return Ok(found);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub(super) fn crds(&self) -> Api<DynamicObject> {
         let kind = ApiResource {
             group: "apiextensions.k8s.io".to_owned(),
             version: "v1".to_owned(),

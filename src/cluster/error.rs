@@ -54,7 +54,8 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    fn attempt(&self) -> &Attempt {
+    /// The request that was made.
+    pub fn attempt(&self) -> &Attempt {
         match self {
             Self::Failed { attempt, .. } | Self::Silent { attempt, .. } | Self::Unusable { attempt, .. } => attempt,
         }

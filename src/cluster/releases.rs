@@ -180,11 +180,14 @@ impl Cluster {
     }
 
     async fn patch_revision(&self, name: &str, metadata: &Value) -> Result<(), RequestError> {
-        let (patch, api) = (Patch::Merge(json!({"metadata": metadata})), self.secrets());
+        let (patch, api) = (json!({"metadata": metadata}), self.secrets());
+        let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
         let attempt = self.attempt("patch", "secrets", name);
-        self.ask(attempt, api.patch_metadata(name, &PatchParams::default(), &patch))
-            .await?;
-        Ok(())
+        match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
+            // Helm itself does without that verb.
+            Err(error) if error.is_forbidden() => self.replace_instead(&api, error, &patch).await.map(drop),
+            patched => patched.map(drop),
+        }
     }
 
     /// Tells helm that an unfinished revision failed: it then upgrades over it, and nothing is uninstalled.

@@ -33,7 +33,7 @@ impl Unwatched {
 
     /// The watch has failed; it is tried again by itself.
     pub(super) fn tell(&mut self, error: watcher::Error) {
-        let error = self.request_error(error);
+        let error = request_error(&self.attempt, error);
         // The watch of the ConfigMap tells of an API server that is away.
         let is_quiet = self.is_told || error.is_unreachable();
         let Failure { report, hints, .. } = error.into();
@@ -50,28 +50,25 @@ impl Unwatched {
             "A watch fails, trying again"
         );
     }
+}
 
-    fn request_error(&self, error: watcher::Error) -> RequestError {
-        let (verb, source) = match error {
-            watcher::Error::InitialListFailed(source) => ("list", source),
-            watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => ("watch", source),
-            watcher::Error::WatchError(status) => ("watch", kube::Error::Api(status)),
-            watcher::Error::NoResourceVersion => {
-                let problem = "it has no resource version".to_owned();
-                let attempt = self.attempt("list");
-                return RequestError::Unusable { attempt, problem };
-            }
-        };
-        let attempt = self.attempt(verb);
-        let source = Box::new(source);
-        RequestError::Failed { attempt, source }
-    }
-
-    fn attempt(&self, verb: &'static str) -> Attempt {
-        Attempt {
-            verb,
-            ..self.attempt.clone()
+/// The request of a watch that failed, by its verb.
+pub(super) fn request_error(about: &Attempt, error: watcher::Error) -> RequestError {
+    let attempt = |verb| Attempt { verb, ..about.clone() };
+    let (verb, source) = match error {
+        watcher::Error::InitialListFailed(source) => ("list", source),
+        watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => ("watch", source),
+        watcher::Error::WatchError(status) => ("watch", kube::Error::Api(status)),
+        watcher::Error::NoResourceVersion => {
+            let problem = "it has no resource version".to_owned();
+            let attempt = attempt("list");
+            return RequestError::Unusable { attempt, problem };
         }
+    };
+    let source = Box::new(source);
+    RequestError::Failed {
+        attempt: attempt(verb),
+        source,
     }
 }
 
@@ -91,7 +88,6 @@ mod tests {
             server: "https://10.0.0.1".to_owned(),
             account: None,
         };
-        let unwatched = Unwatched::new(attempt, "");
         let status = Status {
             code: 403,
             message: "forbidden".to_owned(),
@@ -103,7 +99,7 @@ mod tests {
             (watcher::Error::WatchStartFailed(refused()), "watch"),
             (watcher::Error::WatchError(Box::new(status.clone())), "watch"),
         ] {
-            let failure = Failure::from(unwatched.request_error(error));
+            let failure = Failure::from(request_error(&attempt, error));
             assert_eq!(
                 failure.report,
                 format!("cannot {verb} leases 'ours' in namespace 'ns': forbidden")

@@ -13,9 +13,8 @@ use std::fmt;
 
 use addon_core::review::routes::AdmissionKind;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -69,6 +68,17 @@ pub struct Published {
     pub change: Option<Change>,
     /// Why not all of it could be.
     pub refused: Option<RequestError>,
+}
+
+/// How the publication of a conversion ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conversion {
+    /// There is no such resource definition yet.
+    Undefined,
+    /// It was as it should be.
+    AsWanted,
+    /// It was not.
+    Changed(Change),
 }
 
 /// A webhook configuration as it should be.
@@ -204,7 +214,7 @@ impl Cluster {
     async fn webhooks_there(&self, wanted: Wanted<'_>) -> Result<Vec<Value>, RequestError> {
         let api = self.configurations(wanted);
         let attempt = self.cluster_attempt("get", wanted.resource(), wanted.name);
-        let found = self.ask(attempt, api.get_opt(wanted.name)).await?;
+        let found = self.find(&api, attempt).await?;
         let there = found.and_then(|mut found| match found.data["webhooks"].take() {
             Value::Array(webhooks) => Some(webhooks),
             _ => None,
@@ -226,9 +236,9 @@ impl Cluster {
     async fn try_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
         let api = self.configurations(wanted);
         let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
-        let found = match self.ask(attempt("get"), api.get_opt(wanted.name)).await {
+        let found = match self.find(&api, attempt("get")).await {
             // Who never had a webhook needs no right to look for one.
-            Err(error) if wanted.webhooks.is_empty() && error.code() == Some(403) => return Ok(None),
+            Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
             found => found?,
         };
         let Some(found) = found else {
@@ -247,7 +257,7 @@ impl Cluster {
             });
             match self.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
                 // Without the right to delete it, it is emptied.
-                Err(error) if error.code() == Some(403) => {}
+                Err(error) if error.is_forbidden() => self.lacking.tell(error, "update"),
                 deleted => {
                     deleted?;
                     return Ok(Some(wanted.change(Done::Removed)));
@@ -257,37 +267,39 @@ impl Cluster {
         let Some(patch) = wanted.difference(&found) else {
             return Ok(None);
         };
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(attempt("patch"), api.patch(wanted.name, &params, &patch))
-            .await?;
+        self.patch_or_replace(&api, attempt("patch"), &patch).await?;
         Ok(Some(wanted.change(Done::Updated)))
     }
 
-    /// Makes the API server convert a resource through us. A definition that is not there is an error.
-    pub async fn publish_conversion(&self, crd: &str, stanza: &Value) -> Result<Option<Change>, RequestError> {
+    /// Makes the API server convert a resource through us.
+    pub async fn publish_conversion(&self, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
         for _ in 1..ROUNDS {
-            match self.try_conversion(crd, stanza).await {
+            match Box::pin(self.try_conversion(crd, stanza)).await {
                 Err(error) if error.is_conflict() => {}
                 settled => return settled,
             }
         }
-        self.try_conversion(crd, stanza).await
+        Box::pin(self.try_conversion(crd, stanza)).await
     }
 
-    async fn try_conversion(&self, crd: &str, stanza: &Value) -> Result<Option<Change>, RequestError> {
-        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+    async fn try_conversion(&self, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
+        let api = self.crds();
         let attempt = |verb| self.cluster_attempt(verb, CRDS, crd);
-        let found = self.ask(attempt("get"), api.get(crd)).await?;
-        if json!(found.spec.conversion) == *stanza {
-            return Ok(None);
+        let Some(found) = self.find(&api, attempt("get")).await? else {
+            return Ok(Conversion::Undefined);
+        };
+        if found.data["spec"]["conversion"] == *stanza {
+            return Ok(Conversion::AsWanted);
         }
         let mut conversion = stanza.clone();
         // Either a service or an address: the one that is there must not stay.
         conversion["webhook"]["clientConfig"]["url"] = Value::Null;
-        let patch = Patch::Merge(versioned(json!({"spec": {"conversion": conversion}}), &found));
-        let params = PatchParams::default();
-        self.ask(attempt("patch"), api.patch(crd, &params, &patch)).await?;
-        Ok(Some(Change {
+        let patch = versioned(json!({"spec": {"conversion": conversion}}), &found);
+        match self.patch_or_replace(&api, attempt("patch"), &patch).await {
+            Err(error) if error.is_not_found() => return Ok(Conversion::Undefined),
+            changed => changed?,
+        };
+        Ok(Conversion::Changed(Change {
             done: Done::Updated,
             resource: CRDS,
             name: crd.to_owned(),

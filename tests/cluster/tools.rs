@@ -101,7 +101,7 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
         owner: None,
         secret: "none".to_owned(),
         routes: watch::Sender::default(),
-        published: watch::Sender::new(false),
+        published: watch::Sender::default(),
         admission: side(),
         conversion: side(),
     }

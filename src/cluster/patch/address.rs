@@ -104,6 +104,11 @@ impl Address {
         self.cluster.ask(attempt, self.cluster.client.request(request)).await
     }
 
+    /// Warns that another verb serves in the place of the one that was refused.
+    pub(super) fn tell_lacking(&self, refusal: RequestError, instead: &'static str) {
+        self.cluster.lacking.tell(refusal, instead);
+    }
+
     fn path(&self, name: &str, ask: &Ask<'_>) -> String {
         let namespace = self.namespace.as_deref().map(encoded);
         let mut path = DynamicObject::url_path(&self.kind.resource, namespace.as_deref());

@@ -12,6 +12,7 @@ use super::race::{self, Lost, is_missing, is_taken};
 use crate::cluster::Cluster;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift;
+use crate::cluster::substitutes;
 
 impl Cluster {
     /// Makes the object be what the manifest says, and writes nothing if it is that already. One that names no namespace
@@ -60,13 +61,17 @@ async fn ensure(address: &Address, name: &str, manifest: &Value) -> Result<Ensur
         body: Some(manifest),
         ..Ask::new("patch", Method::PATCH)
     };
-    let patched = address.ask(name, ask).await.map_err(|error| {
-        if is_missing(&error) {
-            Lost::Race(error)
-        } else {
-            error.into()
+    let patched = match address.ask(name, ask).await {
+        Err(refusal) if refusal.is_forbidden() => {
+            let mut wanted = found.clone();
+            substitutes::lay(&mut wanted, manifest);
+            let replaced = address.replace(name, None, &wanted).await?;
+            address.tell_lacking(refusal, "update");
+            replaced
         }
-    })?;
+        Err(error) if is_missing(&error) => return Err(Lost::Race(error)),
+        patched => patched?,
+    };
     // What the API server drops or fills in is no change.
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     Ok(if version(&patched) == version(&found) {

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 use tracing::warn;
@@ -201,13 +201,9 @@ impl Cluster {
         });
         let data: serde_json::Map<_, _> = encoded.collect();
         let seen = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
-        let patch = Patch::Merge(json!({"metadata": seen, "data": data}));
-        let (secrets, params) = (self.secrets(), PatchParams::default());
-        self.ask(
-            self.attempt("patch", "secrets", name),
-            secrets.patch(name, &params, &patch),
-        )
-        .await
+        let patch = json!({"metadata": seen, "data": data});
+        let attempt = self.attempt("patch", "secrets", name);
+        self.patch_or_replace(&self.secrets(), attempt, &patch).await
     }
 
     /// Refused if there is one.

@@ -4,6 +4,7 @@
 //! The API server trusts the next authority before anything is served that it has signed, and hears of a listener only
 //! after that has answered us. Called again and again, it does nothing as long as nothing has changed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Change, Wanted};
+use super::{Change, Conversion, Wanted};
 use crate::certificates::clients::Clients;
 use crate::certificates::files::Files;
 use crate::certificates::material::{Material, Validity, bundle};
@@ -101,8 +102,8 @@ pub struct Webhooks {
     pub owner: Option<String>,
     /// Keeps certificates of our own.
     pub secret: String,
-    /// Whether the configurations stand in the cluster because of us.
-    pub published: watch::Sender<bool>,
+    /// The configurations that stand in the cluster because of us, each with its name.
+    pub published: watch::Sender<BTreeSet<(AdmissionKind, String)>>,
     /// The paths that listeners answer; nobody else's questions are read.
     pub routes: watch::Sender<Arc<Routes>>,
     /// Answers for admission.
@@ -143,7 +144,7 @@ impl Webhooks {
         changes: &mut Vec<Change>,
     ) -> Result<(), Failure> {
         if !routes.admits() {
-            self.published.send_replace(false);
+            self.note_published(BTreeSet::new());
             for part in self.parts() {
                 self.publish(part, &[], None, changes).await?;
             }
@@ -155,8 +156,12 @@ impl Webhooks {
         };
         let ready = Box::pin(self.ready(&self.admission, now)).await?;
         let (mut refused, mut edits) = (None, Ok(None));
+        let mut standing = BTreeSet::new();
         for part in self.parts() {
             let webhooks = part.webhooks(routes, &ready.address);
+            if !webhooks.is_empty() {
+                standing.insert((part.kind, part.name.to_owned()));
+            }
             let published = self.publish(part, &webhooks, owner.as_ref(), changes).await;
             match part.subject {
                 Subject::Hooks => refused = refused.or(published?),
@@ -164,9 +169,18 @@ impl Webhooks {
                 Subject::Edits => edits = published,
             }
         }
-        self.published.send_replace(true);
+        self.note_published(standing);
         self.swap(&self.admission, &ready).await?;
         refused.or(edits?).map_or(Ok(()), Err)
+    }
+
+    /// Those who watch them begin anew only where there are others.
+    fn note_published(&self, standing: BTreeSet<(AdmissionKind, String)>) {
+        self.published.send_if_modified(|known| {
+            let differ = *known != standing;
+            *known = standing;
+            differ
+        });
     }
 
     /// Everything that may stand in the cluster because of us.
@@ -216,8 +230,9 @@ impl Webhooks {
         let (mut missing, mut failed) = (None, Ok::<(), Failure>(()));
         for (crd, stanza) in registration::conversions(routes, &ready.address) {
             match self.cluster.publish_conversion(&crd, &stanza).await {
-                Ok(change) => changes.extend(change),
-                Err(error) if error.is_not_found() => {
+                Ok(Conversion::AsWanted) => {}
+                Ok(Conversion::Changed(change)) => changes.push(change),
+                Ok(Conversion::Undefined) => {
                     let report = format!("cannot convert '{crd}': there is no such resource definition yet");
                     missing = missing.or(Some(Failure::new(Class::Unavailable, report)));
                 }

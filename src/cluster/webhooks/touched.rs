@@ -3,10 +3,11 @@
 //! What is heard says only that it is worth a look: the look itself compares, as it does every minute anyway. So a watch
 //! that is refused or silent costs time and nothing else, and who never published anything is never asked to be allowed one.
 
+use std::collections::BTreeSet;
 use std::future::{pending, ready};
 
 use addon_core::review::routes::AdmissionKind;
-use futures::stream::{Stream, StreamExt as _, select_all};
+use futures::stream::{self, Stream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
@@ -18,21 +19,23 @@ use crate::cluster::unwatched::Unwatched;
 /// Says so whenever one of the configurations is touched, as long as they are published. Never ends.
 pub async fn follow<T>(
     cluster: &Cluster,
-    configurations: &[(AdmissionKind, String)],
-    mut published: watch::Receiver<bool>,
+    mut published: watch::Receiver<BTreeSet<(AdmissionKind, String)>>,
     tell: impl Fn() -> T,
 ) where
     T: Future<Output = ()>,
 {
     loop {
-        if published.wait_for(|published| *published).await.is_err() {
-            return pending().await;
-        }
-        let configurations = configurations.iter();
-        let touches = configurations.map(|(kind, name)| touches(cluster, *kind, name).boxed());
+        let standing = published.borrow_and_update().clone();
+        let touches = standing
+            .iter()
+            .map(|(kind, name)| touches(cluster, *kind, name).boxed());
+        // Without a configuration there is nothing to be touched.
+        let touches = select_all(touches).chain(stream::pending());
         tokio::select! {
-            () = select_all(touches).for_each(|()| tell()) => {}
-            _ = published.wait_for(|published| !published) => {}
+            () = touches.for_each(|()| tell()) => {}
+            changed = published.changed() => if changed.is_err() {
+                return pending().await;
+            },
         }
     }
 }

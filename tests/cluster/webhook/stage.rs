@@ -68,7 +68,7 @@ impl Stage {
             edits: None,
             owner: None,
             secret: SECRET.to_owned(),
-            published: watch::Sender::new(false),
+            published: watch::Sender::default(),
             routes: answered.clone(),
             admission: side("admission", Reviews::Admission),
             conversion: side("conversion", Reviews::Conversion),
