@@ -22,6 +22,7 @@ mod cluster {
     mod repair;
     mod state;
     mod state_trial;
+    mod taken_over;
     #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
     mod tools;
     mod torn;

@@ -10,6 +10,7 @@ pub mod vigil;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
+use addon_core::digest::Digest;
 use addon_core::release::brake::Asked;
 use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
@@ -97,9 +98,12 @@ impl Cluster {
             Some(revisions) => revisions,
             None => self.revisions(history.limit(PAGE)).await?,
         };
-        let mut newest = newest(revisions);
-        if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours) {
-            revision.newest.ours = self.has_old_checksum(revision).await?;
+        let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision);
+        if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours)
+            && let Some(checksum) = self.old_checksum(revision).await?
+        {
+            revision.newest.ours = true;
+            revision.newest.checksum = Digest::try_from(checksum).ok().map(|checksum| checksum.to_string());
         }
         Ok(newest)
     }
@@ -132,11 +136,15 @@ impl Cluster {
         Ok(secret.as_ref().and_then(Revision::read))
     }
 
-    /// Whether the original made it before it wrote labels. What cannot be read is somebody else's.
-    async fn has_old_checksum(&self, revision: &Revision) -> Result<bool, RequestError> {
+    /// The checksum among the values of a release that the original made before it wrote labels. What cannot be read is somebody
+    /// else's.
+    async fn old_checksum(&self, revision: &Revision) -> Result<Option<String>, RequestError> {
         match self.content(revision).await {
-            Ok((_, content)) => Ok(fields(&content, "config").contains_key(OLD_CHECKSUM)),
-            Err(RequestError::Unusable { .. }) => Ok(false),
+            Ok((_, content)) => {
+                let values = fields(&content, "config");
+                Ok(values.contains_key(OLD_CHECKSUM).then(|| text(&values, OLD_CHECKSUM)))
+            }
+            Err(RequestError::Unusable { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -185,7 +193,7 @@ impl Cluster {
         let attempt = self.attempt("patch", "secrets", name);
         match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
             // Helm itself does without that verb.
-            Err(error) if error.is_forbidden() => self.replace_instead(&api, error, &patch).await.map(drop),
+            Err(error) if error.is_forbidden() => Box::pin(self.replace_instead(&api, error, &patch)).await.map(drop),
             patched => patched.map(drop),
         }
     }
@@ -284,18 +292,6 @@ impl Revision {
 /// Where helm keeps a revision.
 fn secret_name(release: &str, revision: u32) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
-}
-
-/// The newest of all revisions of a release. Where others are marked and it is not, somebody made it by hand, and the
-/// checksum that helm copied to it does not count. Where none is marked the release comes from the original, and its
-/// checksum is as good as its own rules made it.
-fn newest(revisions: Vec<Revision>) -> Option<Revision> {
-    let marked = revisions.iter().any(|revision| revision.newest.inputs.is_some());
-    let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision)?;
-    if marked && newest.newest.inputs.is_none() {
-        newest.newest.checksum = None;
-    }
-    Some(newest)
 }
 
 /// The fields of a release, each as it was written: values may be nested deeper than a document of ours.

@@ -112,6 +112,8 @@ struct Sync<'a> {
     revision: Option<Revision>,
     /// The objects of the deployed revision, once somebody asked.
     objects: Option<BTreeSet<ObjectKey>>,
+    /// What the chart renders to, once somebody asked.
+    manifest: String,
     facts: Facts,
 }
 
@@ -140,6 +142,7 @@ impl<'a> Sync<'a> {
             apis,
             revision: None,
             objects: None,
+            manifest: String::new(),
             facts: Facts {
                 torn: hold.torn,
                 release: name.to_owned(),
@@ -151,6 +154,7 @@ impl<'a> Sync<'a> {
                 objects: Objects::Unknown,
                 base: None,
                 rendered: None,
+                likeness: None,
                 intent: None,
                 tenure: None,
                 unchanged: Duration::ZERO,
@@ -169,6 +173,7 @@ impl<'a> Sync<'a> {
             match release::decide(&self.facts) {
                 Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 Step::Render => self.facts.rendered = Some(self.rendering().await?),
+                Step::Compare => unless(cancel, self.compare()).await?,
                 Step::LookAtBase => unless(cancel, self.look_at_base()).await?,
                 Step::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
@@ -197,8 +202,8 @@ impl<'a> Sync<'a> {
                         adopted: Vec::new(),
                     });
                 }
-                Step::Record { revision } => {
-                    unless(cancel, self.record()).await?;
+                Step::Record { revision, checksum } => {
+                    unless(cancel, self.record(checksum)).await?;
                     self.put_right().await?;
                     return Ok(Synced {
                         action: SyncAction::Recorded,

@@ -5,7 +5,9 @@
 //! be the work of another helm is left alone until nobody can be working on it any more.
 
 pub mod brake;
+mod likeness;
 mod status;
+mod step;
 pub mod tenure;
 
 use std::collections::BTreeSet;
@@ -17,7 +19,9 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
+pub use likeness::Likeness;
 pub use status::Status;
+pub use step::{Reason, Step};
 
 use brake::{Asked, Base, Held, Part};
 use tenure::{Holder, Tenure};
@@ -191,6 +195,8 @@ pub struct Facts {
     pub base: Option<Base>,
     /// The rendering of the chart now, `None` while nobody has rendered it.
     pub rendered: Option<Rendered>,
+    /// How it compares with the newest revision, `None` while nobody has compared them.
+    pub likeness: Option<Likeness>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
     /// The last helm child of ours failed and left no revision: nobody has noted what it did to the objects.
@@ -201,78 +207,6 @@ pub struct Facts {
     pub unchanged: Duration,
     /// How long any helm may work on a release.
     pub helm_timeout: Duration,
-}
-
-/// What to do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Look whether the objects are there, and ask again.
-    LookAtObjects,
-    /// Render the chart, and ask again.
-    Render,
-    /// Look at what helm would upgrade from, and ask again.
-    LookAtBase,
-    /// Mark this unfinished revision as failed, and ask again.
-    Repair {
-        /// Which revision.
-        revision: u32,
-        /// The state it was left in.
-        left: Status,
-    },
-    /// Nothing: it is as it should be.
-    Keep {
-        /// The deployed revision.
-        revision: u32,
-    },
-    /// Nothing: its objects are in the hands of people.
-    LeaveAlone {
-        /// The newest revision.
-        revision: u32,
-    },
-    /// Mark the deployed revision with the new inputs; the cluster is as it should be.
-    Record {
-        /// The deployed revision.
-        revision: u32,
-    },
-    /// Let helm install or upgrade it.
-    Upgrade(Reason),
-    /// Nothing before a person has confirmed it: it would take away what nobody asked to be without.
-    Hold(Held),
-    /// Nothing can be done now.
-    Refuse(Failure),
-}
-
-/// Why helm has to work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// There is no release yet.
-    NotInstalled,
-    /// The last attempt did not end well.
-    Last(Status),
-    /// The last attempt left no revision, and maybe objects that are half changed.
-    Torn,
-    /// The chart renders to something else.
-    Changed,
-    /// An object of the release is gone.
-    Absent(String),
-    /// People take its objects into their own hands.
-    Yielded,
-    /// They give them back.
-    TakenBack,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotInstalled => f.write_str("not installed"),
-            Self::Last(status) => write!(f, "last revision is {status}"),
-            Self::Torn => f.write_str("the last helm failed and left no revision"),
-            Self::Changed => f.write_str("rendering changed"),
-            Self::Absent(object) => write!(f, "{object} is absent"),
-            Self::Yielded => f.write_str("enters maintenance mode"),
-            Self::TakenBack => f.write_str("leaves maintenance mode"),
-        }
-    }
 }
 
 /// The next step towards the release that the inputs describe.
@@ -315,26 +249,38 @@ fn next_step(facts: &Facts) -> Step {
     if facts.torn {
         return brake::upgrade(facts, newest, Reason::Torn);
     }
-    let same_inputs = newest.inputs.as_deref() == Some(facts.inputs.as_str());
-    if !same_inputs {
-        match &facts.rendered {
-            None => return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold),
-            Some(rendered) if newest.checksum.as_ref() != Some(&rendered.checksum) => {
-                return brake::upgrade(facts, newest, Reason::Changed);
-            }
-            Some(_) => {}
-        }
+    if newest.inputs.as_deref() == Some(facts.inputs.as_str()) {
+        let revision = newest.revision;
+        return with_objects(facts, Step::Keep { revision });
     }
+    let Some(rendered) = &facts.rendered else {
+        return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold);
+    };
+    // A checksum counts on a revision that we have marked: helm copies it to those that other hands make, and the original works
+    // it out in another way.
+    let is_known = newest.inputs.is_some() && newest.checksum.as_ref() == Some(&rendered.checksum);
+    match facts.likeness {
+        _ if is_known => {}
+        None => return Step::Compare,
+        Some(Likeness::Other) => return brake::upgrade(facts, newest, Reason::Changed),
+        Some(Likeness::Same) => {}
+    }
+    let checksum = newest.checksum.as_ref().unwrap_or(&rendered.checksum);
+    with_objects(
+        facts,
+        Step::Record {
+            revision: newest.revision,
+            checksum: checksum.clone(),
+        },
+    )
+}
+
+/// The step, if the objects are there. Of what renders to what is deployed nothing is taken away.
+fn with_objects(facts: &Facts, step: Step) -> Step {
     match &facts.objects {
         Objects::Unknown => Step::LookAtObjects,
-        // Of what renders to what is deployed nothing is taken away.
         Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
-        Objects::Present if same_inputs => Step::Keep {
-            revision: newest.revision,
-        },
-        Objects::Present => Step::Record {
-            revision: newest.revision,
-        },
+        Objects::Present => step,
     }
 }
 

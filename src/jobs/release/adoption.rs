@@ -39,6 +39,7 @@ impl Sync<'_> {
                 checksum,
                 parts: parts.clone(),
             });
+            self.manifest = manifest;
             parts
         } else {
             BTreeSet::new()

@@ -69,6 +69,7 @@ async fn of_module(
         Step::Hold(held) => return Err(held.failure(module.as_str())),
         Step::LookAtBase
         | Step::Render
+        | Step::Compare
         | Step::Repair { .. }
         | Step::Upgrade(_)
         | Step::Record { .. }

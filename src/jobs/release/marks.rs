@@ -4,55 +4,46 @@ use std::collections::BTreeSet;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
-use addon_core::release::{ConfigTrace, Rendered};
+use addon_core::release::{ConfigTrace, Likeness, Rendered};
 use addon_core::yaml;
 
 use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::marks::Marks;
-use crate::jobs::unless;
 
 /// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
 
 impl Sync<'_> {
-    /// The checksum of what the chart renders to; that of the deployed revision if both mean the same objects, as they may
-    /// after a change of helm or of a comment.
+    /// The rendering of the chart.
     pub(super) async fn rendering(&mut self) -> Result<Rendered, Failure> {
         let manifest = self.render().await?;
-        Ok(Rendered {
+        let rendered = Rendered {
             parts: self.parts_of(&manifest)?,
-            checksum: self.checksum_of(&manifest).await?,
-        })
+            checksum: checksum(&manifest),
+        };
+        self.manifest = manifest;
+        Ok(rendered)
     }
 
-    async fn checksum_of(&self, manifest: &str) -> Result<String, Failure> {
-        let rendered = checksum(manifest);
-        let revision = self.deployed()?;
-        match &revision.newest.checksum {
-            Some(known) if *known != rendered => {
-                let deployed = unless(self.cancel, async { Ok(self.tools.cluster.manifest(revision).await?) }).await?;
-                Ok(if is_same(manifest, &deployed) {
-                    known.clone()
-                } else {
-                    rendered
-                })
-            }
-            Some(_) | None => Ok(rendered),
-        }
+    /// Whether the rendering means the objects that helm has stored with the newest revision.
+    pub(super) async fn compare(&mut self) -> Result<(), Failure> {
+        let deployed = self.tools.cluster.manifest(self.deployed()?).await?;
+        self.facts.likeness = Some(likeness(&self.manifest, &deployed));
+        Ok(())
     }
 
-    pub(super) async fn record(&mut self) -> Result<(), Failure> {
+    pub(super) async fn record(&self, checksum: String) -> Result<(), Failure> {
         let revision = self.deployed()?;
-        let (Some(rendered), Some(keys)) = (&self.facts.rendered, &self.objects) else {
+        let Some(keys) = &self.objects else {
             return Err(Failure::new(
                 Class::Defect,
-                "an equal rendering was decided on without a rendering",
+                "an equal rendering was decided on without a look at its objects",
             ));
         };
         let marks = Marks {
             inputs: self.facts.inputs.clone(),
-            checksum: rendered.checksum.clone(),
+            checksum,
             asked: self.facts.asked.clone(),
             objects: annotation(keys),
             unmanaged: self.facts.unmanaged,
@@ -80,20 +71,12 @@ pub(super) fn checksum(manifest: &str) -> String {
     Digest::of_bytes(manifest.trim().as_bytes()).to_string()
 }
 
-/// Whether two manifests mean the same objects, however they are written and in whatever order.
-fn is_same(one: &str, other: &str) -> bool {
-    let objects = |text: &str| {
-        let documents = yaml::documents_v2(text).ok()?;
-        let objects = documents
-            .into_iter()
-            .flat_map(drift::flat)
-            .filter(|object| !object.is_null());
-        let named = objects.map(|object| Some((drift::key_of(&object)?, object)));
-        let mut named = named.collect::<Option<Vec<_>>>()?;
-        named.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Some(named)
-    };
-    objects(one).is_some_and(|one| objects(other).is_some_and(|other| one == other))
+/// How two manifests compare; one that cannot be read is like no other.
+fn likeness(rendered: &str, deployed: &str) -> Likeness {
+    match (yaml::documents_v2(rendered), yaml::documents_v2(deployed)) {
+        (Ok(rendered), Ok(deployed)) => Likeness::of(rendered, deployed),
+        (Err(_), _) | (_, Err(_)) => Likeness::Other,
+    }
 }
 
 pub(super) fn keys_of(release: &str, manifest: &str) -> Result<BTreeSet<ObjectKey>, Failure> {
@@ -118,24 +101,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_are_the_same_if_their_objects_are() {
+    fn templates_that_render_to_nothing_and_ways_of_writing_make_no_difference() {
         let (a, b) = (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1', y: '2'}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1', z: '2'}\n",
             "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n",
         );
         let one = format!("---\n# Source: one/a.yaml\n{a}---\n{b}");
-        let other = format!(
-            "---\n{b}---\n# nothing\n---\n{}",
-            a.replace("{x: '1', y: '2'}", "{y: '2', x: '1'}")
-        );
-        assert!(is_same(&one, &other));
-        for different in [
-            a.to_owned(),
-            one.replace("'2'", "'3'"),
-            format!("{one}---\n{b}"),
-            "{".to_owned(),
+        let written = a.replace("{x: '1', z: '2'}", "\n  \"z\": \"2\"\n  x: |-\n    1");
+        for same in [
+            format!("{b}---\n{written}"),
+            format!(
+                "---\n---\n# Source: one/c.yaml\n\n---\n{b}---\n# nothing\n---\n{a}---\n# Source: one/d.yaml\n# nothing\n"
+            ),
         ] {
-            assert!(!is_same(&one, &different), "{different}");
+            assert_eq!(likeness(&one, &same), Likeness::Same, "{same}");
         }
+        for different in [one.replace("'2'", "'3'"), format!("{one}---\n{b}"), "{".to_owned()] {
+            assert_eq!(likeness(&one, &different), Likeness::Other, "{different}");
+        }
+        assert_eq!(likeness("{", "{"), Likeness::Other);
     }
 }

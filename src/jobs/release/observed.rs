@@ -16,7 +16,7 @@ use crate::report::Chain;
 pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
     let revision = tools.cluster.newest_revision(&facts.release).await?;
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
-    (facts.objects, facts.base) = (Objects::Unknown, None);
+    (facts.objects, facts.base, facts.likeness) = (Objects::Unknown, None, None);
     facts.unchanged = tools.holds.unchanged(&facts.release, revision.as_ref());
     facts.tenure = tools.spawner.warrant().tenure();
     let unfinished = facts

@@ -17,22 +17,7 @@ use crate::report::Chain;
 /// Removes a release of ours; one that is absent is a success.
 pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
-    let mut facts = Facts {
-        release: release.to_owned(),
-        inputs: String::new(),
-        asked: Asked::default(),
-        version: None,
-        unmanaged: false,
-        newest: None,
-        objects: Objects::Unknown,
-        base: None,
-        rendered: None,
-        intent: None,
-        torn: false,
-        tenure: None,
-        unchanged: Duration::ZERO,
-        helm_timeout: tools.helm()?.options().timeout,
-    };
+    let mut facts = facts(release, tools.helm()?.options().timeout);
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         // We may have been killed when helm had ended and our note of it still stood.
         if let Err(error) = tools.cluster.clear_intent(release).await {
@@ -74,4 +59,25 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
     }
     Ok(())
+}
+
+/// A removal rests on that which is observed, and on nothing of the chart.
+fn facts(release: &str, helm_timeout: Duration) -> Facts {
+    Facts {
+        release: release.to_owned(),
+        inputs: String::new(),
+        asked: Asked::default(),
+        version: None,
+        unmanaged: false,
+        newest: None,
+        objects: Objects::Unknown,
+        base: None,
+        rendered: None,
+        likeness: None,
+        intent: None,
+        torn: false,
+        tenure: None,
+        unchanged: Duration::ZERO,
+        helm_timeout,
+    }
 }

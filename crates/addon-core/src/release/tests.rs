@@ -28,6 +28,7 @@ fn facts(newest: Option<Newest>) -> Facts {
         objects: Objects::Unknown,
         base: Some(base(&[])),
         rendered: None,
+        likeness: None,
         intent: None,
         torn: false,
         tenure: None,
@@ -163,7 +164,8 @@ fn other_inputs_are_rendered_and_an_equal_rendering_is_only_recorded() {
     facts.rendered = rendered("text", &[]);
     assert_eq!(decide(&facts), Step::LookAtObjects);
     facts.objects = Objects::Present;
-    assert_eq!(decide(&facts), Step::Record { revision: 3 });
+    let checksum = "text".to_owned();
+    assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
     facts.objects = Objects::Missing("x".to_owned());
     assert_eq!(decide(&facts), Step::Upgrade(Reason::Absent("x".to_owned())));
 }
@@ -173,19 +175,41 @@ fn another_rendering_is_an_upgrade_without_a_look_at_the_objects() {
     let mut facts = facts(Some(newest(Status::Deployed)));
     facts.inputs = "other".to_owned();
     facts.rendered = rendered("other text", &[]);
+    assert_eq!(decide(&facts), Step::Compare);
+    facts.likeness = Some(Likeness::Other);
     assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
 }
 
 #[test]
-fn a_revision_without_marks_is_rendered_and_then_upgraded() {
-    let mut facts = facts(Some(Newest {
-        inputs: None,
-        checksum: None,
-        ..newest(Status::Deployed)
-    }));
-    assert_eq!(decide(&facts), Step::Render);
-    facts.rendered = rendered("text", &[]);
-    assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+fn a_revision_without_our_mark_is_compared_by_its_objects_and_keeps_its_checksum() {
+    for (found, noted) in [(Some("text"), "text"), (Some("theirs"), "theirs"), (None, "text")] {
+        let mut facts = facts(Some(Newest {
+            inputs: None,
+            checksum: found.map(str::to_owned),
+            ..newest(Status::Deployed)
+        }));
+        assert_eq!(decide(&facts), Step::Render);
+        facts.rendered = rendered("text", &[]);
+        assert_eq!(decide(&facts), Step::Compare, "also where the copied checksum is equal");
+        facts.likeness = Some(Likeness::Other);
+        assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+        facts.likeness = Some(Likeness::Same);
+        assert_eq!(decide(&facts), Step::LookAtObjects);
+        facts.objects = Objects::Present;
+        let checksum = noted.to_owned();
+        assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
+    }
+}
+
+#[test]
+fn a_text_that_is_written_in_another_way_is_no_reason_for_a_revision() {
+    let mut facts = facts(Some(newest(Status::Deployed)));
+    facts.inputs = "other".to_owned();
+    facts.rendered = rendered("other text", &[]);
+    facts.likeness = Some(Likeness::Same);
+    facts.objects = Objects::Present;
+    let checksum = "text".to_owned();
+    assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
 }
 
 #[test]
@@ -280,6 +304,7 @@ fn a_release_in_the_hands_of_people_is_marked_once_and_then_left_alone() {
             inputs: "other".to_owned(),
             objects: Objects::Missing("ConfigMap/x".to_owned()),
             rendered: rendered("other text", &[]),
+            likeness: Some(Likeness::Other),
             ..facts(Some(newest))
         })
     };
@@ -397,6 +422,7 @@ fn changed(deployed: &[&str], now: &[&str]) -> Facts {
         inputs: "other".to_owned(),
         base: Some(base(deployed)),
         rendered: rendered("other text", now),
+        likeness: Some(Likeness::Other),
         ..facts(Some(newest(Status::Deployed)))
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
-use addon_core::release::{self, ConfigTrace, Facts, Intent, Newest, Objects, Status, Step};
+use addon_core::release::{self, ConfigTrace, Facts, Intent, Likeness, Newest, Objects, Status, Step};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
@@ -191,6 +191,7 @@ impl World {
             objects: Objects::Unknown,
             base: None,
             rendered: None,
+            likeness: None,
             intent: None,
             torn: false,
             tenure: None,
@@ -210,6 +211,8 @@ impl World {
                     let missing = release.and_then(|release| release.missing.first().cloned());
                     facts.objects = missing.map_or(Objects::Present, Objects::Missing);
                 }
+                // A rendering has one text here.
+                Step::Compare => facts.likeness = Some(Likeness::Other),
                 Step::Render => {
                     self.claim(&facts.release, &rendering.objects)?;
                     facts.rendered = Some(halves::rendered(rendering));
@@ -276,11 +279,11 @@ impl World {
                     adopted: Vec::new(),
                 })
             }
-            Step::Record { revision } => {
+            Step::Record { revision, checksum } => {
                 self.note_write(&facts);
                 if let Some(release) = self.releases.get_mut(module) {
                     release.inputs = values.to_string();
-                    release.marks = Some((facts.inputs, rendering.text));
+                    release.marks = Some((facts.inputs, checksum));
                     (release.asked, release.held) = (Some(facts.asked), None);
                 }
                 Ok(Synced {

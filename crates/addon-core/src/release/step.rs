@@ -1,0 +1,84 @@
+//! The steps that a decision about a release can name, and the reasons for work of helm. Must never do any of them.
+
+use std::fmt;
+
+use super::Status;
+use super::brake::Held;
+use crate::failure::Failure;
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Look whether the objects are there, and ask again.
+    LookAtObjects,
+    /// Render the chart, and ask again.
+    Render,
+    /// Compare the rendering with the newest revision, and ask again.
+    Compare,
+    /// Look at what helm would upgrade from, and ask again.
+    LookAtBase,
+    /// Mark this unfinished revision as failed, and ask again.
+    Repair {
+        /// Which revision.
+        revision: u32,
+        /// The state it was left in.
+        left: Status,
+    },
+    /// Nothing: it is as it should be.
+    Keep {
+        /// The deployed revision.
+        revision: u32,
+    },
+    /// Nothing: its objects are in the hands of people.
+    LeaveAlone {
+        /// The newest revision.
+        revision: u32,
+    },
+    /// Mark the deployed revision with the new inputs; the cluster is as it should be.
+    Record {
+        /// The deployed revision.
+        revision: u32,
+        /// The checksum that goes with them: the one that stands on the revision, whoever wrote it, or else our own. The original
+        /// upgrades a release on which it finds another one than its own.
+        checksum: String,
+    },
+    /// Let helm install or upgrade it.
+    Upgrade(Reason),
+    /// Nothing before a person has confirmed it: it would take away what nobody asked to be without.
+    Hold(Held),
+    /// Nothing can be done now.
+    Refuse(Failure),
+}
+
+/// Why helm has to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no release yet.
+    NotInstalled,
+    /// The last attempt did not end well.
+    Last(Status),
+    /// The last attempt left no revision, and maybe objects that are half changed.
+    Torn,
+    /// The chart renders to something else.
+    Changed,
+    /// An object of the release is gone.
+    Absent(String),
+    /// People take its objects into their own hands.
+    Yielded,
+    /// They give them back.
+    TakenBack,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => f.write_str("not installed"),
+            Self::Last(status) => write!(f, "last revision is {status}"),
+            Self::Torn => f.write_str("the last helm failed and left no revision"),
+            Self::Changed => f.write_str("rendering changed"),
+            Self::Absent(object) => write!(f, "{object} is absent"),
+            Self::Yielded => f.write_str("enters maintenance mode"),
+            Self::TakenBack => f.write_str("leaves maintenance mode"),
+        }
+    }
+}
