@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookId, HookName, MonitorId, Owner};
-use addon_core::object::filter::Filter;
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::ObjectChange;
 use addon_operator::cluster::Cluster;
@@ -23,6 +22,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use fs_err as fs;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use gojq::filter::Filter;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};

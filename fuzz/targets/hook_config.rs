@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use addon_core::hook::config::{ConfigError, HookConfig, HookKind};
 use addon_core::name::{BindingName, HookId, HookName, Owner};
-use addon_core::object::filter::Filter;
 use addon_core::review::registration::{Address, CaBundle, conversions, webhooks};
 use addon_core::review::routes::{AdmissionKind, Routes};
 use addon_core::yaml;
+use gojq::filter::Filter;
 
 const KINDS: [HookKind; 3] = [HookKind::Standalone, HookKind::Global, HookKind::Module];
 

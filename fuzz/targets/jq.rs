@@ -1,6 +1,6 @@
 //! Filters of hooks: any text, applied to any value, must come to an end without a panic.
 
-use addon_core::object::filter::{Filter, Limits};
+use gojq::filter::{Filter, Limits};
 use serde_json::Value;
 
 /// Little, so that many texts can be tried.

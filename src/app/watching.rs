@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
-use addon_core::object::filter::Filter;
 use addon_core::operator::event::{Event, ObjectChange};
+use gojq::filter::Filter;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::error;

@@ -25,7 +25,7 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str = "name time failure number digest yaml artifact pattern secret values object metric queue hook module release review";
+const ALL_OF_CORE: &str = "name time failure number digest yaml artifact secret values object metric queue hook module release review";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters";
 const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry";
@@ -44,10 +44,9 @@ pub(crate) const CORE: Table = Table {
         row("yaml", "number"),
         row("artifact", "name time digest footing yaml"),
         row("leadership", "time artifact"),
-        row("pattern", ""),
         row("secret", "yaml"),
-        row("values", "name digest failure number yaml pattern secret artifact"),
-        row("object", "name digest failure number yaml pattern"),
+        row("values", "name digest failure number yaml secret artifact"),
+        row("object", "name digest failure number yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
         row("hook", "name time failure yaml object metric values"),

@@ -19,8 +19,6 @@ pub mod yaml;
 
 pub mod artifact;
 
-pub mod pattern;
-
 pub mod secret;
 
 pub mod failure;

@@ -2,7 +2,6 @@
 //!
 //! Must never interpret an object beyond its names: what a hook cuts out of it is the filter's.
 
-pub mod filter;
 pub mod json;
 pub mod patch;
 pub mod snapshot;

@@ -13,10 +13,10 @@ use addon_core::digest::Digest;
 use addon_core::hook::config::{HookConfig, HookKind, KubernetesBinding, Stage, WatchEvent};
 use addon_core::hook::context::{self, Ask, BindingContext, Snapshots, Told};
 use addon_core::name::BindingName;
-use addon_core::object::filter::Filter;
 use addon_core::object::json::Json;
 use addon_core::object::snapshot::{Order, PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
+use gojq::filter::Filter;
 use serde::Deserialize;
 use serde_json::Value;
 

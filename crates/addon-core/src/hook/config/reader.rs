@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use gojq::filter::Filter;
+
 use super::binding::{LabelRequirement, LabelSelector, Operator};
 use super::fields::{Fields, Problems};
 use super::{ConfigError, HookConfig};
 use crate::hook::crontab::{Crontab, parse_duration};
 use crate::name::{BindingName, QueueName};
-use crate::object::filter::Filter;
 
 /// Notes what is of the right form and still means nothing.
 #[derive(Default)]

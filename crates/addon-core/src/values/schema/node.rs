@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use gojq::pattern::translate;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::rules::Rule;
-use crate::pattern::translate;
 
 /// How large a compiled expression may be, in bytes.
 const MAX_COMPILED: usize = 1 << 20;

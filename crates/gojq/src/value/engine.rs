@@ -13,10 +13,10 @@ use jaq_core::path::Opt;
 use jaq_core::{Error, Exn, ValR, ValT, ValX};
 
 use super::{Text, Val, change_object, compare, fault, to_json};
-use crate::object::filter::fault as say;
-use crate::object::filter::number::Num;
-use crate::object::filter::trace;
-use crate::object::filter::value::{Growth, Size};
+use crate::fault as say;
+use crate::number::Num;
+use crate::trace;
+use crate::value::{Growth, Size};
 
 fn unreachable_here<'a>(what: &str) -> Error<Val<'a>> {
     fault(format!("{what} is not how we do it"))

@@ -10,7 +10,7 @@ use super::super::value::{Res, Val, fault};
 use super::objects::{capture, object};
 use super::strings::text;
 use super::{Cv, Out, Outs, Row, budget, one, paid, values};
-use crate::object::filter::budget::Budget;
+use crate::budget::Budget;
 use crate::pattern::translate;
 
 /// How large a compiled expression may be, in bytes.

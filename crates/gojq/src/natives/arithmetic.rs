@@ -9,7 +9,7 @@ use super::super::fault as say;
 use super::super::number::Num;
 use super::super::value::{Dict, Growth, Res, Size, Text, Val, change_array, change_object, compare};
 use super::{Cv, Out, Outs, Row, budget, one, paid, unary, values};
-use crate::object::filter::budget::{Budget, weighing};
+use crate::budget::{Budget, weighing};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

@@ -8,17 +8,6 @@
 //! The engine calls itself on the stack of the caller. A filter never takes more than [`Limits::stack`] of it before
 //! it notices, and a fixed amount beyond that; compiling takes less. Two megabytes are enough for both.
 
-mod budget;
-mod fault;
-mod grammar;
-mod lexer;
-mod lower;
-mod natives;
-mod number;
-mod prelude;
-mod trace;
-mod value;
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -30,11 +19,12 @@ use regex::Regex;
 use serde_json::Value;
 use thiserror::Error;
 
-use budget::{Budget, Data, Stop};
-use value::{MAX_WEIGHT, Size, Val};
+use crate::budget::{Budget, Data, Stop};
+use crate::value::{MAX_WEIGHT, Size, Val};
+use crate::{grammar, natives, prelude, value};
 
 /// The kinds of data that the engine runs on.
-struct Engine;
+pub(crate) struct Engine;
 
 impl DataT for Engine {
     type V<'a> = Val<'a>;

@@ -21,9 +21,9 @@ use jaq_core::box_iter::box_once;
 use jaq_core::native::{self, Fun};
 use jaq_core::{Bind, Exn, RunPtr, ValXs};
 
-use super::Engine;
 use super::budget::{Budget, breadth, cells};
 use super::value::{Res, Val};
+use crate::filter::Engine;
 
 /// The context and the input of a native.
 type Cv<'a> = jaq_core::Cv<'a, Engine>;

@@ -7,7 +7,7 @@ use super::super::number::Num;
 use super::super::trace;
 use super::super::value::{Growth, Res, Size, Text, Val, change_array, change_object, fault};
 use super::{Cv, Out, Outs, Row, budget, filters, one, search, values};
-use crate::object::filter::budget::{Budget, weighing};
+use crate::budget::{Budget, weighing};
 
 /// Beyond this index no array is extended.
 const MAX_INDEX: i64 = 0x800_0000;

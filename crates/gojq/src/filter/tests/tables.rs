@@ -30,11 +30,11 @@ struct Difference {
 }
 
 const TABLES: [(&str, &str); 2] = [
-    ("jq", include_str!("../../../../tests/oracles/jq.jsonl")),
-    ("jq_suite", include_str!("../../../../tests/oracles/jq_suite.jsonl")),
+    ("jq", include_str!("../../../tests/oracles/jq.jsonl")),
+    ("jq_suite", include_str!("../../../tests/oracles/jq_suite.jsonl")),
 ];
 
-const DIFFERENCES: &str = include_str!("../../../../tests/oracles/jq_differences.jsonl");
+const DIFFERENCES: &str = include_str!("../../../tests/oracles/jq_differences.jsonl");
 
 fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

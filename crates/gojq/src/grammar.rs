@@ -12,9 +12,9 @@ mod scope;
 use jaq_core::load::Arena;
 use jaq_core::load::parse::{Def, Term};
 
-use super::FilterError;
 use super::lexer::{Lexer, Token};
 use super::lower::{self, Node};
+use crate::filter::FilterError;
 pub(super) use scope::Scopes;
 
 /// How high a term may become.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use jaq_core::load::Arena;
 use jaq_core::load::parse::Term;
 
-use crate::object::filter::lower::{self, Node};
+use crate::lower::{self, Node};
 
 /// What a name means at one place.
 #[derive(Debug, Clone)]

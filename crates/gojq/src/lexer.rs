@@ -2,7 +2,7 @@
 //!
 //! Must never allocate for what it only points at, and never read past the text.
 
-use super::FilterError;
+use crate::filter::FilterError;
 
 /// One word of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use jaq_core::load::Arena;
 use jaq_core::load::parse::Def;
 
 use super::grammar::{Grammar, Scopes};
-use super::{FilterError, natives};
+use crate::filter::FilterError;
+use crate::natives;
 
 const TEXT: &str = include_str!("prelude.jq");
 

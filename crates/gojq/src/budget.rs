@@ -11,7 +11,7 @@ use jaq_core::{Exn, Lut};
 use regex::Regex;
 
 use super::value::{Val, to_json};
-use super::{Engine, Limits};
+use crate::filter::{Engine, Limits};
 
 /// Why a run had to end, apart from errors.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::super::fault as say;
 use super::super::trace::{self, Traced};
 use super::super::value::{Val, compare, fault, preview};
 use super::{Cv, Out, Outs, Row, budget, filters, meeting, one, paid, values};
-use crate::object::filter::budget::{Budget, breadth};
+use crate::budget::{Budget, breadth};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

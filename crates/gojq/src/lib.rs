@@ -1,0 +1,20 @@
+//! The language of hooks' filters: jq in the dialect of gojq 0.12, on the evaluator of jaq.
+//!
+//! A filter is compiled once and applied to any number of values, each time within limits. The crate does no I/O and reads no
+//! clock; README.md tells the dialect and its bounds.
+
+#![warn(missing_docs)]
+
+pub mod filter;
+pub mod pattern;
+
+mod budget;
+mod fault;
+mod grammar;
+mod lexer;
+mod lower;
+mod natives;
+mod number;
+mod prelude;
+mod trace;
+mod value;
