@@ -1,6 +1,7 @@
 //! Filters of hooks: any text, applied to any value, must come to an end without a panic.
 
-use gojq::filter::{Filter, Limits};
+use gojq::filter::Filter;
+use gojq::limits::Limits;
 use serde_json::Value;
 
 /// Little, so that many texts can be tried.

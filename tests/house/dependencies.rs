@@ -79,9 +79,9 @@ fn the_core_links_nothing_that_does_io() {
     );
     let core = cargo_tree(&["-p", "addon-core", "-e", "normal"]);
     assert_eq!(
-        linked(&core, &["addon-core", "serde_json"]),
-        ["addon-core", "serde_json"],
-        "the query saw the core"
+        linked(&core, &["addon-core", "gojq", "serde_json"]),
+        ["addon-core", "gojq", "serde_json"],
+        "the query saw the core, and the language that it uses"
     );
     let findings: Vec<Finding> = linked(&core, &DOES_IO)
         .into_iter()

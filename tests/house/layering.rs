@@ -12,7 +12,7 @@ use crate::scan;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) line: usize,
-    /// `values`, or `values::merge` when the path names the part; `core` for the crate of that name.
+    /// `values`, or `values::merge` when the path names the part; `core` and `gojq` for the crates of that name.
     pub(crate) to: String,
 }
 
@@ -96,7 +96,9 @@ pub(crate) fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
             read_tree(code, next, &mut found);
         }
     }
-    found.extend(scan::words(code, "addon_core").map(|at| (at, "core".to_owned())));
+    for (name, to) in layers::CRATES {
+        found.extend(scan::words(code, name).map(|at| (at, to.to_owned())));
+    }
     found.sort();
     found
         .into_iter()
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_edge_that_stands_in_no_row_is_found() {
-        let rows: [(&str, &str, &[&str]); 12] = [
+        let rows: [(&str, &str, &[&str]); 13] = [
             ("src/low.rs", "use crate::wide::Thing;", &["1 `low` uses `wide::Thing`"]),
             (
                 "src/low.rs",
@@ -266,6 +268,7 @@ mod tests {
             ),
             ("src/low.rs", "use crate::*;", &["1 `low` uses `*`"]),
             ("src/low.rs", "use addon_core::name;", &["1 `low` uses `core`"]),
+            ("src/low.rs", "use gojq::filter::Filter;", &["1 `low` uses `gojq`"]),
             (
                 "src/high.rs",
                 "use crate::wide::{self, part};",

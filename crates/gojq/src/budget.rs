@@ -7,15 +7,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use jaq_core::{Exn, Lut};
+use jaq_core::Exn;
 use regex::Regex;
 
-use super::value::{Val, to_json};
-use crate::filter::{Engine, Limits};
+use crate::limits::Limits;
+use crate::value::{Dict, List, Val, to_json};
 
 /// Why a run had to end, apart from errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Steps,
     Memory,
     Stack,
@@ -23,22 +23,9 @@ pub(super) enum Stop {
     Halt(Option<String>),
 }
 
-/// What every native can reach.
-#[derive(Clone, Copy)]
-pub(super) struct Data<'a> {
-    pub(super) lut: &'a Lut<Engine>,
-    pub(super) budget: &'a Budget<'a>,
-}
-
-impl<'a> jaq_core::data::HasLut<'a, Engine> for Data<'a> {
-    fn lut(&self) -> &'a Lut<Engine> {
-        self.lut
-    }
-}
-
 /// The account of one run.
 #[derive(Debug)]
-pub(super) struct Budget<'r> {
+pub(crate) struct Budget<'r> {
     steps: Cell<u64>,
     cells: Cell<u64>,
     stack: usize,
@@ -49,7 +36,7 @@ pub(super) struct Budget<'r> {
     known: &'r BTreeMap<String, Regex>,
     patterns: RefCell<BTreeMap<String, Regex>>,
     /// Seconds since 1970, if the caller said.
-    pub(super) now: Option<f64>,
+    pub(crate) now: Option<f64>,
 }
 
 /// A code that no filter can give to `halt`.
@@ -62,7 +49,7 @@ fn depth() -> usize {
 }
 
 impl<'r> Budget<'r> {
-    pub(super) fn new(limits: &Limits, now: Option<f64>, known: &'r BTreeMap<String, Regex>) -> Self {
+    pub(crate) fn new(limits: &Limits, now: Option<f64>, known: &'r BTreeMap<String, Regex>) -> Self {
         Self {
             steps: Cell::new(limits.steps),
             cells: Cell::new(limits.cells),
@@ -87,30 +74,30 @@ impl<'r> Budget<'r> {
     }
 
     /// Ends the run.
-    pub(super) fn stop<'b, 'a>(&self, stop: Stop) -> Exn<'b, Val<'a>> {
+    pub(crate) fn stop<'b, 'a>(&self, stop: Stop) -> Exn<'b, Val<'a>> {
         self.steps.set(0);
         self.stop.borrow_mut().get_or_insert(stop);
         Exn::halt(STOPPED)
     }
 
     /// Why the run ended, if it was stopped.
-    pub(super) fn stopped(&self) -> Option<Stop> {
+    pub(crate) fn stopped(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }
 
     /// Some work.
-    pub(super) fn work<'b, 'a>(&self, steps: usize) -> Result<(), Exn<'b, Val<'a>>> {
+    pub(crate) fn work<'b, 'a>(&self, steps: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.steps, steps as u64, Stop::Steps, self)
     }
 
     /// Some memory, and the work of filling it.
-    pub(super) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
+    pub(crate) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.cells, cells as u64, Stop::Memory, self)?;
         self.work(cells / 4)
     }
 
     /// Looks how far the stack reaches.
-    pub(super) fn watch<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
+    pub(crate) fn watch<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
         if depth().abs_diff(self.bottom) > self.stack {
             Err(self.stop(Stop::Stack))
         } else {
@@ -119,25 +106,25 @@ impl<'r> Budget<'r> {
     }
 
     /// A call that may be one of very many inside each other.
-    pub(super) fn enter<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
+    pub(crate) fn enter<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
         self.watch()?;
         self.work(4)
     }
 
     /// `halt` and `halt_error`.
-    pub(super) fn halt<'b, 'a>(&self, message: Option<&Val<'a>>) -> Exn<'b, Val<'a>> {
+    pub(crate) fn halt<'b, 'a>(&self, message: Option<&Val<'a>>) -> Exn<'b, Val<'a>> {
         let text = message.map(|value| value.as_str().map_or_else(|| to_json(value), str::to_owned));
         self.stop(Stop::Halt(text))
     }
 
     /// A number for a search for paths.
-    pub(super) fn search(&self) -> u64 {
+    pub(crate) fn search(&self) -> u64 {
         self.searches.set(self.searches.get() + 1);
         self.searches.get()
     }
 
     /// A regular expression, compiled once a run.
-    pub(super) fn pattern<E>(&self, key: &str, compile: impl FnOnce() -> Result<Regex, E>) -> Result<Regex, E> {
+    pub(crate) fn pattern<E>(&self, key: &str, compile: impl FnOnce() -> Result<Regex, E>) -> Result<Regex, E> {
         if let Some(regex) = self.known.get(key).or(self.patterns.borrow().get(key)) {
             return Ok(regex.clone());
         }
@@ -148,18 +135,15 @@ impl<'r> Budget<'r> {
 }
 
 /// How many steps it takes to look at a value from end to end, without looking into its parts.
-pub(super) fn breadth(value: &Val<'_>) -> usize {
+pub(crate) fn breadth(value: &Val<'_>) -> usize {
     let value = value.bare();
     let length = value.as_str().map(|text| text.len() / 24);
-    let length = length.or_else(|| value.as_list().map(super::value::List::len));
-    length
-        .or_else(|| value.as_dict().map(super::value::Dict::len))
-        .unwrap_or(0)
-        / 16
+    let length = length.or_else(|| value.as_list().map(List::len));
+    length.or_else(|| value.as_dict().map(Dict::len)).unwrap_or(0) / 16
 }
 
 /// How many steps it takes to weigh a value: those of the input are weighed anew each time.
-pub(super) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
+pub(crate) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
     Ok(match value.bare() {
         raw @ (Val::RawArr(_) | Val::RawObj(_)) => raw.size()?.steps(16),
         other => breadth(other),
@@ -167,7 +151,7 @@ pub(super) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
 }
 
 /// How many cells a value takes by itself, without what it shares.
-pub(super) fn cells(value: &Val<'_>) -> usize {
+pub(crate) fn cells(value: &Val<'_>) -> usize {
     match value.bare() {
         Val::Str(text) => 2 + text.len() / 24,
         Val::Arr(array) => 2 + array.items.len(),

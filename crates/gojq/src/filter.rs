@@ -1,12 +1,11 @@
-//! The filters of hooks: `jqFilter` of a binding and of a patch, in the dialect of the original's engine, gojq 0.12.
+//! Filters: programs in the dialect of gojq 0.12, compiled once and applied to any number of inputs.
 //!
-//! A filter is compiled once and applied to every object that a hook watches. The engine is jaq's; what the two dialects
-//! understand differently is ours: the grammar, the values, the natives (see the modules below). A filter reads its input
-//! and nothing else: no file, no environment, no clock. And it ends: what runs too long, too deep or grows too large is an
-//! error, see [`Limits`]. Must never panic, whatever the text and whatever the input.
+//! The evaluator is jaq's; the parts in which the two dialects differ are ours: grammar, values, natives. A filter reads its
+//! input and nothing else: no file, no environment, no clock. Each run ends: one that takes too long, recurses too deep or
+//! allocates too much is an error, see [`Limits`]. Must never panic, for any text and any input.
 //!
-//! The engine calls itself on the stack of the caller. A filter never takes more than [`Limits::stack`] of it before
-//! it notices, and a fixed amount beyond that; compiling takes less. Two megabytes are enough for both.
+//! The evaluator recurses on the stack of the caller. A run notices when it has used [`Limits::stack`] bytes, and uses at most a
+//! fixed amount beyond; compiling uses less. A thread with two megabytes of stack is enough for both.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,99 +13,35 @@ use std::sync::Arc;
 
 use jaq_core::load::parse::Def;
 use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Ctx, DataT, Vars};
+use jaq_core::{Ctx, Vars};
 use regex::Regex;
 use serde_json::Value;
-use thiserror::Error;
 
-use crate::budget::{Budget, Data, Stop};
-use crate::value::{MAX_WEIGHT, Size, Val};
+use crate::budget::{Budget, Stop};
+use crate::engine::{Data, Engine};
+use crate::error::FilterError;
+use crate::limits::Limits;
+use crate::value::{Size, Val};
 use crate::{grammar, natives, prelude, value};
 
-/// The kinds of data that the engine runs on.
-pub(crate) struct Engine;
-
-impl DataT for Engine {
-    type V<'a> = Val<'a>;
-    type Data<'a> = Data<'a>;
-}
-
-/// A filter, ready to be applied. Cheap to clone.
+/// A compiled filter. A clone is two counters; filters are equal when their texts are.
 #[derive(Clone)]
 pub struct Filter {
     text: Arc<str>,
     program: Arc<Compiled>,
 }
 
-/// What all clones of a filter share.
+/// The parts that all clones of a filter share.
 struct Compiled {
     entry: jaq_core::Filter<Engine>,
     expressions: BTreeMap<String, Regex>,
 }
 
-/// What a filter may cost at most.
-///
-/// How deep and how heavy a single value may become is fixed: 400 levels, two million parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Work: about one for each step of a generator, four for each call of a definition that calls itself.
-    pub steps: u64,
-    /// Memory that is asked for in all, in cells of at most 32 bytes; what is given back is not counted.
-    pub cells: u64,
-    /// Stack, in bytes from where the filter is applied.
-    pub stack: usize,
-    /// Parts of all outputs together.
-    pub output: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            steps: 2_000_000,
-            cells: 6_000_000,
-            stack: 1200 * 1024,
-            output: MAX_WEIGHT / 4,
-        }
-    }
-}
-
-/// Why a filter is none, or why it gave nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FilterError {
-    /// The text is no filter.
-    #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// From 1.
-        line: usize,
-        /// From 1, in characters.
-        column: usize,
-        /// What is wrong there.
-        what: String,
-    },
-    /// The text names something that does not exist.
-    #[error("{kind} not defined: {name}")]
-    Undefined {
-        /// What kind of thing.
-        kind: &'static str,
-        /// Its name, a function's with the number of its arguments.
-        name: String,
-    },
-    /// The filter failed on this input, or failed on purpose.
-    #[error("{0}")]
-    Failed(String),
-    /// The filter ended with `halt_error`.
-    #[error("halted: {0}")]
-    Halted(String),
-    /// The filter did not come to an end within its limits.
-    #[error("the filter takes too {0}")]
-    Exceeded(&'static str),
-}
-
 impl Filter {
-    /// Reads a filter.
+    /// Compiles a text of at most 64 KiB. The error is [`FilterError::Syntax`] or [`FilterError::Undefined`].
     pub fn compile(text: &str) -> Result<Self, FilterError> {
         let arena = Arena::default();
-        let (mut defs, scopes) = prelude::load(&arena)?;
+        let (mut defs, scopes) = prelude::load(&arena, natives::of_many_values())?;
         let program = grammar::Grammar::program(text, &arena, scopes)?;
         defs.push(Def {
             name: ENTRY,
@@ -133,12 +68,12 @@ impl Filter {
         }
     }
 
-    /// The text that it was read from.
+    /// The text that was compiled.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// One value for one input: nothing is null, several are an array.
+    /// One value for one input: `null` for no output, the output itself for one, an array for several.
     pub fn apply(&self, input: &Value) -> Result<Value, FilterError> {
         let mut outputs = self.outputs(input)?;
         Ok(match outputs.len() {
@@ -148,13 +83,13 @@ impl Filter {
         })
     }
 
-    /// All outputs for one input; `halt` ends them.
+    /// All outputs for one input in their order, within the default limits. `halt` ends them without an error.
     pub fn outputs(&self, input: &Value) -> Result<Vec<Value>, FilterError> {
         self.outputs_within(input, &Limits::default(), None)
     }
 
-    /// All outputs within given limits. `now` is what the filter of that name says, in seconds since 1970; without it
-    /// that filter fails.
+    /// All outputs within given limits. `now` is the result of the function `now`, in seconds since 1970; without it that
+    /// function fails.
     pub fn outputs_within(&self, input: &Value, limits: &Limits, now: Option<f64>) -> Result<Vec<Value>, FilterError> {
         Size::raw(input).map_err(|error| FilterError::Failed(error.to_string()))?;
         let budget = Budget::new(limits, now, &self.program.expressions);
@@ -180,7 +115,7 @@ impl Filter {
     }
 }
 
-/// The name under which a filter's text is compiled; no filter can call it.
+/// The name under which a filter's text is compiled. No filter can call it.
 const ENTRY: &str = "_entry";
 
 fn unloadable() -> FilterError {

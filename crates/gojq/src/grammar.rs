@@ -12,16 +12,16 @@ mod scope;
 use jaq_core::load::Arena;
 use jaq_core::load::parse::{Def, Term};
 
-use super::lexer::{Lexer, Token};
-use super::lower::{self, Node};
-use crate::filter::FilterError;
-pub(super) use scope::Scopes;
+use crate::error::FilterError;
+use crate::lexer::{Lexer, Token};
+use crate::lower::{self, Node};
+pub(crate) use scope::Scopes;
 
 /// How high a term may become.
-pub(super) const MAX_HEIGHT: usize = 100;
+pub(crate) const MAX_HEIGHT: usize = 100;
 
 /// How long a text may be, in bytes.
-pub(super) const MAX_TEXT: usize = 64 * 1024;
+pub(crate) const MAX_TEXT: usize = 64 * 1024;
 
 /// After so many levels a term looks at the stack.
 const WATCHED: usize = 12;
@@ -44,17 +44,17 @@ impl<'s> Tree<'s> {
 
 /// What a text says.
 #[derive(Debug)]
-pub(super) struct Program<'s> {
-    pub(super) body: Node<'s>,
+pub(crate) struct Program<'s> {
+    pub(crate) body: Node<'s>,
     /// Regular expressions with their flags, worth compiling once for all.
-    pub(super) expressions: Vec<(String, String)>,
+    pub(crate) expressions: Vec<(String, String)>,
 }
 
 /// A place in the text and what is wrong there.
 type Parsed<T> = Result<T, FilterError>;
 
 /// Reads one text.
-pub(super) struct Grammar<'s> {
+pub(crate) struct Grammar<'s> {
     lexer: Lexer<'s>,
     ahead: Option<(usize, Token<'s>)>,
     /// Where the last token stood that was taken.
@@ -90,7 +90,7 @@ impl<'s> Grammar<'s> {
     }
 
     /// Reads the definitions that every filter may use. There, a name that begins with `_` means a native of ours.
-    pub(super) fn prelude(
+    pub(crate) fn prelude(
         text: &'s str,
         arena: &'s Arena,
         natives: Scopes<'s>,
@@ -108,7 +108,7 @@ impl<'s> Grammar<'s> {
     }
 
     /// Reads a filter that may call what `scopes` knows.
-    pub(super) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Program<'s>> {
+    pub(crate) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Program<'s>> {
         let mut grammar = Self {
             scopes,
             ..Self::new(text, arena, false)?

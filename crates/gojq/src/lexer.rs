@@ -2,11 +2,11 @@
 //!
 //! Must never allocate for what it only points at, and never read past the text.
 
-use crate::filter::FilterError;
+use crate::error::FilterError;
 
 /// One word of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'s> {
+pub(crate) enum Token<'s> {
     /// A name such as `map`; with `::` when it names a module's.
     Name(&'s str),
     /// A reserved word such as `if`.
@@ -29,7 +29,7 @@ pub(super) enum Token<'s> {
 
 /// One piece of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'s> {
+pub(crate) enum Piece<'s> {
     /// Text that stands for itself.
     Text(&'s str),
     /// An escaped character.
@@ -53,7 +53,7 @@ const SIGNS: [&str; 34] = [
 
 /// Reads a text word by word.
 #[derive(Debug, Clone)]
-pub(super) struct Lexer<'s> {
+pub(crate) struct Lexer<'s> {
     text: &'s str,
     at: usize,
 }
@@ -67,17 +67,17 @@ fn in_name(byte: u8) -> bool {
 }
 
 impl<'s> Lexer<'s> {
-    pub(super) fn new(text: &'s str) -> Self {
+    pub(crate) fn new(text: &'s str) -> Self {
         Self { text, at: 0 }
     }
 
     /// Where the next token is looked for.
-    pub(super) fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at
     }
 
     /// An error at a place of the text.
-    pub(super) fn error(&self, at: usize, what: impl Into<String>) -> FilterError {
+    pub(crate) fn error(&self, at: usize, what: impl Into<String>) -> FilterError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -133,7 +133,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// The next token and where it begins.
-    pub(super) fn token(&mut self) -> Result<(usize, Token<'s>), FilterError> {
+    pub(crate) fn token(&mut self) -> Result<(usize, Token<'s>), FilterError> {
         self.skip_blank();
         let start = self.at;
         let token = match self.byte(0) {
@@ -215,7 +215,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// The next piece of the string that was opened.
-    pub(super) fn piece(&mut self) -> Result<Piece<'s>, FilterError> {
+    pub(crate) fn piece(&mut self) -> Result<Piece<'s>, FilterError> {
         let rest = self.rest();
         match rest.find(['"', '\\']) {
             None => Err(self.error(self.text.len(), "a string that is not closed")),

@@ -5,16 +5,17 @@
 
 #![warn(missing_docs)]
 
+pub mod error;
 pub mod filter;
+pub mod limits;
 pub mod pattern;
 
 mod budget;
-mod fault;
+mod engine;
 mod grammar;
 mod lexer;
 mod lower;
 mod natives;
 mod number;
 mod prelude;
-mod trace;
 mod value;

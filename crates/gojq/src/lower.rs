@@ -9,40 +9,40 @@ use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::{Opt, Part, Path};
 
 /// A term of the engine.
-pub(super) type Node<'s> = Term<&'s str>;
+pub(crate) type Node<'s> = Term<&'s str>;
 
 /// A call of a native or of a definition.
-pub(super) fn call<'s>(name: &'s str, args: Vec<Node<'s>>) -> Node<'s> {
+pub(crate) fn call<'s>(name: &'s str, args: Vec<Node<'s>>) -> Node<'s> {
     Term::Call(name, args)
 }
 
 /// A string constant.
-pub(super) fn text(text: &str) -> Node<'_> {
+pub(crate) fn text(text: &str) -> Node<'_> {
     Term::Str(None, vec![StrPart::Str(text)])
 }
 
 /// `l | r`.
-pub(super) fn pipe<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
+pub(crate) fn pipe<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(left), BinaryOp::Pipe(None), Box::new(right))
 }
 
 /// `l as P | r`.
-pub(super) fn bind<'s>(source: Node<'s>, pattern: Pattern<&'s str>, body: Node<'s>) -> Node<'s> {
+pub(crate) fn bind<'s>(source: Node<'s>, pattern: Pattern<&'s str>, body: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(source), BinaryOp::Pipe(Some(pattern)), Box::new(body))
 }
 
 /// `l as $x | r`.
-pub(super) fn bind_var<'s>(source: Node<'s>, name: &'s str, body: Node<'s>) -> Node<'s> {
+pub(crate) fn bind_var<'s>(source: Node<'s>, name: &'s str, body: Node<'s>) -> Node<'s> {
     bind(source, Pattern::Var(name), body)
 }
 
 /// `l, r`.
-pub(super) fn comma<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
+pub(crate) fn comma<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(left), BinaryOp::Comma, Box::new(right))
 }
 
 /// Many terms joined by something associative, as a tree as low as possible.
-pub(super) fn join<'s>(mut terms: Vec<Node<'s>>, how: fn(Node<'s>, Node<'s>) -> Node<'s>) -> Node<'s> {
+pub(crate) fn join<'s>(mut terms: Vec<Node<'s>>, how: fn(Node<'s>, Node<'s>) -> Node<'s>) -> Node<'s> {
     while terms.len() > 1 {
         let mut halves = Vec::with_capacity(terms.len().div_ceil(2));
         let mut rest = terms.into_iter();
@@ -58,14 +58,14 @@ pub(super) fn join<'s>(mut terms: Vec<Node<'s>>, how: fn(Node<'s>, Node<'s>) -> 
 }
 
 /// `try f`, which is also `f?`.
-pub(super) fn attempt<'s>(body: Node<'s>, catch: Option<Node<'s>>) -> Node<'s> {
+pub(crate) fn attempt<'s>(body: Node<'s>, catch: Option<Node<'s>>) -> Node<'s> {
     // Never without: the engine's own idea of nothing is to iterate over an empty object.
     let catch = catch.unwrap_or_else(|| call("empty", Vec::new()));
     Term::TryCatch(Box::new(body), Some(Box::new(catch)))
 }
 
 /// A binary operator. The right operand is tried in the outer loop: that is what the order of arguments says.
-pub(super) fn binary<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
+pub(crate) fn binary<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
     let native = match sign {
         "//" => return Term::BinOp(Box::new(left), BinaryOp::Alt, Box::new(right)),
         "or" => return Term::BinOp(Box::new(left), BinaryOp::Or, Box::new(right)),
@@ -97,7 +97,7 @@ fn update<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
 }
 
 /// An entry of an object. The engine weighs the value when it puts the object together, which is paid for here.
-pub(super) fn entry<'s>(key: Node<'s>, value: Option<Node<'s>>) -> (Node<'s>, Option<Node<'s>>) {
+pub(crate) fn entry<'s>(key: Node<'s>, value: Option<Node<'s>>) -> (Node<'s>, Option<Node<'s>>) {
     let heft = || call("!heft", Vec::new());
     match (key, value) {
         (Term::Var(name), None) => (
@@ -120,7 +120,7 @@ fn constant(term: &Node<'_>) -> bool {
 }
 
 /// The text of a string constant.
-pub(super) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
+pub(crate) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
     match term {
         Term::Str(None, parts) => match parts.as_slice() {
             [StrPart::Str(text)] => Some(text),
@@ -131,7 +131,7 @@ pub(super) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
 }
 
 /// `t[i]` and `t.i`.
-pub(super) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
+pub(crate) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
     if !constant(&at) {
         return call("!index", vec![at, base]);
     }
@@ -146,13 +146,13 @@ pub(super) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
 }
 
 /// `t[from:upto]`.
-pub(super) fn slice<'s>(base: Node<'s>, from: Option<Node<'s>>, upto: Option<Node<'s>>) -> Node<'s> {
+pub(crate) fn slice<'s>(base: Node<'s>, from: Option<Node<'s>>, upto: Option<Node<'s>>) -> Node<'s> {
     let or_null = |bound: Option<Node<'s>>| bound.unwrap_or_else(|| call("!null", Vec::new()));
     call("!slice", vec![or_null(from), or_null(upto), base])
 }
 
 /// `t[]`.
-pub(super) fn each(base: Node<'_>) -> Node<'_> {
+pub(crate) fn each(base: Node<'_>) -> Node<'_> {
     match base {
         Term::Id => call("!each", Vec::new()),
         base => pipe(base, call("!each", Vec::new())),
@@ -160,7 +160,7 @@ pub(super) fn each(base: Node<'_>) -> Node<'_> {
 }
 
 /// `t?`: only the last step is forgiven.
-pub(super) fn optional(base: Node<'_>) -> Node<'_> {
+pub(crate) fn optional(base: Node<'_>) -> Node<'_> {
     match base {
         Term::Path(inner, mut path) => {
             if let Some(last) = path.0.last_mut() {
@@ -183,7 +183,7 @@ pub(super) fn optional(base: Node<'_>) -> Node<'_> {
 }
 
 /// The native behind `@name`.
-pub(super) fn format(name: &str) -> Node<'_> {
+pub(crate) fn format(name: &str) -> Node<'_> {
     let native = match name {
         "@text" => "tostring",
         "@json" => "tojson",
@@ -201,7 +201,7 @@ pub(super) fn format(name: &str) -> Node<'_> {
 }
 
 /// Whether a term has exactly one output for every input, as far as one can see without running it.
-pub(super) fn single(term: &Node<'_>) -> bool {
+pub(crate) fn single(term: &Node<'_>) -> bool {
     match term {
         Term::Id
         | Term::Num(_)

@@ -9,7 +9,7 @@ mod formats;
 mod lists;
 mod maths;
 mod objects;
-pub(super) mod patterns;
+pub(crate) mod patterns;
 mod search;
 mod strings;
 mod times;
@@ -21,9 +21,9 @@ use jaq_core::box_iter::box_once;
 use jaq_core::native::{self, Fun};
 use jaq_core::{Bind, Exn, RunPtr, ValXs};
 
-use super::budget::{Budget, breadth, cells};
-use super::value::{Res, Val};
-use crate::filter::Engine;
+use crate::budget::{Budget, breadth, cells};
+use crate::engine::Engine;
+use crate::value::{Res, Val};
 
 /// The context and the input of a native.
 type Cv<'a> = jaq_core::Cv<'a, Engine>;
@@ -56,12 +56,12 @@ fn rows() -> impl Iterator<Item = Row> {
 }
 
 /// All of them, for the engine.
-pub(super) fn all() -> impl Iterator<Item = Fun<Engine>> {
+pub(crate) fn all() -> impl Iterator<Item = Fun<Engine>> {
     rows().map(native::run::<Engine>)
 }
 
 /// Those that take several values.
-pub(super) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
+pub(crate) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
     let several = |row: &Row| row.1.len() > 1 && row.1.iter().all(|bind| matches!(bind, Bind::Var(())));
     rows()
         .filter(several)

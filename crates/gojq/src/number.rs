@@ -11,7 +11,7 @@ use num_bigint::BigInt;
 
 /// A number.
 #[derive(Debug, Clone)]
-pub(super) enum Num {
+pub(crate) enum Num {
     Int(i64),
     Big(Rc<BigInt>),
     Float(f64),
@@ -29,12 +29,12 @@ enum Pair {
 
 impl Num {
     /// A length or an index.
-    pub(super) fn count(count: usize) -> Self {
+    pub(crate) fn count(count: usize) -> Self {
         i64::try_from(count).map_or(Self::Float(f64::INFINITY), Self::Int)
     }
 
     /// A literal, or the text of a number in JSON.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Float);
@@ -65,7 +65,7 @@ impl Num {
 
     /// The nearest float.
     #[expect(clippy::cast_precision_loss, reason = "that is what the operation says")]
-    pub(super) fn float(&self) -> f64 {
+    pub(crate) fn float(&self) -> f64 {
         match self {
             Self::Int(int) => *int as f64,
             Self::Float(float) => *float,
@@ -75,7 +75,7 @@ impl Num {
     }
 
     /// Towards zero, and to the nearest end where there is no such integer.
-    pub(super) fn int(&self) -> i64 {
+    pub(crate) fn int(&self) -> i64 {
         match self {
             Self::Int(int) => *int,
             Self::Float(float) => whole(*float),
@@ -100,7 +100,7 @@ impl Num {
         }
     }
 
-    pub(super) fn add(&self, other: &Self) -> Self {
+    pub(crate) fn add(&self, other: &Self) -> Self {
         match self.pair(other) {
             Pair::Ints(left, right) => left
                 .checked_add(right)
@@ -110,7 +110,7 @@ impl Num {
         }
     }
 
-    pub(super) fn subtract(&self, other: &Self) -> Self {
+    pub(crate) fn subtract(&self, other: &Self) -> Self {
         match self.pair(other) {
             Pair::Ints(left, right) => left
                 .checked_sub(right)
@@ -120,7 +120,7 @@ impl Num {
         }
     }
 
-    pub(super) fn multiply(&self, other: &Self) -> Self {
+    pub(crate) fn multiply(&self, other: &Self) -> Self {
         match self.pair(other) {
             Pair::Ints(left, right) => left
                 .checked_mul(right)
@@ -132,7 +132,7 @@ impl Num {
 
     /// Nothing when divided by zero.
     #[expect(clippy::cast_precision_loss, reason = "a quotient that is no integer is a float")]
-    pub(super) fn divide(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn divide(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
             Pair::Ints(_, 0) | Pair::Floats(_, 0.0) => return None,
             Pair::Ints(left, right) => match left.checked_rem(right) {
@@ -157,7 +157,7 @@ impl Num {
     }
 
     /// Nothing when divided by zero, or by a fraction that is cut to zero.
-    pub(super) fn modulo(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn modulo(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
             Pair::Ints(_, 0) => return None,
             Pair::Ints(left, right) => Self::Int(left.checked_rem(right).unwrap_or(0)),
@@ -175,7 +175,7 @@ impl Num {
         })
     }
 
-    pub(super) fn negate(&self) -> Self {
+    pub(crate) fn negate(&self) -> Self {
         match self {
             Self::Int(int) => int
                 .checked_neg()
@@ -185,7 +185,7 @@ impl Num {
         }
     }
 
-    pub(super) fn absolute(&self) -> Self {
+    pub(crate) fn absolute(&self) -> Self {
         match self {
             Self::Float(float) => Self::Float(float.abs()),
             other if other.float() < 0.0 => other.negate(),
@@ -194,7 +194,7 @@ impl Num {
     }
 
     /// A NaN is less than everything, itself too.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         match self.pair(other) {
             Pair::Ints(left, right) => left.cmp(&right),
             Pair::Bigs(left, right) => left.cmp(&right),
@@ -204,7 +204,7 @@ impl Num {
     }
 
     /// As JSON has it: a NaN is null, and the infinite ones are the largest there are.
-    pub(super) fn write(&self, out: &mut String) {
+    pub(crate) fn write(&self, out: &mut String) {
         match self {
             Self::Int(int) => out.push_str(&int.to_string()),
             Self::Big(big) => out.push_str(&big.to_string()),
@@ -219,7 +219,7 @@ impl Num {
     clippy::cast_possible_truncation,
     reason = "the cast saturates, which is what is wanted"
 )]
-pub(super) fn whole(float: f64) -> i64 {
+pub(crate) fn whole(float: f64) -> i64 {
     if float.is_nan() { i64::MIN } else { float as i64 }
 }
 

@@ -1,9 +1,9 @@
-//! Regular expressions as the original reads them: RE2, with ASCII classes.
+//! Regular expressions of Go: RE2, with ASCII classes. Filters use them, and so do schemas, which come from the same programs.
 //!
-//! Must never compile anything: whoever does sets the limits.
+//! Must never compile an expression: the caller does, and sets the limits.
 
-/// An RE2 expression as the crate `regex` reads it. The two differ in that here `\d`, `\w`, `\s` and `\b` mean ASCII,
-/// and a bracket inside of a class is a bracket.
+/// The text of an RE2 expression, rewritten for the crate `regex`. In RE2 `\d`, `\w`, `\s` and `\b` mean ASCII, and a bracket
+/// inside of a class is a bracket. A text that is no expression stays none: the error comes from the crate.
 pub fn translate(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     let mut chars = expression.chars().peekable();

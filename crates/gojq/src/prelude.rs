@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 use jaq_core::load::Arena;
 use jaq_core::load::parse::Def;
 
-use super::grammar::{Grammar, Scopes};
-use crate::filter::FilterError;
-use crate::natives;
+use crate::error::FilterError;
+use crate::grammar::{Grammar, Scopes};
 
 const TEXT: &str = include_str!("prelude.jq");
 
-/// The definitions, and what a filter that follows them can see.
-pub(super) fn load(arena: &Arena) -> Result<(Vec<Def<&str>>, Scopes<'_>), FilterError> {
-    Grammar::prelude(TEXT, arena, Scopes::new(natives::of_many_values()))
+/// The definitions, and the names that a filter after them can use. `natives` are those that take several values.
+pub(crate) fn load<'s>(
+    arena: &'s Arena,
+    natives: BTreeSet<(&'static str, usize)>,
+) -> Result<(Vec<Def<&'s str>>, Scopes<'s>), FilterError> {
+    Grammar::prelude(TEXT, arena, Scopes::new(natives))
 }
 
 /// Their names with their number of parameters.
-pub(super) fn names() -> BTreeSet<String> {
+pub(crate) fn names() -> BTreeSet<String> {
     let heads = TEXT
         .lines()
         .filter_map(|line| line.strip_prefix("def ")?.split_once(':'));

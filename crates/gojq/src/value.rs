@@ -9,7 +9,9 @@ mod change;
 mod engine;
 mod json;
 mod order;
+pub(crate) mod trace;
 mod view;
+pub(crate) mod wording;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -19,26 +21,26 @@ use std::rc::Rc;
 use jaq_core::Error;
 use serde_json::{Map, Value};
 
-use super::number::Num;
-use super::trace::Traced;
+use crate::number::Num;
+use trace::Traced;
 
-pub(super) use change::{Growth, change_array, change_object};
-pub(super) use json::{from_json, import, preview, to_json};
-pub(super) use order::compare;
-pub(super) use view::{Dict, List};
+pub(crate) use change::{Growth, change_array, change_object};
+pub(crate) use json::{from_json, import, preview, to_json};
+pub(crate) use order::compare;
+pub(crate) use view::{Dict, List};
 
 /// A value or what went wrong; an error is a value too.
-pub(super) type Res<'a, T = Val<'a>> = Result<T, Error<Val<'a>>>;
+pub(crate) type Res<'a, T = Val<'a>> = Result<T, Error<Val<'a>>>;
 
 /// How deep arrays and objects may be nested.
-pub(super) const MAX_DEPTH: u32 = 400;
+pub(crate) const MAX_DEPTH: u32 = 400;
 
 /// How heavy a value may be: nodes, with one more for every 16 bytes of text.
-pub(super) const MAX_WEIGHT: u64 = 2_000_000;
+pub(crate) const MAX_WEIGHT: u64 = 2_000_000;
 
 /// One value.
 #[derive(Debug, Clone)]
-pub(super) enum Val<'a> {
+pub(crate) enum Val<'a> {
     Null,
     Bool(bool),
     Num(Num),
@@ -59,37 +61,37 @@ pub(super) enum Val<'a> {
 
 /// Text of the input or of ours.
 #[derive(Debug, Clone)]
-pub(super) enum Text<'a> {
+pub(crate) enum Text<'a> {
     Raw(&'a str),
     Own(Rc<str>),
 }
 
 /// An array of ours.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Arr<'a> {
-    pub(super) items: Vec<Val<'a>>,
+pub(crate) struct Arr<'a> {
+    pub(crate) items: Vec<Val<'a>>,
     size: Size,
 }
 
 /// An object of ours.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Obj<'a> {
-    pub(super) entries: BTreeMap<Text<'a>, Val<'a>>,
+pub(crate) struct Obj<'a> {
+    pub(crate) entries: BTreeMap<Text<'a>, Val<'a>>,
     size: Size,
 }
 
 /// See [`Val::Burst`].
 #[derive(Debug)]
-pub(super) struct Burst<'a> {
-    pub(super) state: Val<'a>,
-    pub(super) outputs: Vec<Val<'a>>,
+pub(crate) struct Burst<'a> {
+    pub(crate) state: Val<'a>,
+    pub(crate) outputs: Vec<Val<'a>>,
 }
 
 /// How heavy and how deep something is. After a removal it may be more than the truth, never less.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Size {
-    pub(super) weight: u64,
-    pub(super) depth: u32,
+pub(crate) struct Size {
+    pub(crate) weight: u64,
+    pub(crate) depth: u32,
 }
 
 impl Size {
@@ -109,11 +111,11 @@ impl Size {
     }
 
     /// Steps, when so many parts of the weight take one.
-    pub(super) fn steps(self, parts: u64) -> usize {
+    pub(crate) fn steps(self, parts: u64) -> usize {
         usize::try_from(self.weight / parts).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self {
             weight: 1 + text.len() as u64 / 16,
             depth: 0,
@@ -121,7 +123,7 @@ impl Size {
     }
 
     /// The size of a value of the input.
-    pub(super) fn raw<'a>(value: &Value) -> Res<'a, Self> {
+    pub(crate) fn raw<'a>(value: &Value) -> Res<'a, Self> {
         let mut size = Self { weight: 1, depth: 0 };
         match value {
             Value::String(text) => return Ok(Self::text(text)),
@@ -145,7 +147,7 @@ impl Size {
 }
 
 /// An error with a text.
-pub(super) fn fault<'a>(text: impl Into<String>) -> Error<Val<'a>> {
+pub(crate) fn fault<'a>(text: impl Into<String>) -> Error<Val<'a>> {
     Error::new(Val::from(text.into()))
 }
 
@@ -187,24 +189,24 @@ impl Ord for Text<'_> {
 }
 
 impl<'a> Val<'a> {
-    pub(super) fn int(int: i64) -> Self {
+    pub(crate) fn int(int: i64) -> Self {
         Self::Num(Num::Int(int))
     }
 
-    pub(super) fn count(count: usize) -> Self {
+    pub(crate) fn count(count: usize) -> Self {
         Self::Num(Num::count(count))
     }
 
-    pub(super) fn float(float: f64) -> Self {
+    pub(crate) fn float(float: f64) -> Self {
         Self::Num(Num::Float(float))
     }
 
-    pub(super) fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self::Str(Text::Own(Rc::from(text)))
     }
 
     /// An array, if it is not too much.
-    pub(super) fn array(items: Vec<Self>) -> Res<'a> {
+    pub(crate) fn array(items: Vec<Self>) -> Res<'a> {
         let mut size = Size { weight: 1, depth: 0 };
         for item in &items {
             size.hold(item.size()?);
@@ -214,7 +216,7 @@ impl<'a> Val<'a> {
     }
 
     /// An object, if it is not too much.
-    pub(super) fn object(entries: BTreeMap<Text<'a>, Self>) -> Res<'a> {
+    pub(crate) fn object(entries: BTreeMap<Text<'a>, Self>) -> Res<'a> {
         let mut size = Size { weight: 1, depth: 0 };
         for (key, item) in &entries {
             size.hold(Size::text(key));
@@ -225,12 +227,12 @@ impl<'a> Val<'a> {
     }
 
     /// A string, if it is not too much.
-    pub(super) fn string(text: String) -> Res<'a> {
+    pub(crate) fn string(text: String) -> Res<'a> {
         Size::text(&text).check()?;
         Ok(Self::from(text))
     }
 
-    pub(super) fn size(&self) -> Res<'a, Size> {
+    pub(crate) fn size(&self) -> Res<'a, Size> {
         Ok(match self {
             Self::Null | Self::Bool(_) | Self::Num(_) | Self::Hole => Size { weight: 1, depth: 0 },
             Self::Str(text) => Size::text(text),
@@ -257,7 +259,7 @@ impl<'a> Val<'a> {
     }
 
     /// The value without where it was found.
-    pub(super) fn plain(self) -> Self {
+    pub(crate) fn plain(self) -> Self {
         match self {
             Self::Traced(traced) => traced.value.clone(),
             Self::Burst(burst) => burst.state.clone().plain(),
@@ -266,7 +268,7 @@ impl<'a> Val<'a> {
     }
 
     /// The same, borrowed.
-    pub(super) fn bare(&self) -> &Self {
+    pub(crate) fn bare(&self) -> &Self {
         match self {
             Self::Traced(traced) => &traced.value,
             Self::Burst(burst) => burst.state.bare(),
@@ -274,7 +276,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    pub(super) fn as_list(&self) -> Option<List<'_, 'a>> {
+    pub(crate) fn as_list(&self) -> Option<List<'_, 'a>> {
         match self.bare() {
             Self::Arr(array) => Some(List::Own(&array.items)),
             Self::RawArr(items) => Some(List::Raw(items)),
@@ -282,7 +284,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    pub(super) fn as_dict(&self) -> Option<Dict<'_, 'a>> {
+    pub(crate) fn as_dict(&self) -> Option<Dict<'_, 'a>> {
         match self.bare() {
             Self::Obj(object) => Some(Dict::Own(&object.entries)),
             Self::RawObj(map) => Some(Dict::Raw(map)),
@@ -290,26 +292,26 @@ impl<'a> Val<'a> {
         }
     }
 
-    pub(super) fn as_str(&self) -> Option<&str> {
+    pub(crate) fn as_str(&self) -> Option<&str> {
         match self.bare() {
             Self::Str(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn as_num(&self) -> Option<&Num> {
+    pub(crate) fn as_num(&self) -> Option<&Num> {
         match self.bare() {
             Self::Num(num) => Some(num),
             _ => None,
         }
     }
 
-    pub(super) fn truth(&self) -> bool {
+    pub(crate) fn truth(&self) -> bool {
         !matches!(self.bare(), Self::Null | Self::Bool(false) | Self::Hole)
     }
 
     /// What `type` calls it.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self.bare() {
             Self::Bool(_) => "boolean",
             Self::Num(_) => "number",
@@ -321,12 +323,12 @@ impl<'a> Val<'a> {
     }
 
     /// Whether something drops out when an array or object is emptied of holes.
-    pub(super) fn is_hole(&self) -> bool {
+    pub(crate) fn is_hole(&self) -> bool {
         matches!(self, Self::Hole)
     }
 
     /// The children, of arrays and objects alike.
-    pub(super) fn children(&self) -> Option<Vec<Self>> {
+    pub(crate) fn children(&self) -> Option<Vec<Self>> {
         if let Some(list) = self.as_list() {
             return Some(list.iter().collect());
         }

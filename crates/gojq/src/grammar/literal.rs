@@ -2,9 +2,9 @@
 
 use jaq_core::load::parse::Term;
 
-use super::super::lexer::{Piece, Token};
-use super::super::lower::{self, Node};
 use super::{Grammar, Parsed, Tree, levels};
+use crate::lexer::{Piece, Token};
+use crate::lower::{self, Node};
 
 /// The filters whose first argument is a regular expression.
 const TAKE_EXPRESSIONS: [&str; 8] = ["test", "match", "capture", "scan", "split", "splits", "sub", "gsub"];

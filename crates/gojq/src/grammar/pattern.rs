@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jaq_core::load::parse::{Pattern, Term};
 
-use super::super::lexer::Token;
-use super::super::lower::{self, Node};
 use super::{Grammar, Parsed, Tree};
+use crate::lexer::Token;
+use crate::lower::{self, Node};
 
 impl<'s> Grammar<'s> {
     /// `source as pattern | body`, after the `as`.

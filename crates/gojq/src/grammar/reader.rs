@@ -1,7 +1,7 @@
 //! Taking tokens one by one, and saying what was expected instead.
 
-use super::super::lexer::Token;
 use super::{Grammar, Parsed};
+use crate::lexer::Token;
 
 impl<'s> Grammar<'s> {
     pub(super) fn peek(&mut self) -> Parsed<Token<'s>> {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use jaq_core::Exn;
 
-use super::super::fault as say;
-use super::super::number::Num;
-use super::super::value::{Dict, Growth, Res, Size, Text, Val, change_array, change_object, compare};
 use super::{Cv, Out, Outs, Row, budget, one, paid, unary, values};
 use crate::budget::{Budget, weighing};
+use crate::number::{Num, whole};
+use crate::value::wording as say;
+use crate::value::{Dict, Growth, MAX_WEIGHT, Res, Size, Text, Val, change_array, change_object, compare, fault};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -197,11 +197,11 @@ fn repeat<'a>(text: &str, times: &Num) -> Res<'a> {
     let count = if text.is_empty() {
         0
     } else {
-        usize::try_from(super::super::number::whole(count)).unwrap_or(0)
+        usize::try_from(whole(count)).unwrap_or(0)
     };
     // What a value may weigh is far less; do not build it to see that.
-    if text.len().saturating_mul(count) as u64 / 16 > super::super::value::MAX_WEIGHT {
-        return Err(super::super::value::fault("a string that is repeated too often"));
+    if text.len().saturating_mul(count) as u64 / 16 > MAX_WEIGHT {
+        return Err(fault("a string that is repeated too often"));
     }
     Val::string(text.repeat(count))
 }

@@ -3,11 +3,12 @@
 use jaq_core::box_iter::box_once;
 use jaq_core::{Bind, Error, Exn};
 
-use super::super::budget::{Stop, cells, weighing};
-use super::super::fault as say;
-use super::super::prelude;
-use super::super::value::{Burst, Val, compare, fault};
 use super::{Cv, Out, Outs, Row, binary, budget, filters, one, public_names, unary, values};
+use crate::budget::{Stop, cells, weighing};
+use crate::number::{Num, whole};
+use crate::prelude;
+use crate::value::wording as say;
+use crate::value::{Burst, MAX_WEIGHT, Val, compare, fault};
 use std::rc::Rc;
 
 /// How often a definition with filters as parameters may enter itself, each time from within the last.
@@ -96,7 +97,7 @@ fn heft((context, input): Cv<'_>) -> Outs<'_> {
 }
 
 fn deeper(mut cv: Cv<'_>) -> Outs<'_> {
-    let depth = cv.0.pop_var().as_num().map_or(0, super::super::number::Num::int);
+    let depth = cv.0.pop_var().as_num().map_or(0, Num::int);
     if depth >= MAX_REENTRIES {
         return one(Err(budget(&cv).stop(Stop::Stack)));
     }
@@ -113,7 +114,7 @@ fn collect(mut cv: Cv<'_>) -> Outs<'_> {
             let item = item?.plain();
             budget.work(weighing(&item)?)?;
             weight += item.size()?.weight;
-            if weight > super::super::value::MAX_WEIGHT {
+            if weight > MAX_WEIGHT {
                 return Err(budget.stop(Stop::Memory));
             }
             budget.memory(cells(&item).min(64))?;
@@ -166,8 +167,8 @@ fn outputs(cv: Cv<'_>) -> Outs<'_> {
 
 /// How many outputs a number asks for.
 fn wanted(count: &Val<'_>) -> usize {
-    let whole = count.as_num().map_or(0.0, super::super::number::Num::float).ceil();
-    usize::try_from(super::super::number::whole(whole)).unwrap_or(0)
+    let count = count.as_num().map_or(0.0, Num::float).ceil();
+    usize::try_from(whole(count)).unwrap_or(0)
 }
 
 fn limit(mut cv: Cv<'_>) -> Outs<'_> {

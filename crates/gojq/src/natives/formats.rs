@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
-use super::super::fault as say;
-use super::super::value::{Res, Val, fault, to_json};
 use super::{Row, binary, unary, values};
+use crate::value::wording as say;
+use crate::value::{Res, Val, fault, to_json};
 
 /// What the original accepts: no padding needed, stray bits at the end ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));

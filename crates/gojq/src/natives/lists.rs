@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use jaq_core::Exn;
 
-use super::super::fault as say;
-use super::super::number::Num;
-use super::super::trace::occurrences;
-use super::super::value::{Res, Val, compare, fault};
 use super::{Cv, Out, Outs, Row, binary, budget, crossing, one, paid, unary, values};
+use crate::number::Num;
+use crate::value::trace::occurrences;
+use crate::value::wording as say;
+use crate::value::{List, MAX_WEIGHT, Res, Val, compare, fault};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -111,7 +111,7 @@ fn flatten<'a>(input: &Val<'a>, depth: Option<&Val<'a>>) -> Res<'a> {
             }
             _ => flat.push(value),
         }
-        if (flat.len() + open.len()) as u64 > super::super::value::MAX_WEIGHT {
+        if (flat.len() + open.len()) as u64 > MAX_WEIGHT {
             return Err(fault("flatten: too many items"));
         }
     }
@@ -177,7 +177,7 @@ fn groups(pairs: Vec<Keyed<'_>>) -> Res<'_> {
 /// Sorting costs more than what it makes.
 fn effort<'a>(cv: &Cv<'a>, value: &Val<'a>) -> Out<'a, ()> {
     let weight = usize::try_from(value.size()?.weight).unwrap_or(usize::MAX);
-    let length = value.as_list().map_or(0, super::super::value::List::len);
+    let length = value.as_list().map_or(0, List::len);
     let levels = usize::BITS - length.leading_zeros();
     budget(cv).work((weight / 8).saturating_mul(levels as usize))
 }
@@ -223,7 +223,7 @@ fn transpose<'a>(input: &Val<'a>) -> Res<'a> {
     for column in &columns {
         height = height.max(column.as_list().ok_or_else(|| say::plain("transpose", input))?.len());
     }
-    if (height as u64).saturating_mul(columns.len() as u64) > super::super::value::MAX_WEIGHT {
+    if (height as u64).saturating_mul(columns.len() as u64) > MAX_WEIGHT {
         return Err(fault("transpose: too many items"));
     }
     let row = |index: usize| {

@@ -2,9 +2,10 @@
 
 use jaq_core::Exn;
 
-use super::super::fault as say;
-use super::super::value::{Res, Val};
 use super::{Cv, Outs, Row, budget, one, paid, unary, values};
+use crate::number::Num;
+use crate::value::wording as say;
+use crate::value::{Res, Val};
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = of_one();
@@ -14,10 +15,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn float<'a>(name: &str, value: &Val<'a>) -> Res<'a, f64> {
-    value
-        .as_num()
-        .map(super::super::number::Num::float)
-        .ok_or_else(|| say::plain(name, value))
+    value.as_num().map(Num::float).ok_or_else(|| say::plain(name, value))
 }
 
 fn apply<'a>(cv: Cv<'a>, name: &str, function: fn(f64) -> f64) -> Outs<'a> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::fault as say;
-use super::super::number::Num;
-use super::super::value::{Res, Text, Val, compare, from_json, to_json};
 use super::{Row, binary, crossing, unary, values};
+use crate::number::Num;
+use crate::value::wording as say;
+use crate::value::{Dict, List, Res, Text, Val, compare, from_json, to_json};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -49,8 +49,8 @@ fn length<'a>(input: &Val<'a>) -> Res<'a> {
         Val::Str(text) => return Ok(Val::count(text.chars().count())),
         _ => {}
     }
-    let list = input.as_list().map(super::super::value::List::len);
-    let count = list.or_else(|| input.as_dict().map(super::super::value::Dict::len));
+    let list = input.as_list().map(List::len);
+    let count = list.or_else(|| input.as_dict().map(Dict::len));
     count.map(Val::count).ok_or_else(|| say::plain("length", input))
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use jaq_core::{Bind, Exn};
 use regex::{Regex, RegexBuilder};
 
-use super::super::fault as say;
-use super::super::value::{Res, Val, fault};
 use super::objects::{capture, object};
 use super::strings::text;
 use super::{Cv, Out, Outs, Row, budget, one, paid, values};
 use crate::budget::Budget;
 use crate::pattern::translate;
+use crate::value::wording as say;
+use crate::value::{Res, Val, fault};
 
 /// How large a compiled expression may be, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
@@ -61,7 +61,7 @@ fn build(expression: &str, flags: &str) -> Result<Regex, regex::Error> {
 }
 
 /// Expressions that a filter's text contains, compiled; those that are none fail when they are used.
-pub(in super::super) fn known(expressions: &[(String, String)]) -> BTreeMap<String, Regex> {
+pub(crate) fn known(expressions: &[(String, String)]) -> BTreeMap<String, Regex> {
     let built = |(expression, flags): &(String, String)| Some((key(expression, flags), build(expression, flags).ok()?));
     expressions.iter().take(MAX_KNOWN).filter_map(built).collect()
 }

@@ -3,11 +3,11 @@
 use jaq_core::Exn;
 use std::rc::Rc;
 
-use super::super::fault as say;
-use super::super::trace::{self, Traced};
-use super::super::value::{Val, compare, fault, preview};
 use super::{Cv, Out, Outs, Row, budget, filters, meeting, one, paid, values};
 use crate::budget::{Budget, breadth};
+use crate::value::trace::{self, Traced};
+use crate::value::wording as say;
+use crate::value::{Val, compare, fault, preview};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![

@@ -1,8 +1,8 @@
 //! Strings.
 
-use super::super::fault as say;
-use super::super::value::{Res, Val, fault};
 use super::{Row, binary, unary, values};
+use crate::value::wording as say;
+use crate::value::{MAX_WEIGHT, Res, Val, fault};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -127,7 +127,7 @@ fn join<'a>(input: &Val<'a>, separator: &Val<'a>) -> Res<'a> {
     }
     let between = between.unwrap_or_default();
     let length = parts.iter().map(String::len).sum::<usize>() + between.len().saturating_mul(parts.len());
-    if length as u64 / 16 > super::super::value::MAX_WEIGHT {
+    if length as u64 / 16 > MAX_WEIGHT {
         return Err(fault("join: too long a text"));
     }
     Val::string(parts.join(between))

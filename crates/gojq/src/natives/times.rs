@@ -4,9 +4,9 @@ mod calendar;
 mod format;
 mod parse;
 
-use super::super::fault as say;
-use super::super::value::{Res, Val, fault};
 use super::{Row, binary, unary, values};
+use crate::value::wording as say;
+use crate::value::{Res, Val, fault, preview};
 use calendar::Moment;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -94,7 +94,7 @@ fn strptime<'a>(input: &Val<'a>, format: &Val<'a>) -> Res<'a> {
         return Err(say::with("strptime", input, format));
     };
     let moment = parse::read(text, pattern).map_err(|why| {
-        let name = format!("strptime({})", super::super::value::preview(format));
+        let name = format!("strptime({})", preview(format));
         say::because(
             &name,
             input,

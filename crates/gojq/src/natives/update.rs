@@ -2,12 +2,12 @@
 
 use jaq_core::{Bind, Exn};
 
-use super::super::fault as say;
-use super::super::number::Num;
-use super::super::trace;
-use super::super::value::{Growth, Res, Size, Text, Val, change_array, change_object, fault};
 use super::{Cv, Out, Outs, Row, budget, filters, one, search, values};
 use crate::budget::{Budget, weighing};
+use crate::number::Num;
+use crate::value::wording as say;
+use crate::value::{Growth, Res, Size, Text, Val, change_array, change_object, fault};
+use crate::value::{MAX_DEPTH, MAX_WEIGHT, preview, trace};
 
 /// Beyond this index no array is extended.
 const MAX_INDEX: i64 = 0x800_0000;
@@ -90,7 +90,7 @@ fn setpath<'a>(budget: &Budget<'_>, mut value: Val<'a>, path: &Val<'a>, new: &Va
     let keys: Vec<Val<'a>> = list.iter().collect();
     let mut copied = 0;
     let shown = |value: &Val<'a>, why: &jaq_core::Error<Val<'a>>| {
-        let (path, new, value) = [path, new, value].map(super::super::value::preview).into();
+        let (path, new, value) = [path, new, value].map(preview).into();
         fault(format!("setpath({path}; {new}) cannot be applied to {value}: {why}"))
     };
     let result = put(&mut value, &keys, new, &mut copied);
@@ -137,7 +137,7 @@ fn put<'a>(value: &mut Val<'a>, keys: &[Val<'a>], new: &Val<'a>, copied: &mut us
         *value = new.clone();
         return Ok(());
     };
-    if rest.len() >= super::super::value::MAX_DEPTH as usize {
+    if rest.len() >= MAX_DEPTH as usize {
         return Err(fault(format!("a path of {} steps", keys.len())));
     }
     if value.is_hole() {
@@ -205,7 +205,7 @@ fn put_index<'a>(value: &mut Val<'a>, index: &Num, rest: &[Val<'a>], new: &Val<'
         None if index >= MAX_INDEX => return Err(fault(format!("array index too large: {index}"))),
         None => usize::try_from(index).unwrap_or(usize::MAX),
     };
-    if place as u64 >= super::super::value::MAX_WEIGHT {
+    if place as u64 >= MAX_WEIGHT {
         return Err(fault(format!("array index too large: {index}")));
     }
     let mut below = 0;

@@ -7,14 +7,14 @@ use super::{Res, Size, Text, Val, fault, import};
 
 /// What a change of a container did to its size.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct Growth {
-    pub(in super::super) added: Size,
-    pub(in super::super) removed: u64,
+pub(crate) struct Growth {
+    pub(crate) added: Size,
+    pub(crate) removed: u64,
 }
 
 impl Growth {
     /// One value took the place of another.
-    pub(in super::super) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
+    pub(crate) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
         Ok(Self {
             added: new.size()?,
             removed: old.weight,
@@ -31,7 +31,7 @@ impl Size {
 
 /// Gives the items of an array to `change`; one of the input is copied first, one that others hold too.
 /// Also says how many items had to be copied.
-pub(in super::super) fn change_array<'a, T>(
+pub(crate) fn change_array<'a, T>(
     value: &mut Val<'a>,
     change: impl FnOnce(&mut Vec<Val<'a>>) -> Res<'a, (T, Growth)>,
 ) -> Res<'a, (T, usize)> {
@@ -60,7 +60,7 @@ pub(in super::super) fn change_array<'a, T>(
 }
 
 /// The same for an object.
-pub(in super::super) fn change_object<'a, T>(
+pub(crate) fn change_object<'a, T>(
     value: &mut Val<'a>,
     change: impl FnOnce(&mut BTreeMap<Text<'a>, Val<'a>>) -> Res<'a, (T, Growth)>,
 ) -> Res<'a, (T, usize)> {

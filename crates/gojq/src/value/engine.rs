@@ -12,10 +12,10 @@ use jaq_core::box_iter::BoxIter;
 use jaq_core::path::Opt;
 use jaq_core::{Error, Exn, ValR, ValT, ValX};
 
+use super::trace;
+use super::wording as say;
 use super::{Text, Val, change_object, compare, fault, to_json};
-use crate::fault as say;
 use crate::number::Num;
-use crate::trace;
 use crate::value::{Growth, Size};
 
 fn unreachable_here<'a>(what: &str) -> Error<Val<'a>> {

@@ -12,7 +12,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 const SHOWN: usize = 30;
 
 /// A value of the input. Its numbers are floats, as the original reads them.
-pub(in super::super) fn import(value: &Value) -> Val<'_> {
+pub(crate) fn import(value: &Value) -> Val<'_> {
     match value {
         Value::Null => Val::Null,
         Value::Bool(bool) => Val::Bool(*bool),
@@ -25,7 +25,7 @@ pub(in super::super) fn import(value: &Value) -> Val<'_> {
 
 impl Val<'_> {
     /// As a value of JSON. Whole numbers are integers, however they were written.
-    pub(in super::super) fn export(&self) -> Value {
+    pub(crate) fn export(&self) -> Value {
         match self.bare() {
             Val::Bool(bool) => Value::Bool(*bool),
             Val::Num(num) => export_number(num),
@@ -91,7 +91,7 @@ fn export_number(num: &Num) -> Value {
 }
 
 /// The text of a value as JSON, without blanks.
-pub(in super::super) fn to_json(value: &Val<'_>) -> String {
+pub(crate) fn to_json(value: &Val<'_>) -> String {
     let mut out = String::new();
     write(value, &mut out, usize::MAX);
     out
@@ -159,7 +159,7 @@ fn write_text(text: &str, out: &mut String) {
 }
 
 /// The beginning of a value's JSON, for a message.
-pub(in super::super) fn preview(value: &Val<'_>) -> String {
+pub(crate) fn preview(value: &Val<'_>) -> String {
     let mut out = String::new();
     write(value, &mut out, SHOWN + 2);
     if out.len() <= SHOWN {
@@ -176,13 +176,13 @@ pub(in super::super) fn preview(value: &Val<'_>) -> String {
 }
 
 /// Reads a text of JSON.
-pub(in super::super) fn from_json<'a>(text: &str) -> Res<'a> {
+pub(crate) fn from_json<'a>(text: &str) -> Res<'a> {
     let value: Value = serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
     adopt(value)
 }
 
 /// A value that nobody owns yet. Its integers stay integers.
-pub(in super::super) fn adopt<'a>(value: Value) -> Res<'a> {
+pub(crate) fn adopt<'a>(value: Value) -> Res<'a> {
     Ok(match value {
         Value::Null => Val::Null,
         Value::Bool(bool) => Val::Bool(bool),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{Dict, List, Val};
 
 /// Compares two values of any kind.
-pub(in super::super) fn compare(left: &Val<'_>, right: &Val<'_>) -> Ordering {
+pub(crate) fn compare(left: &Val<'_>, right: &Val<'_>) -> Ordering {
     let (left, right) = (left.bare(), right.bare());
     if let (Some(left), Some(right)) = (left.as_num(), right.as_num()) {
         return left.order(right);

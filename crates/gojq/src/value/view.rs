@@ -8,47 +8,47 @@ use super::{Text, Val, import};
 
 /// An array, whoever owns it.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) enum List<'v, 'a> {
+pub(crate) enum List<'v, 'a> {
     Own(&'v [Val<'a>]),
     Raw(&'a [Value]),
 }
 
 impl<'v, 'a> List<'v, 'a> {
-    pub(in super::super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Self::Own(items) => items.len(),
             Self::Raw(items) => items.len(),
         }
     }
 
-    pub(in super::super) fn get(self, index: usize) -> Option<Val<'a>> {
+    pub(crate) fn get(self, index: usize) -> Option<Val<'a>> {
         match self {
             Self::Own(items) => items.get(index).cloned(),
             Self::Raw(items) => items.get(index).map(import),
         }
     }
 
-    pub(in super::super) fn iter(self) -> impl Iterator<Item = Val<'a>> + use<'v, 'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Val<'a>> + use<'v, 'a> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 }
 
 /// An object, whoever owns it.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) enum Dict<'v, 'a> {
+pub(crate) enum Dict<'v, 'a> {
     Own(&'v BTreeMap<Text<'a>, Val<'a>>),
     Raw(&'a Map<String, Value>),
 }
 
 impl<'v, 'a> Dict<'v, 'a> {
-    pub(in super::super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Self::Own(entries) => entries.len(),
             Self::Raw(map) => map.len(),
         }
     }
 
-    pub(in super::super) fn get(self, key: &str) -> Option<Val<'a>> {
+    pub(crate) fn get(self, key: &str) -> Option<Val<'a>> {
         match self {
             Self::Own(entries) => entries.get(key).cloned(),
             Self::Raw(map) => map.get(key).map(import),
@@ -56,7 +56,7 @@ impl<'v, 'a> Dict<'v, 'a> {
     }
 
     /// In the order of the keys.
-    pub(in super::super) fn iter(self) -> Box<dyn Iterator<Item = (Text<'a>, Val<'a>)> + 'v> {
+    pub(crate) fn iter(self) -> Box<dyn Iterator<Item = (Text<'a>, Val<'a>)> + 'v> {
         match self {
             Self::Own(entries) => Box::new(entries.iter().map(|(key, value)| (key.clone(), value.clone()))),
             Self::Raw(map) => Box::new(map.iter().map(|(key, value)| (Text::Raw(key), import(value)))),

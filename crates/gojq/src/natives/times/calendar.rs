@@ -1,5 +1,7 @@
 //! Moments in the calendar that goes on for ever in both directions; no time zones.
 
+use crate::number::whole;
+
 /// A moment in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -33,10 +35,7 @@ impl Moment {
             seconds.clamp(-1e18, 1e18)
         };
         let fraction = (seconds - seconds.floor()) * 1e9;
-        Self::from_whole(
-            super::super::super::number::whole(seconds),
-            super::super::super::number::whole(fraction),
-        )
+        Self::from_whole(whole(seconds), whole(fraction))
     }
 
     pub(super) fn from_whole(seconds: i64, nanoseconds: i64) -> Self {
@@ -57,7 +56,7 @@ impl Moment {
 
     /// Year, month from 0, day, hour, minute, second.
     pub(super) fn from_parts([year, month, day, hour, minute, second]: [f64; 6]) -> Self {
-        let whole = |part: f64| super::super::super::number::whole(part.clamp(-FAR, FAR));
+        let whole = |part: f64| whole(part.clamp(-FAR, FAR));
         let months = whole(month);
         let years = (whole(year) + months.div_euclid(12)).clamp(-LAST_YEAR, LAST_YEAR);
         let first = days_of(years, narrow(months.rem_euclid(12)) + 1, 1);

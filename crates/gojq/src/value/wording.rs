@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jaq_core::Error;
 
-use super::value::{Res, Text, Val, fault, preview};
+use super::{Res, Text, Val, fault, preview};
 
 /// A value with its kind, shortened.
-pub(super) fn typed(value: &Val<'_>) -> String {
+pub(crate) fn typed(value: &Val<'_>) -> String {
     match value.bare() {
         Val::Null => "null".to_owned(),
         value => format!("{} ({})", value.kind(), preview(value)),
@@ -15,27 +15,27 @@ pub(super) fn typed(value: &Val<'_>) -> String {
 }
 
 /// An object was needed.
-pub(super) fn object<'a>(value: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn object<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected an object but got: {}", typed(value)))
 }
 
 /// An array was needed.
-pub(super) fn array<'a>(value: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn array<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected an array but got: {}", typed(value)))
 }
 
 /// A key that is no string.
-pub(super) fn key<'a>(value: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn key<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected a string for object key but got: {}", typed(value)))
 }
 
 /// `name` of a value of the wrong kind.
-pub(super) fn plain<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn plain<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("{name} cannot be applied to: {}", typed(value)))
 }
 
 /// `name(arg)` of a value of the wrong kind.
-pub(super) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<'a>> {
     fault(format!(
         "{name}({}) cannot be applied to: {}",
         preview(arg),
@@ -44,7 +44,7 @@ pub(super) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<
 }
 
 /// `name(arg; more)` of a value of the wrong kind.
-pub(super) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Val<'a>) -> Error<Val<'a>> {
     fault(format!(
         "{name}({}; {}) cannot be applied to: {}",
         preview(arg),
@@ -54,27 +54,27 @@ pub(super) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Va
 }
 
 /// `name` of a value that it did not like, and why.
-pub(super) fn because<'a>(name: &str, value: &Val<'a>, why: &str) -> Error<Val<'a>> {
+pub(crate) fn because<'a>(name: &str, value: &Val<'a>, why: &str) -> Error<Val<'a>> {
     fault(format!("{name} cannot be applied to {}: {why}", preview(value)))
 }
 
 /// An operator with one operand of the wrong kind.
-pub(super) fn unary<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn unary<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name}: {}", typed(value)))
 }
 
 /// An operator with operands that do not go together.
-pub(super) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name}: {} and {}", typed(left), typed(right)))
 }
 
 /// Divided by zero.
-pub(super) fn zero<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
+pub(crate) fn zero<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name} {} by: {}", typed(left), typed(right)))
 }
 
 /// The key of a slice.
-pub(super) fn slice_key<'a>(start: Val<'a>, end: Val<'a>) -> Res<'a> {
+pub(crate) fn slice_key<'a>(start: Val<'a>, end: Val<'a>) -> Res<'a> {
     let entries = [("start", start), ("end", end)].map(|(key, value)| (Text::Raw(key), value.plain()));
     Val::object(BTreeMap::from(entries))
 }

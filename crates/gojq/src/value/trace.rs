@@ -7,21 +7,21 @@
 
 use std::rc::Rc;
 
-use super::fault as say;
-use super::number::Num;
-use super::value::{MAX_DEPTH, Res, Val, compare, fault, import};
+use super::wording as say;
+use super::{MAX_DEPTH, Res, Val, compare, fault, import};
+use crate::number::Num;
 
 /// A value, the search that it belongs to, and how it was reached.
 #[derive(Debug)]
-pub(super) struct Traced<'a> {
-    pub(super) search: u64,
-    pub(super) path: Option<Rc<Step<'a>>>,
-    pub(super) value: Val<'a>,
+pub(crate) struct Traced<'a> {
+    pub(crate) search: u64,
+    pub(crate) path: Option<Rc<Step<'a>>>,
+    pub(crate) value: Val<'a>,
 }
 
 /// The last step of a path and those before it.
 #[derive(Debug)]
-pub(super) struct Step<'a> {
+pub(crate) struct Step<'a> {
     key: Val<'a>,
     before: Option<Rc<Self>>,
     length: u32,
@@ -29,7 +29,7 @@ pub(super) struct Step<'a> {
 
 impl<'a> Traced<'a> {
     /// The beginning of a search.
-    pub(super) fn root(search: u64, value: Val<'a>) -> Val<'a> {
+    pub(crate) fn root(search: u64, value: Val<'a>) -> Val<'a> {
         Val::Traced(Rc::new(Self {
             search,
             path: None,
@@ -38,7 +38,7 @@ impl<'a> Traced<'a> {
     }
 
     /// The value one step further.
-    pub(super) fn child(&self, key: Val<'a>, value: Val<'a>) -> Res<'a> {
+    pub(crate) fn child(&self, key: Val<'a>, value: Val<'a>) -> Res<'a> {
         let length = self.path.as_ref().map_or(0, |step| step.length) + 1;
         if length > MAX_DEPTH {
             return Err(fault(format!("a path of more than {MAX_DEPTH} steps")));
@@ -56,7 +56,7 @@ impl<'a> Traced<'a> {
     }
 
     /// The path as an array.
-    pub(super) fn path(&self) -> Vec<Val<'a>> {
+    pub(crate) fn path(&self) -> Vec<Val<'a>> {
         let mut keys = Vec::new();
         let mut next = self.path.as_ref();
         while let Some(step) = next {
@@ -69,7 +69,7 @@ impl<'a> Traced<'a> {
 }
 
 /// `value[key]`, traced if the value is.
-pub(super) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
+pub(crate) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
     match value {
         Val::Traced(traced) => {
             let found = look(&traced.value, key)?;
@@ -80,7 +80,7 @@ pub(super) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
 }
 
 /// `value[key]` of a value that is not traced.
-pub(super) fn look<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
+pub(crate) fn look<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
     let (value, key) = (value.bare(), key.bare());
     if let Val::Str(key) = key {
         return match value {
@@ -144,7 +144,7 @@ fn at<'a>(value: &Val<'a>, num: &Num) -> Res<'a> {
 }
 
 /// An index that may count from the end.
-pub(super) fn position(index: i64, length: usize) -> Option<usize> {
+pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let index = if index < 0 { index.saturating_add(length) } else { index };
     usize::try_from(index).ok().filter(|_| index < length)
@@ -160,7 +160,7 @@ fn clamp(bound: &Val<'_>, low: usize, length: usize) -> Option<usize> {
 }
 
 /// `start` and `end` of a key that is an object.
-pub(super) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
+pub(crate) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
     let bounds = key
         .as_dict()
         .and_then(|dict| Some((dict.get("start")?, dict.get("end")?)));
@@ -173,7 +173,7 @@ pub(super) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
 }
 
 /// Where a slice of something so long begins and ends.
-pub(super) fn span<'a>(start: &Val<'a>, end: &Val<'a>, length: usize, of: &str) -> Res<'a, (usize, usize)> {
+pub(crate) fn span<'a>(start: &Val<'a>, end: &Val<'a>, length: usize, of: &str) -> Res<'a, (usize, usize)> {
     let refuse = |bound: &Val<'a>| {
         fault(format!(
             "expected a number for indexing {of} but got: {}",
@@ -192,7 +192,7 @@ pub(super) fn span<'a>(start: &Val<'a>, end: &Val<'a>, length: usize, of: &str) 
 }
 
 /// `value[start:end]` of a value that is not traced.
-pub(super) fn slice<'a>(value: &Val<'a>, start: &Val<'a>, end: &Val<'a>) -> Res<'a> {
+pub(crate) fn slice<'a>(value: &Val<'a>, start: &Val<'a>, end: &Val<'a>) -> Res<'a> {
     match value.bare() {
         Val::Null => Ok(Val::Null),
         Val::RawArr(items) => {
@@ -212,7 +212,7 @@ pub(super) fn slice<'a>(value: &Val<'a>, start: &Val<'a>, end: &Val<'a>) -> Res<
 }
 
 /// Where a row of items occurs in another.
-pub(super) fn occurrences<'v>(items: &'v [Val<'_>], wanted: &'v [Val<'_>]) -> impl Iterator<Item = usize> + 'v {
+pub(crate) fn occurrences<'v>(items: &'v [Val<'_>], wanted: &'v [Val<'_>]) -> impl Iterator<Item = usize> + 'v {
     let starts = if wanted.is_empty() {
         0
     } else {
