@@ -2,7 +2,7 @@
 
 use super::calendar::Moment;
 
-pub(super) const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -17,7 +17,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-pub(super) const DAYS: [&str; 7] = [
+const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
