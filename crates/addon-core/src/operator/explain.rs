@@ -2,12 +2,14 @@
 
 mod converge;
 mod module;
+pub(super) mod survey;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use self::survey::Survey;
 use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
@@ -15,7 +17,6 @@ use super::policy::Mode;
 use super::query::{Answer, ChannelReport, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
 use super::standing::Standing;
 use super::task::{Lane, RunReason, Task};
-use crate::module::graph;
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
 
@@ -315,25 +316,13 @@ impl Operator {
             .modules_in_order()
             .into_iter()
             .filter_map(|name| self.modules.get(&name));
-        units.map(|unit| self.module_report(unit)).collect()
+        let survey = Survey::of(self);
+        units.map(|unit| self.module_report(unit, &survey)).collect()
     }
 
     /// The first runs in other queues that a module waits for.
     fn outstanding(&self, unit: &Unit) -> Vec<String> {
         let elsewhere = unit.life.first_runs_elsewhere().into_iter();
         elsewhere.map(|id| self.describe_first_run(id)).collect()
-    }
-
-    /// The modules whose turn comes before and is not over.
-    fn pending_before(&self, unit: &Unit) -> Vec<String> {
-        let strict = self.cx.policy.strict_order;
-        let groups = graph::plan(&self.nodes()).groups;
-        let before = groups.into_iter().take_while(|group| !group.contains(&unit.found.name));
-        let pending = |name: &ModuleName| {
-            let other = self.modules.get(name);
-            other.is_some_and(|other| !other.turn.is_over(strict))
-        };
-        let names = before.flatten().filter(pending);
-        names.map(|name| name.to_string()).collect()
     }
 }

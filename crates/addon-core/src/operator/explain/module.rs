@@ -4,6 +4,7 @@ use super::super::Operator;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
 use super::super::task::{Lane, Task};
+use super::survey::Survey;
 use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, QueueName};
@@ -12,7 +13,7 @@ use crate::time::Tick;
 use crate::values::section::Maintenance;
 
 impl Operator {
-    pub(super) fn module_report(&self, unit: &Unit) -> ModuleReport {
+    pub(super) fn module_report(&self, unit: &Unit, survey: &Survey<'_>) -> ModuleReport {
         let name = &unit.found.name;
         let head = self.lanes.head(&Lane::Module(name.clone()));
         let verdict = unit.verdict.as_ref();
@@ -28,17 +29,21 @@ impl Operator {
             enabled: unit.enabled,
             enabled_by,
             state: self.state_of(unit).to_owned(),
-            waits_for: self.waits_for(unit, head),
+            waits_for: self.waits_for(unit, head, survey),
             error: unit.last_failure.clone(),
             failures: head.map_or(0, |head| head.failures),
             fails: self.fails(unit),
             late: unit.enabled && unit.turn == Turn::Late,
             depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
-            failing: self.failing(name),
+            failing: survey
+                .failing(name)
+                .into_iter()
+                .chain(self.failing_script(name))
+                .collect(),
             needs: self.lacks(unit).map(ToString::to_string),
             upgrade_held: unit.upgrade_held,
             in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
-            after: self.modules_awaited(unit),
+            after: modules_awaited(unit, survey),
             config_problems: self.config_problems(name),
         }
     }
@@ -47,7 +52,8 @@ impl Operator {
     pub(in super::super) fn module_waits_for(&self, name: &ModuleName) -> String {
         let head = self.lanes.head(&Lane::Module(name.clone()));
         let unit = self.modules.get(name);
-        unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
+        let survey = Survey::of(self);
+        unit.map(|unit| self.waits_for(unit, head, &survey)).unwrap_or_default()
     }
 
     /// Where it stands, in a word. A removal that is held comes first: then nobody upgrades it.
@@ -71,24 +77,22 @@ impl Operator {
         }
     }
 
-    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
+    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>, survey: &Survey<'_>) -> String {
         if let Some(head) = head {
             return format!(
                 "{}{}",
-                self.head_waits_for(unit, head),
+                self.head_waits_for(unit, head, survey),
                 super::super::lanes::Lanes::describe_time(&self.cx, head)
             );
         }
-        self.turn_waits_for(unit)
+        self.turn_waits_for(unit, survey)
     }
 
-    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>) -> String {
+    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>, survey: &Survey<'_>) -> String {
         let lane = Lane::Module(unit.found.name.clone());
         match head.state() {
-            State::Ready if !head.begun && self.converge.assesses_by_itself() => {
-                self.waits_for_converge().unwrap_or_default()
-            }
-            State::Ready if !head.begun && unit.turn.is_to_come() => self.turn_waits_for(unit),
+            State::Ready if !head.begun && self.converge.assesses_by_itself() => survey.converge().unwrap_or_default(),
+            State::Ready if !head.begun && unit.turn.is_to_come() => self.turn_waits_for(unit, survey),
             State::Backoff(until) => {
                 let wait = (until - self.cx.now.tick).as_secs_f64().ceil();
                 let error = head.error.as_deref().unwrap_or_default();
@@ -111,13 +115,8 @@ impl Operator {
         }
     }
 
-    fn waits_for_converge(&self) -> Option<String> {
-        let waits = self.converge_waits()?;
-        Some(format!("the converge under way: {waits}"))
-    }
-
     /// What a module waits for that has nothing in its lane.
-    fn turn_waits_for(&self, unit: &Unit) -> String {
+    fn turn_waits_for(&self, unit: &Unit, survey: &Survey<'_>) -> String {
         let asked = unit
             .verdict
             .as_ref()
@@ -125,8 +124,8 @@ impl Operator {
         match &unit.turn {
             Turn::Waiting => match self.lacks(unit) {
                 Some(need) => format!("module '{need}', which it needs"),
-                None => match self.pending_before(unit).join(", ") {
-                    before if before.is_empty() => self.waits_for_converge().unwrap_or_default(),
+                None => match survey.pending_before(&unit.found.name).join(", ") {
+                    before if before.is_empty() => survey.converge().unwrap_or_default(),
                     before => format!("modules before it: {before}"),
                 },
             },
@@ -145,7 +144,7 @@ impl Operator {
                 });
                 let withheld = || self.removal_obstacle(&unit.found.name);
                 script
-                    .or_else(|| self.waits_for_converge().filter(|_| asked))
+                    .or_else(|| survey.converge().filter(|_| asked))
                     .or_else(withheld)
                     .unwrap_or_default()
             }
@@ -179,30 +178,6 @@ impl Operator {
             || self.assessment.script_failure(&unit.found.name).is_some()
     }
 
-    /// The tasks of a module that failed and are tried again, in whichever queue.
-    pub(super) fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
-        let entries = self.lanes.all().flat_map(|(lane, tasks)| {
-            let queue = match lane {
-                Lane::Named(name) => name.clone(),
-                Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
-            };
-            tasks.iter().map(move |entry| (queue.clone(), entry))
-        });
-        let failing = entries.filter(|(_, entry)| entry.failures > 0 && entry.task.module() == Some(module));
-        let report = |(queue, entry): (QueueName, &Entry<Task>)| FailingTask {
-            queue: queue.to_string(),
-            task: entry.task.kind(self.cx.policy.mode),
-            hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
-            failures: entry.failures,
-            error: entry.error.clone().unwrap_or_default(),
-            retry_in: match entry.state() {
-                State::Backoff(until) => Some(self.seconds_to(until)),
-                State::Running | State::Ready | State::Parked | State::Held(_) => None,
-            },
-        };
-        failing.map(report).chain(self.failing_script(module)).collect()
-    }
-
     /// A script that failed is asked again, too, but stands in no queue of its own.
     fn failing_script(&self, module: &ModuleName) -> Option<FailingTask> {
         let (failures, failure, retry) = self.assessment.script_failure(module)?;
@@ -217,17 +192,9 @@ impl Operator {
         })
     }
 
-    fn seconds_to(&self, at: Tick) -> u64 {
+    pub(super) fn seconds_to(&self, at: Tick) -> u64 {
         let left = at.max(self.cx.now.tick) - self.cx.now.tick;
         left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
-    }
-
-    /// The modules whose turn has to be over before its own comes.
-    pub(super) fn modules_awaited(&self, unit: &Unit) -> Vec<String> {
-        match unit.turn {
-            Turn::Waiting => self.pending_before(unit),
-            Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late | Turn::Held(_) => Vec::new(),
-        }
     }
 
     /// What is wrong with its keys of the ConfigMap, by key; what was last good is in force.
@@ -235,5 +202,13 @@ impl Operator {
         let problems = &self.config.problems;
         let keys = [module.values_key(), module.enabled_key(), module.maintenance_key()];
         keys.iter().filter_map(|key| problems.get(key).cloned()).collect()
+    }
+}
+
+/// The modules whose turn has to be over before its own comes.
+fn modules_awaited(unit: &Unit, survey: &Survey<'_>) -> Vec<String> {
+    match unit.turn {
+        Turn::Waiting => survey.pending_before(&unit.found.name),
+        Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late | Turn::Held(_) => Vec::new(),
     }
 }
