@@ -308,6 +308,102 @@ fn a_hook_with_many_tasks_is_shown() {
     );
 }
 
+/// Everything that can be on the page, once, and without what our process is at the moment.
+fn whole_page(meters: &Meters) -> String {
+    for row in table::all().into_iter().filter(|row| row.face.is_of(meters.face)) {
+        let values: Vec<String> = row.labels.iter().map(|label| format!("a \"{label}\"\\")).collect();
+        touch(meters, row, &values);
+        touch(meters, row, &vec![String::new(); values.len()]);
+    }
+    let task = TaskReport {
+        kind: "ModuleRun",
+        module: "one".into(),
+        hook: "many.sh".into(),
+        description: "ModuleRun:main".into(),
+    };
+    let module = ModuleReport {
+        name: "one".into(),
+        order: 10,
+        enabled: true,
+        enabled_by: "Static".into(),
+        state: "Ready".into(),
+        waits_for: String::new(),
+        error: None,
+        failures: 0,
+        fails: true,
+        late: true,
+        depends_on: Vec::new(),
+        failing: Vec::new(),
+        needs: Some("two".into()),
+        upgrade_held: true,
+        in_maintenance: true,
+        after: Vec::new(),
+        config_problems: Vec::new(),
+    };
+    let sample = Sample {
+        queues: vec![QueueReport {
+            name: "main".into(),
+            status: String::new(),
+            tasks: vec![task; 21],
+        }],
+        modules: vec![module],
+        held: vec![HeldRemoval {
+            release: "three".into(),
+            sign: "its module is gone from the directories",
+            reason: "3 of our 3 releases would go".into(),
+            by: HeldBy::Brake,
+        }],
+        config_lost: vec!["one".into()],
+    };
+    let page = meters.render(Some(&sample));
+    let steady = page.lines().filter(|line| !line.starts_with("process_"));
+    steady.fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// Two samples for the series with these values, if the meter keeps any.
+fn touch(meters: &Meters, row: &Row, values: &[String]) {
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    match row.kind {
+        Kind::Counter => {
+            let vec = &meters.counters[row.name];
+            vec.with_label_values(&values).inc_by(2.0);
+            vec.with_label_values(&values).inc_by(0.25);
+        }
+        Kind::Gauge => {
+            let vec = &meters.gauges[row.name];
+            vec.with_label_values(&values).set(-7.5);
+            vec.with_label_values(&values).add(1.0);
+        }
+        Kind::Histogram => {
+            let vec = &meters.histograms[row.name];
+            vec.with_label_values(&values).observe(0.0625);
+            vec.with_label_values(&values).observe(600.0);
+        }
+        Kind::Sampled => {}
+    }
+}
+
+/// `tests/modules.page` and `tests/hooks.page` are these texts; `UPDATE=1` writes them.
+#[test]
+fn names_labels_buckets_and_help_are_a_contract() {
+    let mut wrong = String::new();
+    for (name, meters) in [
+        ("modules", Meters::new("own_")),
+        ("hooks", Meters::of_hooks_alone("own_")),
+    ] {
+        let path = format!("{}/src/meters/tests/{name}.page", env!("CARGO_MANIFEST_DIR"));
+        let page = whole_page(&meters);
+        if std::env::var_os("UPDATE").is_some() {
+            fs_err::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/meters/tests")).unwrap();
+            fs_err::write(&path, &page).unwrap();
+        }
+        if fs_err::read_to_string(&path).unwrap_or_default() != page {
+            writeln!(wrong, "{path}").unwrap();
+        }
+    }
+    assert_eq!(wrong, "", "dashboards and alerts know the page as it was; UPDATE=1 writes it anew");
+}
+
 /// `docs/metrics.md` is this text; `UPDATE=1` writes it.
 fn reference() -> String {
     let mut page = HEAD.to_owned();
