@@ -27,9 +27,6 @@ use self::queues::QueueActions;
 use crate::secrets::Secrets;
 use crate::telemetry::Spools;
 
-/// What a scrape answers with.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// What the loop knew at the moment of a scrape.
 #[derive(Debug, Default)]
 pub struct Sample {

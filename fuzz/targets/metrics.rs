@@ -1,8 +1,10 @@
 //! Files of metrics: any text is operations that leave a page for Prometheus, or a mistake with a line.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::error::Error;
 
+use addon_core::metric::escape::Escaping;
 use addon_core::metric::{self, BadMetrics, Operation, Store, exposition};
 use addon_core::name::{HookId, HookName, Owner};
 
@@ -28,7 +30,9 @@ pub(crate) fn check(data: &[u8]) {
     // The second time all series are there already.
     for operations in [parsed.operations, read] {
         drop(store.apply(&hook, operations));
-        page(&exposition::text(&store));
+        for escaping in Escaping::ALL {
+            page(&exposition::page(&store, escaping, |value| Cow::Borrowed(value)));
+        }
     }
     store.forget(&Owner::Global);
     assert_eq!(exposition::text(&store), "");

@@ -201,7 +201,7 @@ async fn ended_badly(
 /// Takes over what the hook measured.
 fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
     for dropped in &metrics.dropped {
-        tracing::warn!(%hook, problem = %dropped, "Hook wrote a metric that says nothing");
+        tracing::warn!(%hook, problem = %dropped, "Operation on a metric is left out");
     }
     tools.meters.apply_hook_metrics(hook, metrics.operations);
 }

@@ -4,13 +4,15 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use addon_core::metric::{Lost, Operation, Store, exposition};
+use addon_core::metric::escape::Escaping;
+use addon_core::metric::{Applied, Operation, Store, exposition};
 use addon_core::name::{HookId, ModuleName, Owner};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::Meters;
 
-/// How many metrics with lost samples are told after one run; a hook that loses more loses all in the same way.
+/// How many metrics with lost samples are told after one run, and how many names that are alike; a hook that loses more loses all
+/// in the same way.
 const TOLD: usize = 10;
 
 /// The page counts its own mistakes, which it cannot make: people's dashboards know the name.
@@ -19,7 +21,8 @@ const OWN_ERRORS: &str = "# HELP promhttp_metric_handler_errors_total Total numb
 promhttp_metric_handler_errors_total{cause=\"encoding\"} 0
 promhttp_metric_handler_errors_total{cause=\"gathering\"} 0
 ";
-const OWN_ERRORS_NAME: &str = "promhttp_metric_handler_errors_total";
+/// Only a metric of a hook can have brought this line: labels and help have no line breaks.
+const OWN_ERRORS_TYPE: &str = "\n# TYPE promhttp_metric_handler_errors_total ";
 
 /// The store of all hooks.
 #[derive(Debug, Default)]
@@ -39,8 +42,8 @@ impl Meters {
         if operations.is_empty() {
             return;
         }
-        let lost = self.hooks.store().apply(hook, operations);
-        tell(hook, &lost);
+        let applied = self.hooks.store().apply(hook, operations);
+        tell(hook, &applied);
     }
 
     /// Ends what the owner's hooks wrote: they do not run any more.
@@ -48,22 +51,22 @@ impl Meters {
         self.hooks.store().forget(owner);
     }
 
-    /// What hooks wrote, as text.
-    pub fn render_hooks(&self) -> String {
-        let store = self.hooks.store();
-        let mut text = exposition::text_showing(&store, |value| self.secrets.masked(value));
-        let taken = store.families().any(|(name, _)| name.as_str() == OWN_ERRORS_NAME);
-        drop(store);
-        if !taken {
+    /// What hooks wrote, as text, with names that the scraper can read.
+    pub fn render_hooks(&self, escaping: Escaping) -> String {
+        let mut text = exposition::page(&self.hooks.store(), escaping, |value| self.secrets.masked(value));
+        if !text.contains(OWN_ERRORS_TYPE) {
             text.push_str(OWN_ERRORS);
         }
         text
     }
 }
 
-fn tell(hook: &HookId, lost: &[Lost]) {
+fn tell(hook: &HookId, Applied { lost, alike }: &Applied) {
     let name = hook.name.as_str();
     let module = hook.owner.module().map(ModuleName::as_str);
+    for one in alike.iter().take(TOLD) {
+        warn!(hook = name, module, names = %one, "Two names of a hook's metrics are one name for some scrapers");
+    }
     for one in &lost[..lost.len().min(TOLD)] {
         error!(hook = name, module, metric = one.metric.as_str(), error = %one, "Samples of a hook's metric are lost");
     }
@@ -94,7 +97,7 @@ mod tests {
     #[test]
     fn hooks_have_a_page_of_their_own() {
         let meters = Meters::new("own_");
-        assert_eq!(meters.render_hooks(), OWN_ERRORS);
+        assert_eq!(meters.render_hooks(Escaping::default()), OWN_ERRORS);
         let one: Owner = ModuleName::parse("one").unwrap().into();
         written(&meters, Owner::Global, r#"{"name": "size", "set": 1.5}"#);
         written(
@@ -103,7 +106,7 @@ mod tests {
             r#"{"name": "size", "set": 2} {"name": "size", "add": 2}"#,
         );
         assert_eq!(
-            meters.render_hooks(),
+            meters.render_hooks(Escaping::default()),
             "# HELP size size\n# TYPE size gauge\n\
              size{hook=\"hooks/a.sh\",module=\"\"} 1.5\n\
              size{hook=\"hooks/a.sh\",module=\"one\"} 2\n"
@@ -112,7 +115,7 @@ mod tests {
         );
         assert!(!meters.render(None).contains("size{"));
         meters.forget_hook_metrics(&one);
-        assert!(!meters.render_hooks().contains("module=\"one\""));
+        assert!(!meters.render_hooks(Escaping::default()).contains("module=\"one\""));
     }
 
     #[test]
@@ -122,18 +125,19 @@ mod tests {
         let text = r#"{"name": "size", "set": 1, "labels": {"opensesame": "by opensesame"}}"#;
         written(&meters, Owner::Global, text);
         secrets.learn(std::sync::Arc::new(["opensesame"].into_iter().collect()));
-        let page = meters.render_hooks();
+        let page = meters.render_hooks(Escaping::default());
         assert!(page.contains("opensesame=\"by <masked>\""), "{page}");
     }
 
     #[test]
     fn a_hook_may_have_the_name_that_the_page_would_use() {
-        let meters = Meters::new("own_");
-        written(
-            &meters,
-            Owner::Global,
-            &format!("{{\"name\": \"{OWN_ERRORS_NAME}\", \"set\": 1}}"),
-        );
-        assert_eq!(meters.render_hooks().matches("# TYPE").count(), 1);
+        for name in [
+            "promhttp_metric_handler_errors_total",
+            "promhttp-metric-handler-errors-total",
+        ] {
+            let meters = Meters::new("own_");
+            written(&meters, Owner::Global, &format!("{{\"name\": \"{name}\", \"set\": 1}}"));
+            assert_eq!(meters.render_hooks(Escaping::default()).matches("# TYPE").count(), 1);
+        }
     }
 }

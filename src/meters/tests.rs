@@ -475,9 +475,31 @@ objects one after the other, which are applied when it has ended with 0.
 - A run that writes nothing leaves everything as it was. When a module is switched off, what its hooks wrote ends.
 - A file that cannot be read or meant fails the hook, and nothing of it is applied: the error names line, operation and field.
 - An operation without an action, with one that does not exist, with both `add` and `set`, or that takes from a counter, is left
-  out with a warning.
+  out with a warning; so is one with a name that cannot be shown.
 - A metric keeps its kind while it has a series. Samples of another kind are lost, which the log says; so are new series beyond
   8 MiB of names and labels of one hook, and those that would give a metric more than 64 labels.
+
+### Names
+
+Names of metrics and labels may have any characters of UTF-8 except NUL, up to 256. Labels that begin with two underscores belong to
+Prometheus. Prometheus before 3.0 and many other scrapers read letters, digits, `_` and, in names of metrics, `:`, with no digit first. A scraper
+says in its header line `Accept` how it wants other names, as in `text/plain;version=0.0.4;escaping=allow-utf-8`:
+
+| `escaping` | `stub-add.metric` | `5_плод` |
+|---|---|---|
+| `underscores`, or nothing | `stub_add_metric` | `______` |
+| `dots` | `stub__add_dot_metric` | `____________` |
+| `values` | `U__stub_2d_add_2e_metric` | `U___35____43f__43b__43e__434_` |
+| `allow-utf-8` | `{\"stub-add.metric\"}` | `{\"5_плод\"}` |
+
+Two names may become one, such as `a-b` and `a_b`. The log says so once, and such a page is readable all the same:
+
+- metrics of one kind become one with the series of all. A series that would be there twice is shown once, from the name that needs no
+  escaping, otherwise from the first in the order of names. Metrics of another kind are left out, and so is one that has a line of a
+  histogram's name, such as `a_b_count` beside the histogram `a-b`, or that histogram: the one that needs escaping;
+- labels become one with the first value that is not empty, in the same order.
+
+A scraper that accepts UTF-8 gets all of them.
 ";
 
 #[test]

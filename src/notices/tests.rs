@@ -6,6 +6,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::cause::Cause;
 use addon_core::hook::config::Stage;
 use addon_core::metric;
+use addon_core::metric::escape::Escaping;
 use addon_core::name::{HookId, HookName, Owner};
 use addon_core::operator::effect::HookLabels;
 use addon_core::operator::event::Usage;
@@ -338,7 +339,7 @@ fn a_module_that_is_removed_takes_the_metrics_of_its_hooks_along() {
         meters.apply_hook_metrics(&hook(owner.into()), written.operations.clone());
     }
     told.tell(&Notice::ModuleDeleted { module: module("one") }, Duration::ZERO);
-    let text = meters.render_hooks();
+    let text = meters.render_hooks(Escaping::default());
     assert!(
         text.contains("module=\"two\"") && !text.contains("module=\"one\""),
         "{text}"

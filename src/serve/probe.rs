@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
+use addon_core::metric::accept;
+use addon_core::metric::escape::Escaping;
 use addon_core::operator::query::Status;
 use axum::Router;
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -16,7 +18,7 @@ use tokio::sync::watch;
 use super::standing::{self, Standing};
 use super::{Loop, Unanswered, not_found, notify, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
-use crate::meters::{self, Meters, Sample};
+use crate::meters::{Meters, Sample};
 use crate::secrets::Secrets;
 
 /// What keeps us from hearing of the `ConfigMap`, as long as that is so.
@@ -141,9 +143,9 @@ fn listed(routes: &[(&str, &str)]) -> String {
 }
 
 /// The loop's own series are left out when it does not answer: what is left still says how the process is doing.
-async fn own_metrics(State(probe): State<Probe>) -> Response {
+async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
     let sample = sample(&probe.doors).await.ok();
-    scraped(probe.meters.render(sample.as_ref()))
+    scraped(escaping(&asked), probe.meters.render(sample.as_ref()))
 }
 
 async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
@@ -156,12 +158,20 @@ async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
     })
 }
 
-async fn hook_metrics(State(probe): State<Probe>) -> Response {
-    scraped(probe.meters.render_hooks())
+async fn hook_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
+    let escaping = escaping(&asked);
+    scraped(escaping, probe.meters.render_hooks(escaping))
 }
 
-fn scraped(body: String) -> Response {
-    ([(header::CONTENT_TYPE, meters::CONTENT_TYPE)], body).into_response()
+/// How the scraper wants names to be written.
+fn escaping(asked: &HeaderMap) -> Escaping {
+    let accept = asked.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept::escaping(accept.unwrap_or_default())
+}
+
+fn scraped(escaping: Escaping, body: String) -> Response {
+    let kind = format!("text/plain; version=0.0.4; charset=utf-8; escaping={}", escaping.word());
+    ([(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {

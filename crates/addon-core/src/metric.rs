@@ -1,11 +1,16 @@
-//! Metrics that hooks write: what a file of operations asks for, and the store that the operations move.
+//! Metrics, ours and those of hooks: the families that hold all series, and the text that Prometheus reads.
 //!
-//! A file is read whole before any of it counts, and a store never holds one series twice, so what is shown is always
-//! text that Prometheus reads. Must never drop a sample without saying so.
+//! For hooks also the operations that a file asks for, and the store with the rules for them. A file is read whole before any
+//! of it counts, and no series is shown twice, so a page is always text that Prometheus reads. Must never drop a sample
+//! without saying so.
 
+pub mod accept;
+pub mod escape;
 pub mod exposition;
+pub mod family;
 pub mod name;
 mod parse;
+mod spelling;
 mod store;
 
 use std::collections::BTreeMap;
@@ -15,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use parse::{BadMetrics, Dropped, Parsed, Place, Problem, Useless, parse};
-pub use store::{BUDGET, Family, Lost, MAX_LABELS, Reading, Refusal, Store};
+pub use spelling::Alike;
+pub use store::{Applied, BUDGET, Lost, MAX_LABELS, Refusal, Store};
 
 use name::{Group, LabelName, MetricName};
 

@@ -32,8 +32,12 @@ fn outcome(file: &[u8]) -> String {
         name: HookName::parse("hook.sh").unwrap(),
     };
     let mut store = Store::default();
-    for lost in store.apply(&hook, parsed.operations) {
+    let applied = store.apply(&hook, parsed.operations);
+    for lost in &applied.lost {
         writeln!(told, "warning: {lost}").unwrap();
+    }
+    for alike in &applied.alike {
+        writeln!(told, "warning: {alike}").unwrap();
     }
     told + "page:\n" + &exposition::text(&store)
 }

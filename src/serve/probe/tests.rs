@@ -7,6 +7,9 @@ use super::*;
 
 mod channel;
 
+/// The type of a page for a scraper that says nothing of names.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
 fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
     let (_, trouble) = watch::channel(trouble.map(str::to_owned));
     Probe {
@@ -153,7 +156,7 @@ async fn metrics_show_queues_and_modules_and_survive_a_silent_loop() {
     );
     let (doors, _mail) = stage::wedged();
     let (code, kind, body) = stage::ask(router(probe(doors, None)), "GET /metrics").await;
-    assert_eq!((code, kind.as_str()), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!((code, kind.as_str()), (200, PLAIN));
     assert!(
         body.contains("process_cpu_seconds_total ") && !body.contains("own_"),
         "{body}"
@@ -165,11 +168,18 @@ async fn metrics_show_queues_and_modules_and_survive_a_silent_loop() {
         owner: Owner::Global,
         name: HookName::parse("a.sh").unwrap(),
     };
-    let written = metric::parse(r#"{"name": "size", "set": 1}"#).unwrap();
+    let written = metric::parse(r#"{"name": "node-size", "set": 1, "labels": {"плод": "x"}}"#).unwrap();
     probe.meters.apply_hook_metrics(&hook, written.operations);
-    let (code, kind, body) = stage::ask(router(probe), "GET /metrics/hooks").await;
-    assert_eq!((code, kind.as_str()), (200, meters::CONTENT_TYPE));
-    assert!(body.contains("\nsize{hook=\"a.sh\"} 1\n"), "{body}");
+    let (code, kind, body) = stage::ask(router(probe.clone()), "GET /metrics/hooks").await;
+    assert_eq!((code, kind.as_str()), (200, PLAIN));
+    assert!(body.contains("\nnode_size{hook=\"a.sh\",____=\"x\"} 1\n"), "{body}");
+    let asked = "GET /metrics/hooks\nAccept: text/plain;version=0.0.4;escaping=allow-utf-8";
+    let (_, kind, body) = stage::ask(router(probe), asked).await;
+    assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8; escaping=allow-utf-8");
+    assert!(
+        body.contains("\n{\"node-size\",hook=\"a.sh\",\"плод\"=\"x\"} 1\n"),
+        "{body}"
+    );
 }
 
 #[tokio::test]

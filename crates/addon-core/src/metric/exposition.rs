@@ -1,77 +1,210 @@
-//! The store as the text that Prometheus reads, in one order whatever the order of the operations was.
+//! The text that Prometheus reads, in one order whatever the order of the samples was.
+//!
+//! Must never write one series twice, nor one metric in two places, even where escaping makes two names one.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::name::MetricName;
-use super::{Family, Labels, Reading, Store};
+use super::escape::{Escaping, is_plain_label, is_plain_metric};
+use super::family::{Family, Reading, Values};
+use super::name::{LabelName, MetricName};
+use super::store::Origin;
+use super::{Kind, Store};
 
-/// All metrics with all series. As in the original a metric's help is its name.
+/// All metrics of hooks, for a scraper that says nothing of names.
 pub fn text(store: &Store) -> String {
-    text_showing(store, |value| Cow::Borrowed(value))
+    page(store, Escaping::default(), |value| Cow::Borrowed(value))
 }
 
-/// The same, with the values of labels as somebody wants to show them.
-pub fn text_showing(store: &Store, shown: impl Fn(&str) -> Cow<'_, str>) -> String {
+/// All metrics of hooks with all series. As in the original a metric's help is its name. `masked` gives the value of a label as
+/// people may see it.
+pub fn page(store: &Store, escaping: Escaping, masked: impl Fn(&str) -> Cow<'_, str>) -> String {
     let mut text = String::new();
-    for (name, family) in store.families() {
-        let _ = writeln!(text, "# HELP {name} {name}\n# TYPE {name} {}", family.kind());
-        let mut lines = Lines {
-            text: &mut text,
-            shown: &shown,
-            name,
-            family,
-        };
-        for (labels, reading) in family.series() {
-            lines.series(labels, reading);
+    for Shared { shown, kind, members } in shared(store, escaping) {
+        heading(&mut text, &shown, members[0].0.as_str(), kind);
+        let mut seen = BTreeSet::new();
+        let alone = members.len() == 1;
+        for (_, family) in members {
+            let mut lines = Lines::of(&shown, family, escaping, &masked);
+            lines.may_repeat |= !alone;
+            lines.write(&mut text, family, &mut seen);
         }
     }
     text
 }
 
-struct Lines<'a, F> {
-    text: &'a mut String,
-    shown: &'a F,
-    name: &'a MetricName,
-    family: &'a Family,
+/// Adds a metric of ours, whose names need no escaping. One without series adds nothing.
+pub fn own(text: &mut String, name: &str, help: &str, family: &Family) {
+    if family.is_empty() {
+        return;
+    }
+    heading(text, name, help, family.kind());
+    let lines = Lines::of(name, family, Escaping::AllowUtf8, &|value| Cow::Borrowed(value));
+    lines.write(text, family, &mut BTreeSet::new());
 }
 
-impl<F: Fn(&str) -> Cow<'_, str>> Lines<'_, F> {
-    fn series(&mut self, labels: &Labels, reading: &Reading) {
-        match reading {
-            Reading::Number(value) => self.line("", labels, None, &number(*value)),
-            Reading::Spread { counts, total, sum } => {
-                let mut below = 0;
-                let family = self.family;
-                for (bound, count) in family.bounds().zip(counts) {
-                    below += count;
-                    self.line("_bucket", labels, Some(&number(bound)), &below.to_string());
+/// The labels in the order in which their values count where two are shown as one: those that need no escaping come first.
+pub(super) fn by_precedence<'a>(labels: impl IntoIterator<Item = &'a LabelName>) -> Vec<&'a LabelName> {
+    let mut labels: Vec<_> = labels.into_iter().collect();
+    labels.sort_by_key(|name| !is_plain_label(name.as_str()));
+    labels
+}
+
+/// The metrics that are shown under one name.
+struct Shared<'a> {
+    shown: Cow<'a, str>,
+    kind: Kind,
+    members: Vec<(&'a MetricName, &'a Family<Origin>)>,
+}
+
+/// The metrics by the name that they are shown under. A name belongs to the first metric, and those that need no escaping come
+/// first; others of its kind join it, and those whose lines would mix with its lines are left out.
+fn shared(store: &Store, escaping: Escaping) -> Vec<Shared<'_>> {
+    let (plain, others): (Vec<_>, Vec<_>) = store.families().partition(|(name, _)| is_plain_metric(name.as_str()));
+    let distinct = escaping == Escaping::AllowUtf8 || others.is_empty();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut shared: Vec<Shared<'_>> = Vec::new();
+    for (name, family) in plain.into_iter().chain(others) {
+        let (shown, kind) = (escaping.metric(name.as_str()), family.kind());
+        if !distinct {
+            let place = places.get(shown.as_ref()).copied();
+            let same = place.filter(|place| shared[*place].shown == shown && shared[*place].kind == kind);
+            if let Some(place) = same {
+                shared[place].members.push((name, family));
+                continue;
+            }
+            let lines = lines_of(&shown, kind);
+            if lines.iter().any(|line| places.contains_key(line)) {
+                continue;
+            }
+            places.extend(lines.into_iter().map(|line| (line, shared.len())));
+        }
+        shared.push(Shared {
+            shown,
+            kind,
+            members: vec![(name, family)],
+        });
+    }
+    shared.sort_by_key(|one| one.members[0].0);
+    shared
+}
+
+/// The names that begin the lines of a metric, with its own.
+pub(super) fn lines_of(shown: &str, kind: Kind) -> Vec<String> {
+    let suffixes = match kind {
+        Kind::Counter | Kind::Gauge => &[""][..],
+        Kind::Histogram => &["", "_bucket", "_sum", "_count"],
+    };
+    suffixes.iter().map(|suffix| format!("{shown}{suffix}")).collect()
+}
+
+fn heading(text: &mut String, name: &str, help: &str, kind: Kind) {
+    let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+    let _ = if is_plain_metric(name) {
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+    } else {
+        let name = Escaped(name);
+        writeln!(text, "# HELP \"{name}\" {help}\n# TYPE \"{name}\" {kind}")
+    };
+}
+
+/// A series as a scraper understands it: labels without order, and an empty one is none.
+type Sense = BTreeSet<(String, String)>;
+
+fn sense(labels: &[(&str, &str)]) -> Sense {
+    let said = labels.iter().filter(|(_, value)| !value.is_empty());
+    said.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// Writes the series of one metric.
+struct Lines<'a, M> {
+    name: &'a str,
+    /// Each as it is written, with the places of its values.
+    labels: Vec<(String, Vec<usize>)>,
+    masked: &'a M,
+    /// Whether two series may come to look the same, of which the first is shown.
+    may_repeat: bool,
+}
+
+impl<'a, M: Fn(&str) -> Cow<'_, str>> Lines<'a, M> {
+    fn of<W>(name: &'a str, family: &Family<W>, escaping: Escaping, masked: &'a M) -> Self {
+        let mut labels: Vec<(String, Vec<usize>)> = Vec::new();
+        for (place, label) in family.labels().iter().enumerate() {
+            let shown = match escaping.label(label.as_str()) {
+                shown if is_plain_label(&shown) => shown.into_owned(),
+                shown => format!("\"{}\"", Escaped(&shown)),
+            };
+            match labels.iter_mut().find(|(name, _)| *name == shown) {
+                Some((_, places)) if is_plain_label(label.as_str()) => places.insert(0, place),
+                Some((_, places)) => places.push(place),
+                None => labels.push((shown, vec![place])),
+            }
+        }
+        let may_repeat = labels.len() < family.labels().len();
+        Self {
+            name,
+            labels,
+            masked,
+            may_repeat,
+        }
+    }
+
+    fn write<W>(&self, text: &mut String, family: &Family<W>, seen: &mut BTreeSet<Sense>) {
+        for (values, reading) in family.series() {
+            let labels = self.labels_of(values);
+            if self.may_repeat && !seen.insert(sense(&labels)) {
+                continue;
+            }
+            let labels = self.between_braces(&labels);
+            match reading {
+                Reading::Number(value) => self.line(text, "", &labels, &number(*value)),
+                Reading::Spread { counts, total, sum } => {
+                    let mut below = 0;
+                    let comma = if labels.is_empty() { "" } else { "," };
+                    for (bound, count) in family.bounds().zip(counts) {
+                        below += count;
+                        let labels = format!("{labels}{comma}le=\"{}\"", number(bound));
+                        self.line(text, "_bucket", &labels, &below.to_string());
+                    }
+                    let all = format!("{labels}{comma}le=\"+Inf\"");
+                    self.line(text, "_bucket", &all, &total.to_string());
+                    self.line(text, "_sum", &labels, &number(*sum));
+                    self.line(text, "_count", &labels, &total.to_string());
                 }
-                self.line("_bucket", labels, Some("+Inf"), &total.to_string());
-                self.line("_sum", labels, None, &number(*sum));
-                self.line("_count", labels, None, &total.to_string());
             }
         }
     }
 
-    fn line(&mut self, suffix: &str, labels: &Labels, bucket: Option<&str>, value: &str) {
-        let Self {
-            text,
-            shown,
-            name,
-            family,
-        } = self;
-        let _ = write!(text, "{name}{suffix}");
-        let mut before = '{';
-        for label in family.labels() {
-            let value = labels.get(label).map_or("", String::as_str);
-            let _ = write!(text, "{before}{label}=\"{}\"", Escaped(&shown(value)));
-            before = ',';
+    /// The labels of a series with their values; where several are shown as one, the first value that is not empty.
+    fn labels_of<'s>(&'s self, values: &'s Values) -> Vec<(&'s str, &'s str)> {
+        let values: Vec<&str> = values.iter().collect();
+        let labels = self.labels.iter().map(|(name, places)| {
+            let given = places.iter().map(|place| values[*place]);
+            let value = given.into_iter().find(|value| !value.is_empty());
+            (name.as_str(), value.unwrap_or_default())
+        });
+        labels.collect()
+    }
+
+    fn between_braces(&self, labels: &[(&str, &str)]) -> String {
+        let mut text = String::new();
+        for (name, value) in labels {
+            let comma = if text.is_empty() { "" } else { "," };
+            let _ = write!(text, "{comma}{name}=\"{}\"", Escaped(&(self.masked)(value)));
         }
-        if let Some(bound) = bucket {
-            let _ = write!(text, "{before}le=\"{bound}\"");
-        }
-        let _ = writeln!(text, "}} {value}");
+        text
+    }
+
+    fn line(&self, text: &mut String, suffix: &str, labels: &str, value: &str) {
+        let name = self.name;
+        let _ = match (is_plain_metric(name), labels.is_empty()) {
+            (true, true) => writeln!(text, "{name}{suffix} {value}"),
+            (true, false) => writeln!(text, "{name}{suffix}{{{labels}}} {value}"),
+            (false, true) => writeln!(text, "{{\"{}{suffix}\"}} {value}", Escaped(name)),
+            (false, false) => writeln!(text, "{{\"{}{suffix}\",{labels}}} {value}", Escaped(name)),
+        };
     }
 }
 

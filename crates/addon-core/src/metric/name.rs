@@ -1,4 +1,4 @@
-//! Names of metrics, labels and groups. Must never let a name pass that Prometheus could not read.
+//! Names of metrics, labels and groups. Must never let a name pass that no page can show.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,15 +13,19 @@ const MAX_LENGTH: usize = 256;
 /// A text that is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// It has a character that has no place in it.
-    #[error("'{name}' is no {what}: it may have {allowed}, and no digit first")]
-    Character {
-        /// What it should be the name of.
+    /// It is empty.
+    #[error("a {what} must not be empty")]
+    Empty {
+        /// The thing that it should be the name of.
         what: &'static str,
-        /// As given.
+    },
+    /// Prometheus takes a NUL for the end of the page.
+    #[error("'{name}' is no {what}: it holds a NUL, which Prometheus cannot read")]
+    Nul {
+        /// The thing that it should be the name of.
+        what: &'static str,
+        /// As given, with another character for those that cannot be shown.
         name: String,
-        /// The characters that may stand in it.
-        allowed: &'static str,
     },
     /// It is for Prometheus itself.
     #[error("'{name}' is no label name: those that begin with two underscores belong to Prometheus")]
@@ -29,12 +33,12 @@ pub enum NameError {
         /// As given.
         name: String,
     },
-    /// It has no end.
+    /// It is longer than allowed.
     #[error("a {what} of {length} characters is too long, {MAX_LENGTH} are allowed")]
     Long {
-        /// What it should be the name of.
+        /// The thing that it should be the name of.
         what: &'static str,
-        /// How long it is.
+        /// Its length in characters.
         length: usize,
     },
 }
@@ -45,9 +49,9 @@ pub enum NameError {
 pub struct MetricName(Arc<str>);
 
 impl MetricName {
-    /// Accepts what Prometheus takes for a metric name.
+    /// Accepts what Prometheus takes for a metric name: any text in UTF-8.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        check(text, "metric name", "letters, digits, '_' and ':'", |c| c == ':')?;
+        check(text, "metric name")?;
         Ok(Self(text.into()))
     }
 
@@ -63,9 +67,9 @@ impl MetricName {
 pub struct LabelName(Arc<str>);
 
 impl LabelName {
-    /// Accepts what Prometheus lets people use as a label name.
+    /// Accepts what Prometheus lets people use as a label name: any text in UTF-8 that it has not kept for itself.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        check(text, "label name", "letters, digits and '_'", |_| false)?;
+        check(text, "label name")?;
         if text.starts_with("__") {
             return Err(NameError::Reserved { name: text.to_owned() });
         }
@@ -94,20 +98,19 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().take(80).map(visible).collect()
 }
 
-fn check(text: &str, what: &'static str, allowed: &'static str, also: fn(char) -> bool) -> Result<(), NameError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || also(c);
-    if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(fits) {
-        return Err(NameError::Character {
+fn check(text: &str, what: &'static str) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if text.contains('\0') {
+        return Err(NameError::Nul {
             what,
             name: shown(text),
-            allowed,
         });
     }
-    if text.len() > MAX_LENGTH {
-        return Err(NameError::Long {
-            what,
-            length: text.len(),
-        });
+    let length = text.chars().count();
+    if length > MAX_LENGTH {
+        return Err(NameError::Long { what, length });
     }
     Ok(())
 }
@@ -181,21 +184,24 @@ mod tests {
 
     #[test]
     fn names_are_what_prometheus_reads() {
-        for name in ["a", "_", "a:b_1", "A9"] {
+        for name in ["a", "_", "a:b_1", "A9", "1a", "a-b", "a b", "плод", "a\n\"\\"] {
             assert_eq!(MetricName::parse(name).unwrap().as_str(), name);
+            assert_eq!(LabelName::parse(name).unwrap().as_str(), name);
         }
-        for name in ["", "1a", "a-b", "a b", "ä", "a\n"] {
-            assert!(MetricName::parse(name).is_err(), "{name:?}");
-            assert!(LabelName::parse(name).is_err(), "{name:?}");
-        }
-        assert!(LabelName::parse("a:b").is_err(), "colons are for metrics");
-        assert!(LabelName::parse("_a").is_ok());
+        let wrong = |name: &str| LabelName::parse(name).unwrap_err().to_string();
+        assert_eq!(wrong(""), "a label name must not be empty");
         assert_eq!(
-            LabelName::parse("__name__").unwrap_err().to_string(),
-            "'__name__' is no label name: those that begin with two underscores belong to Prometheus"
+            wrong("a\0"),
+            "'a\u{fffd}' is no label name: it holds a NUL, which Prometheus cannot read"
         );
         assert_eq!(
-            MetricName::parse(&"a".repeat(257)).unwrap_err().to_string(),
+            wrong("__name__"),
+            "'__name__' is no label name: those that begin with two underscores belong to Prometheus"
+        );
+        assert!(MetricName::parse("__a").is_ok());
+        assert!(MetricName::parse(&"ж".repeat(256)).is_ok());
+        assert_eq!(
+            MetricName::parse(&"ж".repeat(257)).unwrap_err().to_string(),
             "a metric name of 257 characters is too long, 256 are allowed"
         );
     }

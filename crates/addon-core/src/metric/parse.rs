@@ -66,6 +66,12 @@ pub enum Useless {
     /// It says two things.
     #[error("it has both 'add' and 'set'")]
     BothShortcuts,
+    /// `name` is no name.
+    #[error("'name' cannot be used: {0}")]
+    Name(NameError),
+    /// A key of `labels` is no name.
+    #[error("'labels' cannot be used: {0}")]
+    Label(NameError),
     /// It wants a counter to shrink.
     #[error("a counter cannot grow by {by}")]
     Negative {
@@ -118,12 +124,6 @@ pub enum Problem {
         /// What for.
         action: &'static str,
     },
-    /// `name` is no name.
-    #[error("'name' cannot be used")]
-    Name(#[source] NameError),
-    /// A key of `labels` is no name.
-    #[error("'labels' cannot be used")]
-    Label(#[source] NameError),
     /// Prometheus takes it for the end of the page.
     #[error("'{field}' holds a NUL, which Prometheus cannot read")]
     Nul {
@@ -206,7 +206,7 @@ fn read(document: Value, place: &mut Place) -> Result<Result<Operation, Useless>
         other => return Err(Problem::NoObject { found: kind_of(&other) }),
     };
     match written.action() {
-        Ok(action) => written.operation(&action).map(Ok),
+        Ok(action) => written.operation(&action),
         Err(useless) => Ok(Err(useless)),
     }
 }
@@ -268,47 +268,50 @@ impl Written {
         }
     }
 
-    fn operation(self, action: &Action) -> Result<Operation, Problem> {
+    /// A name that no page can show drops the operation, as it does in the original.
+    fn operation(self, action: &Action) -> Result<Result<Operation, Useless>, Problem> {
+        let group = self.group.clone();
         let change = match action {
-            Action::Expire => Change::Expire,
-            Action::Write(kind, value) => {
-                let action = match kind {
-                    Kind::Counter => "add",
-                    Kind::Gauge => "set",
-                    Kind::Histogram => "observe",
-                };
-                let missing = |field| Problem::Missing { field, action };
-                let name = self.name.ok_or_else(|| missing("name"))?;
-                let name = MetricName::parse(&name).map_err(Problem::Name)?;
-                let labels = labels(self.labels)?;
-                let value = value.ok_or_else(|| missing("value"))?;
-                let sample = match kind {
-                    Kind::Counter => Sample::Add(value),
-                    Kind::Gauge => Sample::Set(value),
-                    Kind::Histogram => Sample::Observe {
-                        value,
-                        buckets: buckets(self.buckets.ok_or_else(|| missing("buckets"))?, &labels)?,
-                    },
-                };
-                Change::Write { name, labels, sample }
-            }
+            Action::Expire => Ok(Change::Expire),
+            Action::Write(kind, value) => self.write(*kind, *value)?,
         };
-        Ok(Operation {
-            group: self.group,
-            change,
-        })
+        Ok(change.map(|change| Operation { group, change }))
+    }
+
+    fn write(self, kind: Kind, value: Option<Finite>) -> Result<Result<Change, Useless>, Problem> {
+        let action = match kind {
+            Kind::Counter => "add",
+            Kind::Gauge => "set",
+            Kind::Histogram => "observe",
+        };
+        let missing = |field| Problem::Missing { field, action };
+        let name = self.name.ok_or_else(|| missing("name"))?;
+        let value = value.ok_or_else(|| missing("value"))?;
+        let sample = match kind {
+            Kind::Counter => Sample::Add(value),
+            Kind::Gauge => Sample::Set(value),
+            Kind::Histogram => Sample::Observe {
+                value,
+                buckets: buckets(self.buckets.ok_or_else(|| missing("buckets"))?, &self.labels)?,
+            },
+        };
+        let names = MetricName::parse(&name).map_err(Useless::Name);
+        Ok(names.and_then(|name| {
+            let labels = labels(self.labels)?;
+            Ok(Change::Write { name, labels, sample })
+        }))
     }
 }
 
-fn labels(written: Vec<(String, String)>) -> Result<Labels, Problem> {
+fn labels(written: Vec<(String, String)>) -> Result<Labels, Useless> {
     let named = written
         .into_iter()
-        .map(|(name, value)| Ok((LabelName::parse(&name).map_err(Problem::Label)?, value)));
+        .map(|(name, value)| Ok((LabelName::parse(&name).map_err(Useless::Label)?, value)));
     named.collect()
 }
 
-fn buckets(bounds: Vec<Finite>, labels: &Labels) -> Result<Buckets, Problem> {
-    if labels.keys().any(|name| name.as_str() == "le") {
+fn buckets(bounds: Vec<Finite>, labels: &[(String, String)]) -> Result<Buckets, Problem> {
+    if labels.iter().any(|(name, _)| name == "le") {
         return Err(Problem::BucketLabel);
     }
     Buckets::try_from(bounds).map_err(Problem::Buckets)

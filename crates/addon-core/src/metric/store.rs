@@ -1,4 +1,4 @@
-//! What all hooks have written so far: every series once, and by whom.
+//! The rules for what hooks write: groups begin anew with each run, a budget limits each hook, and a series has one writer.
 //!
 //! One call applies all operations of a run: first the groups that it names end, then it writes. Must never let one hook
 //! take more memory than its budget, and never hold a metric without a series.
@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
+use super::family::{Family, Shape, Step};
 use super::name::{Group, LabelName, MetricName};
-use super::{Buckets, Change, Kind, Labels, Operation, Sample};
+use super::spelling::{Alike, Spellings};
+use super::{Change, Kind, Labels, Operation, Sample};
 use crate::name::{HookId, Owner};
 
 /// What the series of one hook may take, in bytes, roughly counted: some thirty thousand series with three
@@ -27,50 +29,26 @@ const SUFFIXES: [&str; 3] = ["_bucket", "_sum", "_count"];
 /// All series of all hooks.
 #[derive(Debug, Default)]
 pub struct Store {
-    families: BTreeMap<MetricName, Family>,
+    families: BTreeMap<MetricName, Family<Origin>>,
     spent: BTreeMap<HookId, usize>,
+    spellings: Spellings,
 }
 
-/// One metric.
+/// The writer of a series.
 #[derive(Debug)]
-pub struct Family {
-    shape: Shape,
-    /// Every label that one of its series has or had.
-    labels: BTreeSet<LabelName>,
-    /// By those labels that are not empty: an empty one is none.
-    series: BTreeMap<Labels, Series>,
-}
-
-/// What all series of a metric have in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Shape {
-    Counter,
-    Gauge,
-    Histogram(Buckets),
-}
-
-#[derive(Debug)]
-struct Series {
+pub(super) struct Origin {
     hook: HookId,
     group: Option<Group>,
-    reading: Reading,
     cost: usize,
 }
 
-/// Where a series stands.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    /// The value of a counter or a gauge.
-    Number(f64),
-    /// How a histogram's values were distributed.
-    Spread {
-        /// How many fell under each bound and above the one before it.
-        counts: Vec<u64>,
-        /// How many there were.
-        total: u64,
-        /// What they add up to.
-        sum: f64,
-    },
+/// The outcome of the operations of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Samples that could not be taken.
+    pub lost: Vec<Lost>,
+    /// Names that were taken and are one for some scrapers, each pair once.
+    pub alike: Vec<Alike>,
 }
 
 /// Samples of one metric that could not be taken.
@@ -118,32 +96,37 @@ pub enum Refusal {
 
 impl Store {
     /// Applies what one run of a hook wrote. What is lost does not hinder the rest.
-    pub fn apply(&mut self, hook: &HookId, operations: Vec<Operation>) -> Vec<Lost> {
+    pub fn apply(&mut self, hook: &HookId, operations: Vec<Operation>) -> Applied {
         self.expire(hook, &operations);
+        let mut alike = Vec::new();
         let mut lost: BTreeMap<(MetricName, Refusal), usize> = BTreeMap::new();
         for Operation { group, change } in operations {
             let Change::Write { name, labels, sample } = change else {
                 continue;
             };
             let labels = owned(labels, hook);
-            if let Err(why) = self.write(hook, group, &name, labels, &sample) {
-                *lost.entry((name, why)).or_default() += 1;
+            match self.write(hook, group, &name, labels, &sample) {
+                Ok(found) => alike.extend(found),
+                Err(why) => *lost.entry((name, why)).or_default() += 1,
             }
         }
         self.tidy();
         let lost = lost.into_iter();
-        lost.map(|((metric, why), samples)| Lost { metric, samples, why })
-            .collect()
+        let lost = lost.map(|((metric, why), samples)| Lost { metric, samples, why });
+        Applied {
+            lost: lost.collect(),
+            alike,
+        }
     }
 
     /// Ends everything that hooks of this owner wrote.
     pub fn forget(&mut self, owner: &Owner) {
-        self.retain(|series| series.hook.owner != *owner);
+        self.retain(|origin| origin.hook.owner != *owner);
         self.tidy();
     }
 
     /// The metrics by name.
-    pub fn families(&self) -> impl Iterator<Item = (&MetricName, &Family)> {
+    pub(super) fn families(&self) -> impl Iterator<Item = (&MetricName, &Family<Origin>)> {
         self.families.iter()
     }
 
@@ -156,19 +139,19 @@ impl Store {
         if named.is_empty() && !ungrouped {
             return;
         }
-        self.retain(|series| match &series.group {
+        self.retain(|origin| match &origin.group {
             Some(group) => !named.contains(group),
-            None => !ungrouped || series.hook != *hook,
+            None => !ungrouped || origin.hook != *hook,
         });
     }
 
-    fn retain(&mut self, stays: impl Fn(&Series) -> bool) {
+    fn retain(&mut self, stays: impl Fn(&Origin) -> bool) {
         let spent = &mut self.spent;
         for family in self.families.values_mut() {
-            family.series.retain(|_, series| {
-                let stays = stays(series);
+            family.retain(|origin| {
+                let stays = stays(origin);
                 if !stays {
-                    give_back(spent, series);
+                    give_back(spent, origin);
                 }
                 stays
             });
@@ -177,7 +160,13 @@ impl Store {
 
     /// A metric without a series is forgotten: the next hook to name it says anew what it is.
     fn tidy(&mut self) {
-        self.families.retain(|_, family| !family.series.is_empty());
+        let spellings = &mut self.spellings;
+        self.families.retain(|name, family| {
+            if family.is_empty() {
+                spellings.end(name);
+            }
+            !family.is_empty()
+        });
         self.spent.retain(|_, spent| *spent > 0);
     }
 
@@ -188,50 +177,72 @@ impl Store {
         name: &MetricName,
         mut labels: Labels,
         sample: &Sample,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Alike>, Refusal> {
         self.admit(name, sample.kind())?;
         let names: BTreeSet<LabelName> = labels.keys().cloned().collect();
         labels.retain(|_, value| !value.is_empty());
         let cost = cost(name, &labels, sample);
         let shown = self.families.get(name);
-        let present = shown.and_then(|family| family.series.get(&labels));
-        let freed = present.map_or(0, |series| if series.hook == *hook { series.cost } else { 0 });
+        let present = shown.and_then(|family| family.get(&family.values_of(&labels)?));
+        let freed = present.map_or(0, |series| {
+            if series.writer.hook == *hook {
+                series.writer.cost
+            } else {
+                0
+            }
+        });
         let spent = self.spent.get(hook).copied().unwrap_or_default();
         if spent - freed + cost > BUDGET {
             return Err(Refusal::Budget);
         }
         let all = match shown {
-            Some(family) => family.labels_with(names)?,
+            Some(family) => labels_with(family, names)?,
             None if names.len() > MAX_LABELS => return Err(Refusal::Labels),
             None => names,
         };
-        let family = self.families.entry(name.clone()).or_insert_with(|| Family::of(sample));
-        if family.shape.kind() != sample.kind() {
-            *family = Family::of(sample);
-        }
-        family.labels = all;
-        let kept = family.series.remove(&labels);
+        let alike = self.shape(name, sample, all);
+        let family = self.families.get_mut(name).expect("it has its shape just now");
+        let values = family.values_of(&labels).expect("it has these labels just now");
+        let kept = family.remove(&values);
         if let Some(series) = &kept {
-            give_back(&mut self.spent, series);
+            give_back(&mut self.spent, &series.writer);
         }
         // In another group the series is another one that merely looks the same, and the last one is shown.
-        let kept = kept.filter(|series| series.group == group && series.hook == *hook);
-        let mut reading = kept.map_or_else(|| family.shape.blank(), |series| series.reading);
-        reading.take(sample, &family.shape);
+        let kept = kept.filter(|series| series.writer.group == group && series.writer.hook == *hook);
         *self.spent.entry(hook.clone()).or_default() += cost;
-        let series = Series {
+        let origin = Origin {
             hook: hook.clone(),
             group,
-            reading,
             cost,
         };
-        family.series.insert(labels, series);
-        Ok(())
+        family.put(values, origin, kept.map(|series| series.reading), Step::from(sample));
+        Ok(alike)
+    }
+
+    /// Makes the metric ready for this sample, and for series with these labels.
+    fn shape(&mut self, name: &MetricName, sample: &Sample, labels: BTreeSet<LabelName>) -> Vec<Alike> {
+        let mut alike = Vec::new();
+        let before = self.families.get(name).map(Family::kind);
+        if before != Some(sample.kind()) {
+            let families = &self.families;
+            self.spellings.end(name);
+            let met = self
+                .spellings
+                .begin(name, sample.kind(), |line| with_lines(families, line));
+            alike.extend(met);
+            self.families.insert(name.clone(), Family::new(Shape::of(sample), []));
+        }
+        let family = self.families.get_mut(name).expect("it began just now or before");
+        if !labels.iter().eq(family.labels()) {
+            alike.extend(self.spellings.labelled(name, &labels));
+            family.relabel(labels);
+        }
+        alike
     }
 
     /// Whether a metric of this name can be of this kind. One that has just lost its last series may become another.
     fn admit(&self, name: &MetricName, wanted: Kind) -> Result<(), Refusal> {
-        let live = |name: &str| self.families.get(name).filter(|family| !family.series.is_empty());
+        let live = |name: &str| self.families.get(name).filter(|family| !family.is_empty());
         if let Some(family) = live(name.as_str()) {
             let is = family.kind();
             return if is == wanted {
@@ -265,6 +276,16 @@ impl Store {
     }
 }
 
+/// The metric that has lines of this name, by its own name or as a histogram.
+fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Option<MetricName> {
+    let stems = SUFFIXES.iter().filter_map(|suffix| line.strip_suffix(suffix));
+    let mut histograms = stems
+        .filter_map(|stem| families.get_key_value(stem))
+        .filter(|(_, family)| family.kind() == Kind::Histogram);
+    let named = families.get_key_value(line).or_else(|| histograms.next());
+    named.map(|(name, _)| name.clone())
+}
+
 /// The labels as the store keeps them: whose they are is not for the hook to say.
 fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels.insert(LabelName::hook(), hook.name.as_str().to_owned());
@@ -287,104 +308,25 @@ fn cost(name: &MetricName, labels: &Labels, sample: &Sample) -> usize {
     SERIES + name.as_str().len() + texts + counts
 }
 
-fn give_back(spent: &mut BTreeMap<HookId, usize>, series: &Series) {
-    if let Some(spent) = spent.get_mut(&series.hook) {
-        *spent -= series.cost;
+fn give_back(spent: &mut BTreeMap<HookId, usize>, origin: &Origin) {
+    if let Some(spent) = spent.get_mut(&origin.hook) {
+        *spent -= origin.cost;
     }
 }
 
-impl Family {
-    fn of(sample: &Sample) -> Self {
-        Self {
-            shape: match sample {
-                Sample::Add(_) => Shape::Counter,
-                Sample::Set(_) => Shape::Gauge,
-                Sample::Observe { value: _, buckets } => Shape::Histogram(buckets.clone()),
-            },
-            labels: BTreeSet::new(),
-            series: BTreeMap::new(),
-        }
+/// The labels of a metric with these besides. If that is too many, those that no series has any more are let go.
+fn labels_with(family: &Family<Origin>, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
+    let mut all = names.clone();
+    all.extend(family.labels().iter().cloned());
+    if all.len() <= MAX_LABELS {
+        return Ok(all);
     }
-
-    /// What it is.
-    pub fn kind(&self) -> Kind {
-        self.shape.kind()
-    }
-
-    /// The bounds of a histogram; nothing has none.
-    pub fn bounds(&self) -> impl Iterator<Item = f64> {
-        let buckets = match &self.shape {
-            Shape::Counter | Shape::Gauge => None,
-            Shape::Histogram(buckets) => Some(buckets.bounds()),
-        };
-        buckets.into_iter().flatten()
-    }
-
-    /// Its labels, all of which every series is shown with.
-    pub fn labels(&self) -> impl Iterator<Item = &LabelName> {
-        self.labels.iter()
-    }
-
-    /// The series by those labels that are not empty.
-    pub fn series(&self) -> impl Iterator<Item = (&Labels, &Reading)> {
-        self.series.iter().map(|(labels, series)| (labels, &series.reading))
-    }
-
-    /// Its labels with these besides. If that is too many, those that no series has any more are let go.
-    fn labels_with(&self, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
-        let all: BTreeSet<LabelName> = self.labels.union(&names).cloned().collect();
-        if all.len() <= MAX_LABELS {
-            return Ok(all);
-        }
-        let mut used = names;
-        for labels in self.series.keys() {
-            used.extend(labels.keys().cloned());
-        }
-        if used.len() <= MAX_LABELS {
-            Ok(used)
-        } else {
-            Err(Refusal::Labels)
-        }
-    }
-}
-
-impl Shape {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Counter => Kind::Counter,
-            Self::Gauge => Kind::Gauge,
-            Self::Histogram(_) => Kind::Histogram,
-        }
-    }
-
-    /// A series to which nothing has happened.
-    fn blank(&self) -> Reading {
-        match self {
-            Self::Counter | Self::Gauge => Reading::Number(0.0),
-            Self::Histogram(buckets) => Reading::Spread {
-                counts: vec![0; buckets.bounds().len()],
-                total: 0,
-                sum: 0.0,
-            },
-        }
-    }
-}
-
-impl Reading {
-    fn take(&mut self, sample: &Sample, shape: &Shape) {
-        match (self, sample, shape) {
-            (Self::Number(number), Sample::Add(by), _) => *number += by.get(),
-            (Self::Number(number), Sample::Set(to), _) => *number = to.get(),
-            (Self::Spread { counts, total, sum }, Sample::Observe { value, .. }, Shape::Histogram(buckets)) => {
-                let value = value.get();
-                if let Some(place) = buckets.bounds().position(|bound| value <= bound) {
-                    counts[place] += 1;
-                }
-                *total += 1;
-                *sum += value;
-            }
-            (Self::Number(_) | Self::Spread { .. }, _, _) => {}
-        }
+    let mut used = names;
+    used.extend(family.used_labels());
+    if used.len() <= MAX_LABELS {
+        Ok(used)
+    } else {
+        Err(Refusal::Labels)
     }
 }
 

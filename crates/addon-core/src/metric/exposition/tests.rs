@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::super::name::{Group, LabelName};
-use super::super::{Buckets, Change, Finite, Kind, Operation, Sample, parse};
+use super::super::{Applied, Buckets, Change, Finite, Kind, Operation, Sample, parse};
 use super::*;
 use crate::name::{HookId, HookName, ModuleName, Owner};
 
@@ -28,7 +28,7 @@ fn all_kinds_are_shown_as_prometheus_reads_them() {
         {"name": "seconds", "action": "observe", "value": 3, "buckets": [1, 5, 10]}"#;
     assert_eq!(
         store.apply(&hook(None, "sub/m.sh"), parse(written).unwrap().operations),
-        []
+        Applied::default()
     );
     assert_eq!(
         text(&store),
@@ -88,16 +88,20 @@ fn read(text: &str) -> BTreeMap<Read, f64> {
     let mut seen = BTreeSet::new();
     let mut family: Option<(String, String)> = None;
     for line in text.lines() {
-        if let Some(comment) = line.strip_prefix("# ") {
-            let mut words = comment.split(' ');
-            let (keyword, name) = (words.next().unwrap(), words.next().unwrap());
-            if keyword == "TYPE" {
-                assert!(seen.insert(name.to_owned()), "two metrics of one name: {name}");
-                family = Some((name.to_owned(), words.next().unwrap().to_owned()));
-            }
+        if line.starts_with("# HELP ") {
             continue;
         }
-        let (name, rest) = line.split_once('{').expect("every series has the label `hook`");
+        if let Some(comment) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = read_name(comment);
+            assert!(seen.insert(name.clone()), "two metrics of one name: {name}");
+            family = Some((name, kind.strip_prefix(' ').unwrap().to_owned()));
+            continue;
+        }
+        let (name, rest) = match line.strip_prefix('{') {
+            Some(inside) => read_name(inside),
+            None => read_name(line),
+        };
+        let rest = rest.trim_start_matches(['{', ',']);
         let (stem, kind) = family.as_ref().expect("the type comes first");
         match kind.as_str() {
             "histogram" => assert!(
@@ -105,41 +109,116 @@ fn read(text: &str) -> BTreeMap<Read, f64> {
                     .iter()
                     .any(|end| name == stem.clone() + end)
             ),
-            _ => assert_eq!(name, stem),
+            _ => assert_eq!(&name, stem),
         }
         let (labels, value) = read_labels(rest);
         let value: f64 = value.strip_prefix("} ").unwrap().parse().unwrap();
         assert!(
-            series.insert((name.to_owned(), labels), value).is_none(),
+            series.insert((name.clone(), labels), value).is_none(),
             "a series twice: {line}"
         );
     }
     series
 }
 
+/// A name, in quotes or as far as the older syntax has it.
+fn read_name(text: &str) -> (String, &str) {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return read_quoted(quoted);
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+    let (name, rest) = text.split_at(text.find(|c| !fits(c)).unwrap_or(text.len()));
+    assert!(name.starts_with(|c: char| !c.is_ascii_digit()), "no name: {text}");
+    (name.to_owned(), rest)
+}
+
+/// The text before the quote, and the rest behind it.
+fn read_quoted(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut chars = text.chars();
+    loop {
+        match chars.next().expect("the quote is closed") {
+            '"' => return (value, chars.as_str()),
+            '\\' => value.push(match chars.next().unwrap() {
+                'n' => '\n',
+                same @ ('\\' | '"') => same,
+                other => panic!("no such escape: {other}"),
+            }),
+            plain => value.push(plain),
+        }
+    }
+}
+
 fn read_labels(mut rest: &str) -> (BTreeMap<String, String>, &str) {
     let mut labels = BTreeMap::new();
     while !rest.starts_with('}') {
-        let (name, quoted) = rest.trim_start_matches(',').split_once("=\"").unwrap();
-        let mut value = String::new();
-        let mut chars = quoted.chars();
-        loop {
-            match chars.next().expect("the quote is closed") {
-                '"' => break,
-                '\\' => value.push(match chars.next().unwrap() {
-                    'n' => '\n',
-                    same @ ('\\' | '"') => same,
-                    other => panic!("no such escape: {other}"),
-                }),
-                plain => value.push(plain),
-            }
-        }
-        let before = labels.insert(name.to_owned(), value);
+        let label = rest.trim_start_matches(',');
+        let (name, behind) = read_name(label);
+        assert!(label.starts_with('"') || !name.contains(':'), "a colon: {label}");
+        let (value, behind) = read_quoted(behind.strip_prefix("=\"").unwrap());
+        let before = labels.insert(name, value);
         assert_eq!(before, None, "a label twice");
-        rest = chars.as_str();
+        rest = behind;
     }
     labels.retain(|_, value| !value.is_empty());
     (labels, rest)
+}
+
+/// The page of a hook that wrote this file.
+fn page_of(file: &str, escaping: Escaping) -> String {
+    let mut store = Store::default();
+    store.apply(&hook(None, "h.sh"), parse(file).unwrap().operations);
+    page(&store, escaping, |value| Cow::Borrowed(value))
+}
+
+/// Recorded pages of the original's store and Prometheus' library. Where a page cannot be read, `unreadable` says why; ours can.
+#[test]
+fn pages_are_those_of_prometheus_library() {
+    for line in include_str!("../../../tests/oracles/metric_pages.jsonl").lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |field: &str| row[field].as_str();
+        let escaping = Escaping::named(text("escaping").unwrap()).unwrap();
+        let page = page_of(text("file").unwrap(), escaping);
+        let same = text("unreadable").is_none();
+        assert_eq!(Some(page.as_str()) == text("page"), same, "{row}\n{page}");
+        read(&page);
+    }
+}
+
+#[test]
+fn metrics_that_become_one_share_a_place() {
+    let gauges = r#"{"name": "a-b", "set": 1, "labels": {"l": "x"}} {"name": "a.b", "set": 2, "labels": {"l": "y"}}
+                    {"name": "a_b", "set": 3, "labels": {"l": "x"}} {"name": "a b", "add": 4, "labels": {"l": "z"}}"#;
+    assert_eq!(
+        page_of(gauges, Escaping::Underscores),
+        "# HELP a_b a_b\n# TYPE a_b gauge\na_b{hook=\"h.sh\",l=\"x\"} 3\na_b{hook=\"h.sh\",l=\"y\"} 2\n",
+        "the name that needs no escaping comes first, and another kind is left out"
+    );
+    assert_eq!(page_of(gauges, Escaping::AllowUtf8).matches("# TYPE").count(), 4);
+    let histogram =
+        r#"{"name": "a-b", "action": "observe", "value": 1, "buckets": [1]} {"name": "a_b_count", "set": 2}"#;
+    assert_eq!(
+        page_of(histogram, Escaping::Underscores),
+        "# HELP a_b_count a_b_count\n# TYPE a_b_count gauge\na_b_count{hook=\"h.sh\"} 2\n",
+        "the lines of the histogram would have that name"
+    );
+}
+
+#[test]
+fn labels_that_become_one_have_the_first_value() {
+    let labels = r#"{"name": "a", "set": 1, "labels": {"плод": "apple", "вещь": ""}}
+                    {"name": "a", "set": 2, "labels": {"плод": "", "вещь": "book"}}
+                    {"name": "a", "set": 3, "labels": {"плод": "apple", "вещь": "book"}}"#;
+    let shown = read(&page_of(labels, Escaping::Underscores));
+    let values = shown
+        .iter()
+        .map(|((_, labels), value)| (labels["____"].as_str(), *value));
+    assert_eq!(
+        values.collect::<Vec<_>>(),
+        [("apple", 1.0), ("book", 2.0)],
+        "the third would be the second once more"
+    );
+    assert_eq!(read(&page_of(labels, Escaping::AllowUtf8)).len(), 3);
 }
 
 prop_compose! {
@@ -166,8 +245,17 @@ fn sample() -> impl Strategy<Value = Sample> {
 
 /// Few names and labels, so that they meet.
 fn operation() -> impl Strategy<Value = Operation> {
-    let name = prop_oneof!["[ab]", "[ab]_(sum|count|bucket)"];
-    let label = prop_oneof![Just("x"), Just("y"), Just("hook"), Just("module")];
+    let name = prop_oneof!["[ab]", "[ab]_(sum|count|bucket)", "[ab][-.](sum|count)", "[ab] [-ж_]"];
+    let label = prop_oneof![
+        Just("x"),
+        Just("y"),
+        Just("hook"),
+        Just("module"),
+        Just("x-y"),
+        Just("x_y"),
+        Just("x:y"),
+        Just("ж")
+    ];
     let value = prop_oneof![Just(String::new()), "[ab]", "[\\PC\"\\\\\n}{,=]{0,4}"];
     let write = (name, vec((label, value), 0..3), sample()).prop_map(|(name, labels, sample)| Change::Write {
         name: MetricName::parse(&name).unwrap(),
@@ -270,9 +358,11 @@ proptest! {
         let mut store = Store::default();
         for (hook, operations) in &runs {
             store.apply(hook, operations.clone());
-            let shown = text(&store);
-            for ((_, labels), _) in read(&shown) {
-                prop_assert!(labels.contains_key("hook"));
+            for escaping in Escaping::ALL {
+                let shown = page(&store, escaping, |value| Cow::Borrowed(value));
+                for ((_, labels), _) in read(&shown) {
+                    prop_assert!(labels.contains_key("hook"));
+                }
             }
         }
         store.forget(&Owner::Global);
@@ -290,9 +380,10 @@ proptest! {
         let mut store = Store::default();
         let mut model = Model::default();
         for operations in &runs {
-            let lost: usize = store.apply(&hook, operations.clone()).iter().map(|lost| lost.samples).sum();
+            let applied = store.apply(&hook, operations.clone());
+            let lost: usize = applied.lost.iter().map(|lost| lost.samples).sum();
             prop_assert_eq!(lost, model.apply(operations));
-            let mut shown = read(&text(&store));
+            let mut shown = read(&page(&store, Escaping::AllowUtf8, |value| Cow::Borrowed(value)));
             shown.retain(|(name, _), _| !name.ends_with("_bucket"));
             prop_assert_eq!(shown, model.shown());
         }

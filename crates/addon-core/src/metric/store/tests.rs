@@ -19,7 +19,12 @@ fn of_module(module: &str, name: &str) -> HookId {
 /// What is lost when the hook writes this.
 fn write(store: &mut Store, hook: &HookId, text: &str) -> Vec<String> {
     let operations = parse(text).unwrap().operations;
-    store.apply(hook, operations).iter().map(ToString::to_string).collect()
+    store
+        .apply(hook, operations)
+        .lost
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// The series without the lines that explain them.
@@ -147,9 +152,9 @@ fn what_a_series_lacks_is_empty_and_empty_is_what_it_lacks() {
                    {"name": "size", "set": 3}
                    {"name": "size", "set": 4, "labels": {"c": ""}}"#]),
         [
-            r#"size{a="1",b="2",c="",hook="m.sh"} 2"#,
-            r#"size{a="1",b="",c="",hook="m.sh"} 1"#,
             r#"size{a="",b="",c="",hook="m.sh"} 4"#,
+            r#"size{a="1",b="",c="",hook="m.sh"} 1"#,
+            r#"size{a="1",b="2",c="",hook="m.sh"} 2"#,
         ]
     );
 }
@@ -289,4 +294,65 @@ fn endless_labels_end_too() {
         lost,
         ["metric 'x' loses 137 of the samples of this run: its series have more than 64 labels altogether"]
     );
+}
+
+/// The names that are told to be alike when the hook writes this.
+fn alike(store: &mut Store, text: &str) -> Vec<String> {
+    let operations = parse(text).unwrap().operations;
+    let applied = store.apply(&hook("m.sh"), operations);
+    assert_eq!(applied.lost, []);
+    applied.alike.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn names_that_become_one_are_told_once() {
+    let mut store = Store::default();
+    let written = r#"{"name": "a-b", "group": "g", "set": 1}
+                     {"name": "a.b", "group": "g", "set": 2}
+                     {"name": "a_b", "group": "g", "set": 3, "labels": {"l-m": "1", "l_m": "2", "c": "3"}}"#;
+    let told = alike(&mut store, written);
+    let names = told.iter().map(|told| told.split_once(" for a scraper").unwrap().0);
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            "metrics 'a-b' and 'a.b' are both 'a_b'",
+            "metrics 'a-b' and 'a_b' are both 'a_b'",
+            "labels 'l_m' and 'l-m' of metric 'a_b' are both 'l_m'",
+        ]
+    );
+    assert_eq!(alike(&mut store, written), [""; 0]);
+    assert_eq!(alike(&mut store, r#"{"group": "g", "action": "expire"}"#), [""; 0]);
+    assert_eq!(
+        alike(&mut store, written),
+        [""; 0],
+        "they are known although they begin again"
+    );
+    assert_eq!(alike(&mut store, r#"{"group": "g", "action": "expire"}"#), [""; 0]);
+    assert_eq!(
+        alike(&mut store, r#"{"name": "a.b", "set": 2}"#),
+        [""; 0],
+        "what was alike is gone"
+    );
+    assert_eq!(alike(&mut store, r#"{"name": "a b", "set": 2}"#).len(), 1);
+}
+
+#[test]
+fn lines_that_become_one_are_told() {
+    let histogram = r#"{"name": "a-b", "action": "observe", "value": 1, "buckets": [1]}"#;
+    let gauge = r#"{"name": "a_b_count", "set": 2}"#;
+    for (first, second, names) in [
+        (histogram, gauge, "'a-b' and 'a_b_count'"),
+        (gauge, histogram, "'a_b_count' and 'a-b'"),
+    ] {
+        let mut store = Store::default();
+        assert_eq!(alike(&mut store, first), [""; 0]);
+        let told = alike(&mut store, second);
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with(&format!(
+                "lines of the metrics {names} are both 'a_b_count' for a scraper"
+            )),
+            "{told:?}"
+        );
+    }
 }

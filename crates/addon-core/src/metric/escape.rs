@@ -1,0 +1,124 @@
+//! Names for scrapers that do not read UTF-8: each rule replaces the characters that the older syntax lacks.
+//!
+//! The rules are those of Prometheus' own library. Must never change a name that the older syntax has.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// How names are written for a scraper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escaping {
+    /// As they are, in quotes where the older syntax lacks a character.
+    AllowUtf8,
+    /// With `_` in the place of each such character.
+    #[default]
+    Underscores,
+    /// With `_dot_` for a dot, and `__` for an underscore and any other such character.
+    Dots,
+    /// With `U__` in front, and the number of each such character between underscores.
+    Values,
+}
+
+impl Escaping {
+    /// All rules.
+    pub const ALL: [Self; 4] = [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values];
+
+    /// The rule's name in the header lines `Accept` and `Content-Type`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AllowUtf8 => "allow-utf-8",
+            Self::Underscores => "underscores",
+            Self::Dots => "dots",
+            Self::Values => "values",
+        }
+    }
+
+    /// The rule of this name.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|escaping| escaping.word() == word)
+    }
+
+    /// The name of a metric by this rule.
+    pub fn metric(self, name: &str) -> Cow<'_, str> {
+        self.escape(name, in_metric)
+    }
+
+    /// The name of a label by this rule.
+    pub fn label(self, name: &str) -> Cow<'_, str> {
+        self.escape(name, in_label)
+    }
+
+    fn escape(self, name: &str, has: fn(usize, char) -> bool) -> Cow<'_, str> {
+        if self == Self::AllowUtf8 || plain(name, has) {
+            return Cow::Borrowed(name);
+        }
+        let mut escaped = String::with_capacity(name.len() + 3);
+        if self == Self::Values {
+            escaped.push_str("U__");
+        }
+        for (at, char) in name.char_indices() {
+            match (self, char) {
+                (Self::Dots, '.') => escaped.push_str("_dot_"),
+                (Self::Dots | Self::Values, '_') => escaped.push_str("__"),
+                (_, char) if has(at, char) => escaped.push(char),
+                (Self::Dots, _) => escaped.push_str("__"),
+                (Self::Values, char) => {
+                    let _ = write!(escaped, "_{:x}_", u32::from(char));
+                }
+                (Self::Underscores | Self::AllowUtf8, _) => escaped.push('_'),
+            }
+        }
+        Cow::Owned(escaped)
+    }
+}
+
+/// Whether the older syntax has this name of a metric.
+pub(super) fn is_plain_metric(name: &str) -> bool {
+    plain(name, in_metric)
+}
+
+/// Whether the older syntax has this name of a label.
+pub(super) fn is_plain_label(name: &str) -> bool {
+    plain(name, in_label)
+}
+
+fn plain(name: &str, has: fn(usize, char) -> bool) -> bool {
+    !name.is_empty() && name.char_indices().all(|(at, char)| has(at, char))
+}
+
+fn in_metric(at: usize, char: char) -> bool {
+    char == ':' || in_label(at, char)
+}
+
+/// The library lets colons pass in labels, and then no scraper reads the page.
+fn in_label(at: usize, char: char) -> bool {
+    char.is_ascii_alphabetic() || char == '_' || (at > 0 && char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_prometheus_library_does_it() {
+        for line in include_str!("../../tests/oracles/metric_names.jsonl").lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let name = row["name"].as_str().unwrap();
+            for escaping in Escaping::ALL {
+                assert_eq!(escaping.metric(name), row[escaping.word()].as_str().unwrap(), "{name}");
+                if !name.contains(':') {
+                    assert_eq!(escaping.label(name), escaping.metric(name));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_colon_has_no_place_in_the_name_of_a_label() {
+        let escaped = Escaping::ALL.map(|escaping| escaping.label("a:b").into_owned());
+        assert_eq!(escaped, ["a:b", "a_b", "a__b", "U__a_3a_b"]);
+        assert!(!is_plain_label("a:b") && is_plain_metric("a:b"));
+    }
+}

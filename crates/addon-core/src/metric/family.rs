@@ -1,0 +1,317 @@
+//! One metric: its kind, its labels, and where each of its series stands. Our own metrics and those of hooks are made of it.
+//!
+//! Must never hold a series twice, and never decide which samples are allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::name::LabelName;
+use super::{Buckets, Kind, Labels, Sample};
+
+/// One metric. `W` describes the writer of a series.
+#[derive(Debug)]
+pub struct Family<W = ()> {
+    shape: Shape,
+    /// In order, each once.
+    labels: Vec<LabelName>,
+    series: BTreeMap<Values, Series<W>>,
+}
+
+/// The kind of a metric, with the bounds of a histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// They only grow.
+    Counter,
+    /// They go up and down.
+    Gauge,
+    /// They count values by size, up to these bounds.
+    Histogram(Buckets),
+}
+
+/// The values of a series: one for each label of its metric, in their order, each ended by a NUL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Values(Box<str>);
+
+#[derive(Debug)]
+pub(super) struct Series<W> {
+    pub(super) writer: W,
+    pub(super) reading: Reading,
+}
+
+/// Where a series stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// The value of a counter or a gauge.
+    Number(f64),
+    /// How a histogram's values were distributed.
+    Spread {
+        /// How many fell under each bound and above the one before it.
+        counts: Vec<u64>,
+        /// How many there were.
+        total: u64,
+        /// What they add up to.
+        sum: f64,
+    },
+}
+
+/// A change of a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// A counter or a gauge changes by this much.
+    By(f64),
+    /// A gauge becomes this.
+    To(f64),
+    /// A histogram counts this.
+    Of(f64),
+}
+
+impl Values {
+    /// Joins values; one with a NUL, which no page can show, has another character instead.
+    pub fn of<'v>(values: impl Iterator<Item = &'v str> + Clone) -> Self {
+        let mut joined = String::with_capacity(values.clone().map(|value| value.len() + 1).sum());
+        for value in values {
+            if value.contains('\0') {
+                joined.push_str(&value.replace('\0', "\u{fffd}"));
+            } else {
+                joined.push_str(value);
+            }
+            joined.push('\0');
+        }
+        Self(joined.into())
+    }
+
+    /// One for each label.
+    pub fn iter(&self) -> impl Iterator<Item = &str> + Clone {
+        self.0.split_terminator('\0')
+    }
+}
+
+impl<W> Family<W> {
+    /// A metric without a series.
+    pub fn new(shape: Shape, labels: impl IntoIterator<Item = LabelName>) -> Self {
+        let labels: BTreeSet<LabelName> = labels.into_iter().collect();
+        Self {
+            shape,
+            labels: labels.into_iter().collect(),
+            series: BTreeMap::new(),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.shape.kind()
+    }
+
+    /// The bounds of a histogram; nothing has none.
+    pub fn bounds(&self) -> impl Iterator<Item = f64> {
+        let buckets = match &self.shape {
+            Shape::Counter | Shape::Gauge => None,
+            Shape::Histogram(buckets) => Some(buckets.bounds()),
+        };
+        buckets.into_iter().flatten()
+    }
+
+    /// Its labels in order, all of which every series is shown with.
+    pub fn labels(&self) -> &[LabelName] {
+        &self.labels
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    /// The series in the order of their values.
+    pub fn series(&self) -> impl Iterator<Item = (&Values, &Reading)> {
+        self.series.iter().map(|(values, series)| (values, &series.reading))
+    }
+
+    /// Ends a series.
+    pub fn end(&mut self, values: &Values) {
+        self.series.remove(values);
+    }
+
+    /// Ends the series that are not kept.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(&W) -> bool) {
+        self.series.retain(|_, series| stays(&series.writer));
+    }
+
+    /// The values of a series with these labels, among which a label that it lacks is empty; none if the metric lacks a label.
+    pub(super) fn values_of(&self, labels: &Labels) -> Option<Values> {
+        let known = |name: &LabelName| self.labels.binary_search(name).is_ok();
+        let all = labels.keys().all(known);
+        all.then(|| {
+            Values::of(
+                self.labels
+                    .iter()
+                    .map(|name| labels.get(name).map_or("", String::as_str)),
+            )
+        })
+    }
+
+    /// The series with these values.
+    pub(super) fn get(&self, values: &Values) -> Option<&Series<W>> {
+        self.series.get(values)
+    }
+
+    /// Takes the series with these values out.
+    pub(super) fn remove(&mut self, values: &Values) -> Option<Series<W>> {
+        self.series.remove(values)
+    }
+
+    /// Puts a series there, to which this happens. Without a reading it begins.
+    pub(super) fn put(&mut self, values: Values, writer: W, reading: Option<Reading>, step: Step) {
+        let mut reading = reading.unwrap_or_else(|| self.shape.blank());
+        reading.take(step, &self.shape);
+        self.series.insert(values, Series { writer, reading });
+    }
+
+    /// The labels that one of its series has a value of.
+    pub(super) fn used_labels(&self) -> BTreeSet<LabelName> {
+        let mut used = vec![false; self.labels.len()];
+        for values in self.series.keys() {
+            for (used, value) in used.iter_mut().zip(values.iter()) {
+                *used |= !value.is_empty();
+            }
+        }
+        let named = self.labels.iter().zip(used);
+        named.filter(|(_, used)| *used).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Gives it these labels, among which are all that a series has a value of.
+    pub(super) fn relabel(&mut self, labels: BTreeSet<LabelName>) {
+        if labels.iter().eq(&self.labels) {
+            return;
+        }
+        let labels: Vec<LabelName> = labels.into_iter().collect();
+        let before = |name: &LabelName| self.labels.binary_search(name).ok();
+        let places: Vec<Option<usize>> = labels.iter().map(before).collect();
+        let series = std::mem::take(&mut self.series).into_iter().map(|(values, series)| {
+            let values: Vec<&str> = values.iter().collect();
+            let moved = places.iter().map(|place| place.map_or("", |place| values[place]));
+            (Values::of(moved), series)
+        });
+        self.series = series.collect();
+        self.labels = labels;
+    }
+}
+
+impl Family {
+    /// The series with these values, which begins if it is not there, takes a step.
+    pub fn take(&mut self, values: Values, step: Step) {
+        let shape = &self.shape;
+        let begin = || Series {
+            writer: (),
+            reading: shape.blank(),
+        };
+        self.series
+            .entry(values)
+            .or_insert_with(begin)
+            .reading
+            .take(step, shape);
+    }
+}
+
+impl Shape {
+    /// The shape of a metric that begins with this sample.
+    pub(super) fn of(sample: &Sample) -> Self {
+        match sample {
+            Sample::Add(_) => Self::Counter,
+            Sample::Set(_) => Self::Gauge,
+            Sample::Observe { value: _, buckets } => Self::Histogram(buckets.clone()),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Counter => Kind::Counter,
+            Self::Gauge => Kind::Gauge,
+            Self::Histogram(_) => Kind::Histogram,
+        }
+    }
+
+    /// A series to which nothing has happened.
+    fn blank(&self) -> Reading {
+        match self {
+            Self::Counter | Self::Gauge => Reading::Number(0.0),
+            Self::Histogram(buckets) => Reading::Spread {
+                counts: vec![0; buckets.bounds().len()],
+                total: 0,
+                sum: 0.0,
+            },
+        }
+    }
+}
+
+impl From<&Sample> for Step {
+    fn from(sample: &Sample) -> Self {
+        match sample {
+            Sample::Add(by) => Self::By(by.get()),
+            Sample::Set(to) => Self::To(to.get()),
+            Sample::Observe { value, buckets: _ } => Self::Of(value.get()),
+        }
+    }
+}
+
+impl Reading {
+    fn take(&mut self, step: Step, shape: &Shape) {
+        match (self, step, shape) {
+            (Self::Number(number), Step::By(by), _) => *number += by,
+            (Self::Number(number), Step::To(to), _) => *number = to,
+            (Self::Spread { counts, total, sum }, Step::Of(value), Shape::Histogram(buckets)) => {
+                if let Some(place) = buckets.bounds().position(|bound| value <= bound) {
+                    counts[place] += 1;
+                }
+                *total += 1;
+                *sum += value;
+            }
+            (Self::Number(_) | Self::Spread { .. }, _, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(name: &str) -> LabelName {
+        LabelName::parse(name).unwrap()
+    }
+
+    fn values(values: &[&str]) -> Values {
+        Values::of(values.iter().copied())
+    }
+
+    fn shown<W>(family: &Family<W>) -> Vec<Vec<&str>> {
+        family.series().map(|(values, _)| values.iter().collect()).collect()
+    }
+
+    #[test]
+    fn values_come_out_as_they_went_in() {
+        for some in [&[][..], &[""], &["", ""], &["a", "", "b\n"]] {
+            assert_eq!(values(some).iter().collect::<Vec<_>>(), some);
+        }
+        assert_eq!(values(&["a\0b", "c"]).iter().collect::<Vec<_>>(), ["a\u{fffd}b", "c"]);
+    }
+
+    #[test]
+    fn series_keep_their_values_when_labels_come_and_go() {
+        let mut family = Family::new(Shape::Gauge, [label("b"), label("d")]);
+        family.take(values(&["1", ""]), Step::To(1.0));
+        family.take(values(&["1", "2"]), Step::To(2.0));
+        family.relabel(["a", "b", "c", "d"].map(label).into());
+        assert_eq!(shown(&family), [["", "1", "", ""], ["", "1", "", "2"]]);
+        assert_eq!(family.used_labels(), ["b", "d"].map(label).into());
+        family.end(&values(&["", "1", "", "2"]));
+        let used = family.used_labels();
+        family.relabel(used);
+        assert_eq!(shown(&family), [["1"]]);
+    }
+
+    #[test]
+    fn a_step_that_does_not_fit_changes_nothing() {
+        let mut family = Family::new(Shape::Counter, []);
+        family.take(values(&[]), Step::By(2.0));
+        family.take(values(&[]), Step::Of(3.0));
+        assert_eq!(family.series().next().unwrap().1, &Reading::Number(2.0));
+    }
+}
