@@ -6,6 +6,7 @@
 
 pub mod bindings;
 pub mod hooks;
+mod kept;
 pub mod meter;
 pub mod process;
 pub mod queues;
@@ -16,13 +17,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use addon_core::metric::exposition;
+use addon_core::metric::family::Step;
 use addon_core::operator::query::{HeldRemoval, ModuleReport, QueueReport};
-use prometheus::core::Collector;
-use prometheus::proto::MetricFamily;
-use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts, TextEncoder};
 
 use self::hooks::HookMetrics;
-use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Row, Sampled};
+use self::kept::{Kept, Shown};
+use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Sampled};
 use self::queues::QueueActions;
 use crate::secrets::Secrets;
 use crate::telemetry::Spools;
@@ -45,9 +46,7 @@ pub struct Meters {
     prefix: String,
     face: Face,
     queue_actions: QueueActions,
-    counters: BTreeMap<&'static str, CounterVec>,
-    gauges: BTreeMap<&'static str, GaugeVec>,
-    histograms: BTreeMap<&'static str, HistogramVec>,
+    kept: BTreeMap<&'static str, Kept>,
     hooks: HookMetrics,
     secrets: Secrets,
     spools: Option<Spools>,
@@ -87,86 +86,57 @@ impl Meters {
     }
 
     fn of(prefix: &str, face: Face) -> Self {
-        let mut meters = Self {
+        let rows = table::all().into_iter().filter(|row| row.face.is_of(face));
+        let kept = rows.filter(|row| row.kind != Kind::Sampled);
+        Self {
             prefix: prefix.to_owned(),
             face,
             queue_actions: QueueActions::Counted,
-            counters: BTreeMap::new(),
-            gauges: BTreeMap::new(),
-            histograms: BTreeMap::new(),
+            kept: kept.map(|row| (row.name, Kept::of(row, prefix))).collect(),
             hooks: HookMetrics::default(),
             secrets: Secrets::default(),
             spools: None,
-        };
-        for row in table::all().into_iter().filter(|row| row.face.is_of(face)) {
-            meters.keep(row);
-        }
-        meters
-    }
-
-    fn keep(&mut self, row: &'static Row) {
-        let opts = Opts::new(row.full_name(&self.prefix), row.help);
-        match row.kind {
-            Kind::Counter => {
-                let vec = CounterVec::new(opts, row.labels).expect(WELL_FORMED);
-                self.counters.insert(row.name, vec);
-            }
-            Kind::Gauge => {
-                let vec = GaugeVec::new(opts, row.labels).expect(WELL_FORMED);
-                self.gauges.insert(row.name, vec);
-            }
-            Kind::Histogram => {
-                let opts = HistogramOpts::from(opts).buckets(row.bounds.to_vec());
-                let vec = HistogramVec::new(opts, row.labels).expect(WELL_FORMED);
-                self.histograms.insert(row.name, vec);
-            }
-            Kind::Sampled => {}
         }
     }
 
     /// Adds to a counter; adding nothing makes its series exist. One that only the other program has takes nothing.
     pub fn add<const N: usize>(&self, meter: &Meter<Counter, N>, labels: [&str; N], by: f64) {
-        if let Some(vec) = self.kept(&self.counters, meter) {
-            vec.with_label_values(&labels).inc_by(by);
+        if let Some(kept) = self.kept(meter) {
+            kept.take(&labels, Step::By(by));
         }
     }
 
     /// Sets a gauge, if this program has it.
     pub fn set<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], value: f64) {
-        if let Some(vec) = self.kept(&self.gauges, meter) {
-            vec.with_label_values(&labels).set(value);
+        if let Some(kept) = self.kept(meter) {
+            kept.take(&labels, Step::To(value));
         }
     }
 
     /// Adds to a gauge, if this program has it.
     pub fn raise<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], by: f64) {
-        if let Some(vec) = self.kept(&self.gauges, meter) {
-            vec.with_label_values(&labels).add(by);
+        if let Some(kept) = self.kept(meter) {
+            kept.take(&labels, Step::By(by));
         }
     }
 
     /// Ends a series of a gauge: what it was about is gone.
     pub fn end<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N]) {
-        if let Some(vec) = self.kept(&self.gauges, meter) {
-            // It may never have begun, which is the same.
-            let _ = vec.remove_label_values(&labels);
+        if let Some(kept) = self.kept(meter) {
+            kept.end(&labels);
         }
     }
 
     /// Puts a duration into a histogram, if this program has it.
     pub fn observe<const N: usize>(&self, meter: &Meter<Histogram, N>, labels: [&str; N], took: Duration) {
-        if let Some(vec) = self.kept(&self.histograms, meter) {
-            vec.with_label_values(&labels).observe(took.as_secs_f64());
+        if let Some(kept) = self.kept(meter) {
+            kept.take(&labels, Step::Of(took.as_secs_f64()));
         }
     }
 
-    fn kept<'a, V, K, const N: usize>(
-        &self,
-        vecs: &'a BTreeMap<&'static str, V>,
-        meter: &Meter<K, N>,
-    ) -> Option<&'a V> {
+    fn kept<K, const N: usize>(&self, meter: &Meter<K, N>) -> Option<&Kept> {
         let ours = meter.face.is_of(self.face);
-        ours.then(|| vecs.get(meter.name).expect(LISTED))
+        ours.then(|| self.kept.get(meter.name).expect(LISTED))
     }
 
     /// Everything of our own as text, in the order of names and labels. Without a sample the series that come from the loop
@@ -176,28 +146,18 @@ impl Meters {
             0 => {}
             lost => self.add(&table::LOG_RECORDS_LOST, [], count(lost)),
         }
-        let mut families: Vec<MetricFamily> = Vec::new();
-        families.extend(self.counters.values().flat_map(Collector::collect));
-        families.extend(self.gauges.values().flat_map(Collector::collect));
-        families.extend(self.histograms.values().flat_map(Collector::collect));
-        if let Some(sample) = sample {
-            families.extend(self.sampled(sample));
+        let mut page: BTreeMap<String, String> = BTreeMap::new();
+        page.extend(self.kept.values().map(Kept::shown));
+        let sampled = sample.into_iter().flat_map(|sample| self.sampled(sample));
+        for Shown { name, help, family } in sampled.chain(process::shown()) {
+            let mut text = String::new();
+            exposition::own(&mut text, &name, help, &family);
+            page.insert(name, text);
         }
-        families.extend(process::families());
-        families.retain(|family| !family.get_metric().is_empty());
-        families.sort_by(|a, b| a.name().cmp(b.name()));
-        for family in &mut families {
-            family.mut_metric().sort_by_cached_key(|metric| {
-                let values = metric.get_label().iter().map(|label| label.value().to_owned());
-                values.collect::<Vec<String>>()
-            });
-        }
-        TextEncoder::new()
-            .encode_to_string(&families)
-            .expect("families without a name or series were left out")
+        page.into_values().collect()
     }
 
-    fn sampled(&self, sample: &Sample) -> Vec<MetricFamily> {
+    fn sampled(&self, sample: &Sample) -> Vec<Shown> {
         let heads = sample.queues.iter().filter_map(|queue| {
             let head = queue.tasks.first()?;
             Some(([queue.name.as_str(), &head.module, head.kind, &head.hook], 1.0))
@@ -237,7 +197,9 @@ impl Meters {
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),
         ]
-        .concat()
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// A family made for one scrape, so that no series outlives what it is about.
@@ -245,16 +207,15 @@ impl Meters {
         &self,
         meter: &'static Meter<Sampled, N>,
         rows: impl Iterator<Item = ([&'a str; N], f64)>,
-    ) -> Vec<MetricFamily> {
-        if !meter.face.is_of(self.face) {
-            return Vec::new();
-        }
-        let opts = Opts::new(meter.row().full_name(&self.prefix), meter.help);
-        let vec = GaugeVec::new(opts, &meter.labels).expect(WELL_FORMED);
-        for (labels, value) in rows {
-            vec.with_label_values(&labels).set(value);
-        }
-        vec.collect()
+    ) -> Option<Shown> {
+        let ours = meter.face.is_of(self.face);
+        ours.then(|| {
+            let kept = Kept::of(&meter.row(), &self.prefix);
+            for (labels, value) in rows {
+                kept.take(&labels, Step::To(value));
+            }
+            kept.into()
+        })
     }
 }
 
@@ -267,8 +228,6 @@ impl fmt::Debug for Meters {
     }
 }
 
-/// Why a family of the table can always be made. The prefix is checked where settings are.
-const WELL_FORMED: &str = "names and labels of the table are well-formed, and so is the prefix";
 /// Why a meter is always found.
 const LISTED: &str = "every meter is in the table, a test counts them";
 

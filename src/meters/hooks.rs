@@ -5,6 +5,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use addon_core::metric::escape::Escaping;
+use addon_core::metric::family::{Family, Shape, Step, Values};
+use addon_core::metric::name::LabelName;
 use addon_core::metric::{Applied, Operation, Store, exposition};
 use addon_core::name::{HookId, ModuleName, Owner};
 use tracing::{error, warn};
@@ -16,13 +18,8 @@ use super::Meters;
 const TOLD: usize = 10;
 
 /// The page counts its own mistakes, which it cannot make: people's dashboards know the name.
-const OWN_ERRORS: &str = "# HELP promhttp_metric_handler_errors_total Total number of internal errors encountered by the promhttp metric handler.
-# TYPE promhttp_metric_handler_errors_total counter
-promhttp_metric_handler_errors_total{cause=\"encoding\"} 0
-promhttp_metric_handler_errors_total{cause=\"gathering\"} 0
-";
-/// Only a metric of a hook can have brought this line: labels and help have no line breaks.
-const OWN_ERRORS_TYPE: &str = "\n# TYPE promhttp_metric_handler_errors_total ";
+const OWN_ERRORS: &str = "promhttp_metric_handler_errors_total";
+const OWN_ERRORS_HELP: &str = "Total number of internal errors encountered by the promhttp metric handler.";
 
 /// The store of all hooks.
 #[derive(Debug, Default)]
@@ -54,11 +51,21 @@ impl Meters {
     /// What hooks wrote, as text, with names that the scraper can read.
     pub fn render_hooks(&self, escaping: Escaping) -> String {
         let mut text = exposition::page(&self.hooks.store(), escaping, |value| self.secrets.masked(value));
-        if !text.contains(OWN_ERRORS_TYPE) {
-            text.push_str(OWN_ERRORS);
+        // Only a metric of a hook can have brought this line: labels and help have no line breaks.
+        if !text.contains(&format!("\n# TYPE {OWN_ERRORS} ")) {
+            exposition::own(&mut text, OWN_ERRORS, OWN_ERRORS_HELP, &own_errors());
         }
         text
     }
+}
+
+fn own_errors() -> Family {
+    let cause = LabelName::parse("cause").expect("the name is well-formed");
+    let mut family = Family::new(Shape::Counter, [cause]);
+    for cause in ["encoding", "gathering"] {
+        family.take(Values::of([cause].into_iter()), Step::By(0.0));
+    }
+    family
 }
 
 fn tell(hook: &HookId, Applied { lost, alike }: &Applied) {
@@ -86,6 +93,13 @@ mod tests {
     use super::*;
     use crate::secrets::Secrets;
 
+    /// The lines about mistakes of the page.
+    const MISTAKES: &str = "# HELP promhttp_metric_handler_errors_total Total number of internal errors encountered by the promhttp metric handler.
+# TYPE promhttp_metric_handler_errors_total counter
+promhttp_metric_handler_errors_total{cause=\"encoding\"} 0
+promhttp_metric_handler_errors_total{cause=\"gathering\"} 0
+";
+
     fn written(meters: &Meters, owner: Owner, text: &str) {
         let hook = HookId {
             owner,
@@ -97,7 +111,7 @@ mod tests {
     #[test]
     fn hooks_have_a_page_of_their_own() {
         let meters = Meters::new("own_");
-        assert_eq!(meters.render_hooks(Escaping::default()), OWN_ERRORS);
+        assert_eq!(meters.render_hooks(Escaping::default()), MISTAKES);
         let one: Owner = ModuleName::parse("one").unwrap().into();
         written(&meters, Owner::Global, r#"{"name": "size", "set": 1.5}"#);
         written(
@@ -111,7 +125,7 @@ mod tests {
              size{hook=\"hooks/a.sh\",module=\"\"} 1.5\n\
              size{hook=\"hooks/a.sh\",module=\"one\"} 2\n"
                 .to_owned()
-                + OWN_ERRORS
+                + MISTAKES
         );
         assert!(!meters.render(None).contains("size{"));
         meters.forget_hook_metrics(&one);

@@ -2,26 +2,26 @@
 //!
 //! Read at each scrape; a file that cannot be read leaves its metric out.
 
-use prometheus::core::Collector;
-use prometheus::proto::MetricFamily;
-use prometheus::{Counter, Gauge};
+use addon_core::metric::family::{Family, Shape, Step, Values};
+
+use super::kept::Shown;
 
 /// Clock ticks a second in `/proc`: fixed for user space on every architecture we run on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// CPU, memory, start time and open files of this process.
-pub(super) fn families() -> Vec<MetricFamily> {
+pub(super) fn shown() -> Vec<Shown> {
     let stat = read("/proc/self/stat").and_then(|text| Stat::parse(&text));
-    let mut families = Vec::new();
+    let mut shown = Vec::new();
     if let Some(stat) = &stat {
-        let cpu = Counter::new(
+        shown.push(one(
+            Shape::Counter,
             "process_cpu_seconds_total",
             "Total user and system CPU time spent in seconds.",
-        );
-        let cpu = cpu.expect(WELL_FORMED);
-        cpu.inc_by(stat.cpu_ticks / TICKS_PER_SECOND);
-        families.extend(cpu.collect());
-        families.extend(gauge(
+            stat.cpu_ticks / TICKS_PER_SECOND,
+        ));
+        shown.push(one(
+            Shape::Gauge,
             "process_virtual_memory_bytes",
             "Virtual memory size in bytes.",
             stat.virtual_bytes,
@@ -29,37 +29,41 @@ pub(super) fn families() -> Vec<MetricFamily> {
     }
     let booted = read("/proc/stat").and_then(|text| number_after(&text, "btime "));
     if let (Some(stat), Some(booted)) = (&stat, booted) {
-        let started = booted + stat.start_ticks / TICKS_PER_SECOND;
-        families.extend(gauge(
+        shown.push(one(
+            Shape::Gauge,
             "process_start_time_seconds",
             "Start time of the process since unix epoch.",
-            started,
+            booted + stat.start_ticks / TICKS_PER_SECOND,
         ));
     }
     if let Some(kilobytes) = read("/proc/self/status").and_then(|text| number_after(&text, "VmRSS:")) {
-        families.extend(gauge(
+        shown.push(one(
+            Shape::Gauge,
             "process_resident_memory_bytes",
             "Resident memory size in bytes.",
             kilobytes * 1024.0,
         ));
     }
     if let Ok(open) = fs_err::read_dir("/proc/self/fd") {
-        families.extend(gauge(
+        shown.push(one(
+            Shape::Gauge,
             "process_open_fds",
             "Number of open file descriptors.",
             super::count(open.count()),
         ));
     }
-    families
+    shown
 }
 
-/// Why the families can be made.
-const WELL_FORMED: &str = "the names are well-formed";
-
-fn gauge(name: &str, help: &str, value: f64) -> Vec<MetricFamily> {
-    let gauge = Gauge::new(name, help).expect(WELL_FORMED);
-    gauge.set(value);
-    gauge.collect()
+/// A metric with one series, without labels.
+fn one(shape: Shape, name: &str, help: &'static str, value: f64) -> Shown {
+    let mut family = Family::new(shape, []);
+    family.take(Values::of([].into_iter()), Step::By(value));
+    Shown {
+        name: name.to_owned(),
+        help,
+        family,
+    }
 }
 
 fn read(path: &str) -> Option<String> {
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn this_process_is_described() {
-        let names: Vec<String> = families().iter().map(|family| family.name().to_owned()).collect();
+        let names: Vec<String> = shown().into_iter().map(|one| one.name).collect();
         assert_eq!(
             names,
             [

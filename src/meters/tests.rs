@@ -4,7 +4,7 @@ use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::query::{HeldBy, TaskReport};
 
 use super::bindings::{Bound, Enabled, WatchError};
-use super::meter::Unit;
+use super::meter::{Row, Unit};
 use super::queues::QueueAction;
 use super::*;
 
@@ -363,23 +363,14 @@ fn whole_page(meters: &Meters) -> String {
 /// Two samples for the series with these values, if the meter keeps any.
 fn touch(meters: &Meters, row: &Row, values: &[String]) {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
-    match row.kind {
-        Kind::Counter => {
-            let vec = &meters.counters[row.name];
-            vec.with_label_values(&values).inc_by(2.0);
-            vec.with_label_values(&values).inc_by(0.25);
-        }
-        Kind::Gauge => {
-            let vec = &meters.gauges[row.name];
-            vec.with_label_values(&values).set(-7.5);
-            vec.with_label_values(&values).add(1.0);
-        }
-        Kind::Histogram => {
-            let vec = &meters.histograms[row.name];
-            vec.with_label_values(&values).observe(0.0625);
-            vec.with_label_values(&values).observe(600.0);
-        }
-        Kind::Sampled => {}
+    let steps = match row.kind {
+        Kind::Counter => [Step::By(2.0), Step::By(0.25)],
+        Kind::Gauge => [Step::To(-7.5), Step::By(1.0)],
+        Kind::Histogram => [Step::Of(0.0625), Step::Of(600.0)],
+        Kind::Sampled => return,
+    };
+    for step in steps {
+        meters.kept[row.name].take(&values, step);
     }
 }
 
@@ -401,7 +392,10 @@ fn names_labels_buckets_and_help_are_a_contract() {
             writeln!(wrong, "{path}").unwrap();
         }
     }
-    assert_eq!(wrong, "", "dashboards and alerts know the page as it was; UPDATE=1 writes it anew");
+    assert_eq!(
+        wrong, "",
+        "dashboards and alerts know the page as it was; UPDATE=1 writes it anew"
+    );
 }
 
 /// `docs/metrics.md` is this text; `UPDATE=1` writes it.
@@ -428,8 +422,8 @@ fn reference() -> String {
         writeln!(page, "| `{name}` | {face} | {kind} | {unit} | {labels} | {help} |").unwrap();
     }
     page.push_str("\nWithout the prefix:\n\n| name | meaning |\n|---|---|\n");
-    for family in process::families() {
-        writeln!(page, "| `{}` | {} |", family.name(), family.help()).unwrap();
+    for Shown { name, help, .. } in process::shown() {
+        writeln!(page, "| `{name}` | {help} |").unwrap();
     }
     page + TAIL
 }
