@@ -40,7 +40,7 @@ fn what_missing_files_rendered_stays_until_they_are_back_or_a_person_lets_it_go(
         ],
     );
     let events = operator.wait_for_event("UpgradeHeld");
-    assert_says(&events, &["module 'victim'", "PersistentVolumeClaim/data"]);
+    assert_says(&events, &["the upgrade of release", "PersistentVolumeClaim/data"]);
     operator.wait_for_answer("/readyz?verbose", 200, &["upgrade held: victim"]);
     operator.wait_for_answer(
         "/metrics",
