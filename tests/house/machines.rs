@@ -1,72 +1,107 @@
-//! The machines of the core's operator: which of them may name which, and that none reaches back to the whole.
+//! The machines of the core's operator: which of them may name which, that none reaches back to the whole, and which way between
+//! them may call which.
 //!
 //! `layers` sees modules at the root of a crate. Inside of `operator` methods of the whole need no import, so that it saw one room
-//! where there were circles. A machine is a struct with private fields in a file of its name; its row says whom it may name.
+//! where there were circles. A machine is a struct with private fields in a file of its name; its row says whom it may name. Methods
+//! of the whole stand in `ways` alone, and a way calls only those above it in its list.
+
+use std::collections::BTreeMap;
 
 use crate::finding::{Finding, assert_none};
 use crate::layering;
-use crate::layers::{Row, row};
+use crate::layers::{Row, Table, row};
 use crate::repository::{self, TextFile};
 use crate::scan;
 
 const FOLDER: &str = "crates/addon-core/src/operator/";
 const WHOLE: &str = "Operator";
+/// The file of the whole: its fields and its methods for the shell.
+const ROOT: &str = "crates/addon-core/src/operator.rs";
 
-/// The words that all machines share: what the world tells, what is asked of it, and what stands in queues.
-const WORDS: &str = "effect event policy query task ticket";
+/// The words that all machines share: events, effects, questions, tasks, and the types that stand in them.
+const WORDS: &str = "edit effect event policy provenance query task ticket";
 
 /// From bottom to top: a row names only rows above it.
-const MACHINES: [Row; 5] = [
-    row("cx", ""),
-    row("jobs", "cx"),
-    row("bindings", ""),
-    row("lanes", "cx jobs bindings"),
-    row("monitors", "bindings"),
-];
+pub(crate) const MACHINES: Table = Table {
+    title: "The machines of the operator, in `crates/addon-core/src/operator`, beside the words that all of them share",
+    folder: FOLDER,
+    rows: &[
+        row("cx", ""),
+        row("jobs", "cx"),
+        row("bindings", ""),
+        row("lanes", "cx jobs bindings"),
+        row("monitors", "bindings"),
+        row("schedule", "cx bindings"),
+        row("modules", ""),
+        row("directories", "modules"),
+        row("removal", ""),
+        row("commits", ""),
+        row("config", "cx modules commits"),
+        row("verdicts", "cx jobs modules config"),
+        row("converge", "cx lanes"),
+        row("drift", ""),
+        row("warmth", "cx jobs bindings monitors modules"),
+        row("reviews", "cx jobs bindings lanes monitors modules"),
+        row("chores", "cx"),
+        row("startup", "chores"),
+        row("trial", ""),
+        row("standing", "cx jobs"),
+        row(
+            "certainty",
+            "bindings lanes modules directories removal config verdicts",
+        ),
+        row("survey", "lanes monitors modules certainty"),
+        row("patience", "jobs modules converge survey"),
+        row("health", "jobs converge survey"),
+        row("explain", "lanes modules converge survey"),
+    ],
+};
 
-/// Parts that still have methods of the whole. One that becomes a machine, or a way between machines, leaves the list; none comes to it.
-const NOT_CUT: [&str; 37] = [
-    "alone",
-    "assess",
-    "assess/late",
-    "commit",
-    "commit/refusal",
-    "config",
-    "config/channel",
-    "config/lost",
-    "config/omissions",
-    "config/reading",
-    "config/sift",
-    "converge",
-    "conversions",
-    "crds",
-    "drift",
-    "enable",
-    "explain",
-    "explain/converge",
-    "explain/module",
-    "health",
-    "hooks",
-    "modules",
-    "patience",
-    "removal",
-    "removal/brake",
-    "removal/certainty",
-    "removal/rereading",
-    "reviews",
-    "reviews/edits",
-    "reviews/publication",
-    "run",
-    "schedule",
-    "secrets",
-    "sources",
-    "standing",
-    "startup",
-    "trial",
-];
+/// The one that looks at the whole: it is read by all who only look, and changes nothing.
+const SURVEY: &str = "survey";
 
-/// The files that lead from one machine to others.
-const WAYS: [&str; 4] = ["outcomes", "warmth/warming", "watching", "wave"];
+/// From bottom to top: methods of the whole in one file call those of files above it.
+pub(crate) const WAYS: Table = Table {
+    title: "The ways between the machines, in `operator/ways`: whose methods each of them calls",
+    folder: "crates/addon-core/src/operator/ways/",
+    rows: &[
+        row("views", ""),
+        row("requests", ""),
+        row("objects", ""),
+        row("hooks", "views objects"),
+        row("sections", "views requests"),
+        row("removals", "views requests"),
+        row("restoring", "views requests"),
+        row("reviewing", "views"),
+        row("warming", "objects"),
+        row("failures", "sections"),
+        row("trials", "requests sections"),
+        row("readings", "views removals sections"),
+        row("enabling", "views objects hooks failures"),
+        row("ran", "requests objects sections failures"),
+        row("releases", "failures trials"),
+        row("waves", "views objects removals trials"),
+        row("commits", "sections readings ran"),
+        row(
+            "runs",
+            "views requests objects hooks sections failures enabling releases",
+        ),
+        row("deletions", "objects sections runs"),
+        row(
+            "converging",
+            "views requests hooks removals sections warming releases waves",
+        ),
+        row("starting", "requests hooks warming readings trials commits"),
+        row(
+            "outcomes",
+            "objects removals warming failures readings enabling releases commits deletions starting",
+        ),
+        row(
+            "advance",
+            "requests objects hooks removals restoring reviewing enabling converging runs deletions starting outcomes",
+        ),
+    ],
+};
 
 /// The file inside of the operator's folder, without its ending; nothing for tests and files elsewhere.
 fn inside(file: &TextFile) -> Option<&str> {
@@ -79,29 +114,26 @@ fn code_of(file: &TextFile) -> String {
     scan::without(&code, &scan::test_items(&code))
 }
 
-fn has_methods_of_the_whole(code: &str) -> Option<usize> {
-    let mut whole = scan::words(code, WHOLE);
-    whole.find(|at| code[..*at].trim_end().ends_with("impl"))
-}
-
 /// A machine names what its row allows, and never the whole.
 fn check_machine(file: &TextFile) -> Vec<Finding> {
     let Some(inside) = inside(file) else { return Vec::new() };
     let path = layering::module_path(inside);
-    let Some(machine) = MACHINES.iter().find(|row| path.first() == Some(&row.module)) else {
+    let Some(machine) = path.first().and_then(|part| MACHINES.row(part)) else {
         return Vec::new();
     };
     let code = code_of(file);
-    let whole = scan::words(&code, WHOLE).map(|at| {
-        let what = format!("the machine `{}` names the whole operator", machine.module);
-        let remedy = "take what it needs as an argument, and return what it decides";
-        Finding::new(&file.path, scan::line_of(&code, at), what, remedy)
-    });
+    let whole = scan::words(&code, WHOLE)
+        .filter(|_| machine.module != SURVEY)
+        .map(|at| {
+            let what = format!("the machine `{}` names the whole operator", machine.module);
+            let remedy = "take what it needs as an argument, and return what it decides";
+            Finding::new(&file.path, scan::line_of(&code, at), what, remedy)
+        });
     let edges = layering::edges(&code, &path).into_iter().filter_map(|edge| {
         let to = edge.to.strip_prefix("operator::").unwrap_or(&edge.to);
         let to = to.split("::").next().unwrap_or(to);
-        let is_of_operator = edge.to.starts_with("operator::") || is_part(to);
-        let may = to == machine.module || machine.may_use(to) || WORDS.split(' ').any(|word| word == to);
+        let is_of_operator = edge.to.starts_with("operator::") || MACHINES.row(to).is_some() || to == "ways";
+        let may = to == machine.module || machine.may_use(to) || WORDS.split(' ').any(|word| word == to) || to == WHOLE;
         (is_of_operator && !may).then(|| {
             let what = format!("the machine `{}` names `{to}`", machine.module);
             let remedy = "hand it in or return it, or argue for the edge in tests/house/machines.rs";
@@ -111,28 +143,108 @@ fn check_machine(file: &TextFile) -> Vec<Finding> {
     whole.chain(edges).collect()
 }
 
-/// A part of the operator that a path climbs to by `super`.
-fn is_part(name: &str) -> bool {
-    let parts = NOT_CUT.iter().chain(&WAYS).copied();
-    let parts = parts.chain(MACHINES.iter().map(|row| row.module));
-    let root = |part: &'static str| part.split('/').next().unwrap_or(part);
-    parts.map(root).any(|part| part == name)
+/// The parts of a file in which the whole has methods.
+fn methods_of_the_whole(code: &str) -> Vec<std::ops::Range<usize>> {
+    let whole = scan::words(code, WHOLE).filter(|at| code[..*at].trim_end().ends_with("impl"));
+    let bodies = whole.filter_map(|at| {
+        let open = at + code[at..].find('{')?;
+        Some(open..scan::closing(code, open))
+    });
+    bodies.collect()
 }
 
-/// Methods of the whole stand where the lists say.
+/// Methods of the whole stand in its own file and in the ways.
 fn check_methods(file: &TextFile) -> Option<Finding> {
     let inside = inside(file)?;
     let code = code_of(file);
-    let at = has_methods_of_the_whole(&code)?;
-    let is_listed = NOT_CUT.contains(&inside) || WAYS.contains(&inside);
-    (!is_listed).then(|| {
+    let body = methods_of_the_whole(&code).into_iter().next()?;
+    let way = inside.strip_prefix("ways/");
+    (way.is_none_or(|way| WAYS.row(way).is_none())).then(|| {
         Finding::new(
             &file.path,
-            scan::line_of(&code, at),
+            scan::line_of(&code, body.start),
             "methods of the whole operator",
-            "make it a machine with fields of its own: docs/adr/0017-machines-of-the-operator.md",
+            "make it a method of a machine, or of a way: docs/adr/0017-machines-of-the-operator.md",
         )
     })
+}
+
+/// The way that a file is.
+fn way_of(file: &TextFile) -> Option<&'static Row> {
+    WAYS.row(inside(file)?.strip_prefix("ways/")?)
+}
+
+/// The methods of the whole, each with the way that it stands in.
+fn methods(files: &[TextFile]) -> BTreeMap<String, &'static str> {
+    let mut all = BTreeMap::new();
+    for file in files {
+        let Some(way) = way_of(file) else { continue };
+        let code = code_of(file);
+        for body in methods_of_the_whole(&code) {
+            let text = &code[body];
+            let names = scan::words(text, "fn").map(|at| text[at + 2..].trim_start());
+            all.extend(names.map(|name| (name[..scan::word_end(name.as_bytes(), 0)].to_owned(), way.module)));
+        }
+    }
+    all
+}
+
+/// A way calls methods of the ways that its row names.
+fn check_calls(file: &TextFile, methods: &BTreeMap<String, &'static str>) -> Vec<Finding> {
+    let Some(way) = way_of(file) else { return Vec::new() };
+    let code = code_of(file);
+    let mut findings = Vec::new();
+    for body in methods_of_the_whole(&code) {
+        for receiver in ["self", "this", "Self"] {
+            for at in scan::words(&code[body.clone()], receiver).map(|at| body.start + at) {
+                let Some(name) = called(&code, at + receiver.len()) else {
+                    continue;
+                };
+                let Some(to) = methods.get(name).filter(|to| **to != way.module && !way.may_use(to)) else {
+                    continue;
+                };
+                let what = format!("the way `{}` calls `{name}` of the way `{to}`", way.module);
+                let remedy = "return what it decides to the way that called it, or argue for the edge in tests/house/machines.rs";
+                findings.push(Finding::new(&file.path, scan::line_of(&code, at), what, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// The name behind `.` or `::`.
+fn called(code: &str, at: usize) -> Option<&str> {
+    let rest = code[at..].trim_start();
+    let rest = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))?.trim_start();
+    Some(&rest[..scan::word_end(rest.as_bytes(), 0)])
+}
+
+/// A field of a machine that others may reach into is none of its own.
+fn check_fields(file: &TextFile) -> Vec<Finding> {
+    if file.path != ROOT {
+        return Vec::new();
+    }
+    let code = code_of(file);
+    let Some(at) = code.find("pub struct Operator {") else {
+        return vec![Finding::new(
+            &file.path,
+            1,
+            "the whole operator is not here",
+            "tell tests/house/machines.rs where it is",
+        )];
+    };
+    let open = at + code[at..].find('{').expect("the declaration ends with it");
+    let fields = &code[open..scan::closing(&code, open)];
+    let public = scan::words(fields, "pub").map(|at| {
+        let line = scan::line_of(&code, open + at);
+        Finding::new(
+            &file.path,
+            line,
+            "a public field of the whole operator",
+            "give it a method",
+        )
+    });
+    public.collect()
 }
 
 #[test]
@@ -142,32 +254,42 @@ fn machines_name_those_below_them() {
 }
 
 #[test]
-fn no_new_part_has_methods_of_the_whole() {
-    let findings: Vec<Finding> = repository::rust_files().iter().filter_map(check_methods).collect();
-    assert_none("machines", &findings);
-}
-
-#[test]
-fn the_lists_are_about_files_that_have_such_methods() {
+fn methods_of_the_whole_stand_in_the_ways() {
     let files = repository::rust_files();
-    let has = |part: &str| {
-        let mut of_part = files.iter().filter(|file| inside(file) == Some(part));
-        of_part.any(|file| has_methods_of_the_whole(&code_of(file)).is_some())
-    };
-    let done: Vec<&str> = NOT_CUT.iter().chain(&WAYS).copied().filter(|part| !has(part)).collect();
-    assert_eq!(
-        done, [""; 0],
-        "they are cut: take them from the lists of tests/house/machines.rs"
-    );
+    let findings = files
+        .iter()
+        .filter_map(check_methods)
+        .chain(files.iter().flat_map(check_fields));
+    assert_none("machines", &findings.collect::<Vec<_>>());
 }
 
 #[test]
-fn a_machine_names_only_machines_above_it_in_the_list() {
-    for (at, machine) in MACHINES.iter().enumerate() {
-        let above: Vec<&str> = MACHINES[..at].iter().map(|row| row.module).collect();
-        let named = machine.uses.split(' ').filter(|name| !name.is_empty());
-        for name in named {
-            assert!(above.contains(&name), "`{}` names `{name}`", machine.module);
+fn ways_call_those_below_them() {
+    let files = repository::rust_files();
+    let methods = methods(&files);
+    let findings: Vec<Finding> = files.iter().flat_map(|file| check_calls(file, &methods)).collect();
+    assert_none("ways", &findings);
+}
+
+#[test]
+fn every_row_is_a_file() {
+    let files = repository::rust_files();
+    for table in [MACHINES, WAYS] {
+        for row in table.rows {
+            let path = format!("{}{}.rs", table.folder, row.module);
+            assert!(files.iter().any(|file| file.path == path), "{path} is in no commit");
+        }
+    }
+}
+
+#[test]
+fn a_row_names_only_rows_above_it() {
+    for table in [MACHINES, WAYS] {
+        for (at, row) in table.rows.iter().enumerate() {
+            let above: Vec<&str> = table.rows[..at].iter().map(|row| row.module).collect();
+            for name in row.uses.split(' ').filter(|name| !name.is_empty()) {
+                assert!(above.contains(&name), "`{}` names `{name}`", row.module);
+            }
         }
     }
 }
@@ -198,13 +320,33 @@ mod tests {
     fn a_machine_that_reaches_back_is_found() {
         let text = "impl Lanes {\n    fn a(&self, whole: &Operator) {}\n}\n";
         assert_eq!(lines("lanes.rs", text), [2]);
+        assert_eq!(lines("survey.rs", text), [0; 0]);
     }
 
     #[test]
-    fn methods_of_the_whole_in_a_new_file_are_found() {
+    fn methods_of_the_whole_elsewhere_are_found() {
         let file = |path: &str| TextFile::new(&format!("{FOLDER}{path}"), "impl Operator {\n    fn a(&self) {}\n}\n");
         assert!(check_methods(&file("lanes/slots.rs")).is_some());
-        assert!(check_methods(&file("outcomes.rs")).is_none());
+        assert!(check_methods(&file("ways/shortcuts.rs")).is_some());
+        assert!(check_methods(&file("ways/outcomes.rs")).is_none());
         assert!(check_methods(&file("tests/converge.rs")).is_none());
+    }
+
+    #[test]
+    fn a_call_that_climbs_is_found() {
+        let file = |way: &str, text: &str| TextFile::new(&format!("{FOLDER}ways/{way}.rs"), text);
+        let low =
+            "impl Operator {\n    fn low(&mut self) {\n        self.high();\n        self.lanes.high();\n    }\n}\n";
+        let high = "impl Operator {\n    fn high(&mut self) {\n        self\n            .low();\n        x(Self::low)\n    }\n}\n";
+        let files = [file("sections", low), file("runs", high)];
+        let methods = methods(&files);
+        let found = |file: &TextFile| {
+            check_calls(file, &methods)
+                .iter()
+                .map(|finding| finding.line)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(&files[0]), [3]);
+        assert_eq!(found(&files[1]), [0; 0]);
     }
 }

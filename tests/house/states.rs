@@ -12,7 +12,7 @@ use crate::scan;
 const STATES: [(&str, &str); 3] = [
     ("Lifecycle", "crates/addon-core/src/module/lifecycle.rs"),
     ("Task", "crates/addon-core/src/operator/task.rs"),
-    ("Turn", "crates/addon-core/src/operator/modules.rs"),
+    ("Turn", "crates/addon-core/src/operator/modules/turn.rs"),
 ];
 
 const ASKED: &str = "matches!(";

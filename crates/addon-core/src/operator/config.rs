@@ -16,15 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Operator;
+use super::cx::Cx;
 use super::effect::Notice;
+use super::modules::Modules;
 use super::provenance::{Made, means_the_same};
-use super::task::{Lane, Reason};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, Owner};
+use crate::values::Store;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
 use lost::Losses;
-use news::{News, filled, flag, is_filled, maintenance, values};
+use news::{filled, is_filled, maintenance};
 use reading::Readings;
 
 /// What the API server lets a ConfigMap hold.
@@ -34,7 +35,7 @@ const CONFIG_MAP_LIMIT: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Config {
     /// What was read and does not count yet.
-    pub(super) readings: Readings,
+    readings: Readings,
     /// Its version when it was last read or written; what is older is stale news.
     version: u64,
     /// What is older tells of a ConfigMap that was gone before we made this one.
@@ -54,7 +55,7 @@ pub(super) struct Config {
     /// Modules whose removal by omission a person has confirmed, until it has happened.
     confirmed: BTreeSet<ModuleName>,
     /// The releases that tell of a ConfigMap which is lost.
-    pub(super) losses: Losses,
+    losses: Losses,
     /// What the cluster holds.
     raw: BTreeMap<String, String>,
     /// What is in force, key by key.
@@ -64,12 +65,14 @@ pub(super) struct Config {
     /// `good`, read.
     document: ConfigDocument,
     /// Keys that cannot be used.
-    pub(super) problems: BTreeMap<String, String>,
+    problems: BTreeMap<String, String>,
+    /// Sections that count once the run of their module, or its removal, has ended.
+    later: BTreeMap<ModuleName, Entry<Value>>,
     /// The memory in the state Secret, if there is any, and the one that is on its way there.
     kept: Option<Kept>,
     keeping: Option<Kept>,
     /// Keys that found no room there.
-    pub(super) unkept: Vec<String>,
+    unkept: Vec<String>,
 }
 
 /// The memory of the ConfigMap from life to life.
@@ -221,179 +224,92 @@ impl Config {
     }
 }
 
-impl Operator {
-    fn put_in_force(&mut self, good: BTreeMap<String, String>) {
+/// What is wrong, and what waits.
+impl Config {
+    /// Keys that cannot be used, with the reason.
+    pub(super) fn problems(&self) -> &BTreeMap<String, String> {
+        &self.problems
+    }
+
+    /// Keys that found no room in the state.
+    pub(super) fn unkept(&self) -> &[String] {
+        &self.unkept
+    }
+
+    /// These sections found no room in the state.
+    pub(super) fn sections_left_out(&mut self, cx: &mut Cx, keys: Vec<String>) {
+        if !keys.is_empty() && keys != self.unkept {
+            cx.tell(Notice::SectionsNotKept { keys: keys.clone() });
+        }
+        self.unkept = keys;
+    }
+
+    /// The section that is left for the end of the module's run.
+    pub(super) fn later(&self, module: &ModuleName) -> Option<&Entry<Value>> {
+        self.later.get(module)
+    }
+
+    /// Leaves a module's section for the end of its run, or nothing. Returns the one that was left before.
+    pub(super) fn leave_for_later(&mut self, module: &ModuleName, entry: Option<Entry<Value>>) -> Option<Entry<Value>> {
+        match entry {
+            Some(entry) => self.later.insert(module.clone(), entry),
+            None => self.later.remove(module),
+        }
+    }
+}
+
+/// Sections come into force.
+impl Config {
+    /// These texts count from now on. Returns the document before and the one of now.
+    pub(super) fn replace(&mut self, good: BTreeMap<String, String>) -> (ConfigDocument, ConfigDocument) {
         let new = ConfigDocument::parse(&good);
-        let old = std::mem::replace(&mut self.config.document, new.clone());
-        self.config.good = good;
-
-        let mut news = News::default();
-        if !self.commits.hold(&Owner::Global) {
-            news.global = filled(&old.global) != filled(&new.global);
-            self.set_section(&Owner::Global, &new.global);
-        }
-        let names: Vec<ModuleName> = self.modules.keys().cloned().collect();
-        for name in names {
-            let (before, after) = (old.sections.get(&name), new.sections.get(&name));
-            if flag(before) != flag(after) {
-                news.flags.insert(name.clone());
-            }
-            if maintenance(before) != maintenance(after) {
-                news.maintenance.insert(name.clone());
-            }
-            if self.commits.hold(&Owner::Module(name.clone())) {
-                continue;
-            }
-            let differs = self.section_read(&name, after);
-            if values(before) == values(after) {
-                news.late |= differs && self.is_asked_late(&name);
-            } else {
-                news.sections.insert(name);
-            }
-        }
-        self.tell_channel(&old.channel, &new.channel);
-        self.tell_unknown(&old, &new);
-        self.follow(news);
-    }
-
-    /// The save of a section has ended. What was read of it meanwhile was held back, and counts from now on.
-    pub(super) fn end_hold(&mut self, owner: &Owner) -> News {
-        let mut news = News::default();
-        match owner {
-            Owner::Global => {
-                let entry = self.config.document.global.clone();
-                news.global = self.set_section(owner, &entry);
-            }
-            Owner::Module(name) => {
-                let section = self.config.document.sections.get(name).cloned();
-                if self.section_read(name, section.as_ref()) {
-                    news.sections.insert(name.clone());
-                }
-            }
-        }
-        news
-    }
-
-    /// Puts a module's section in force, now or once its run has ended. True if that makes a difference.
-    fn section_read(&mut self, name: &ModuleName, section: Option<&Section>) -> bool {
-        let owner = Owner::Module(name.clone());
-        let entry = section.map(Section::layer).unwrap_or_default();
-        let later = self.must_wait(name, &entry).then(|| entry.clone());
-        // What an earlier reading had left for later is out of date now.
-        let unit = self.modules.get_mut(name);
-        let earlier = unit.and_then(|unit| std::mem::replace(&mut unit.deferred, later.clone()));
-        if later.is_some() {
-            let now = self.values.config_section(&owner);
-            return earlier != later && filled(&entry) != now.as_deref().filter(|section| is_filled(section));
-        }
-        self.set_section(&owner, &entry)
-    }
-
-    /// Tells what is new and sets off what it concerns.
-    pub(super) fn follow(&mut self, news: News) {
-        let keys = news.keys();
-        if keys.is_empty() && !news.late {
-            return;
-        }
-        if !keys.is_empty() {
-            self.cx.tell(Notice::ConfigApplied { keys });
-        }
-        let concerns_scripts = news.late || self.concerns_scripts(&news);
-        let touched = news.sections.into_iter().chain(news.maintenance).collect();
-        if concerns_scripts {
-            self.reassess(Reason::ConfigChanged, touched);
-        } else {
-            self.run_touched(touched);
-        }
-        if news.global && self.converge.has_begun() {
-            self.request_converge(Reason::ConfigChanged, true);
-        } else if news.global {
-            // A hook at start-up may have failed for what is mended now.
-            self.lanes.retry(&Lane::Global);
-        }
-    }
-
-    /// A verdict may come out otherwise now. The script of a module sees the global values, the module's own, and the modules
-    /// that are enabled.
-    fn concerns_scripts(&self, news: &News) -> bool {
-        let has_script = |name: &ModuleName| self.modules.get(name).is_some_and(|unit| unit.found.has_enabled_script);
-        news.global || !news.flags.is_empty() || news.sections.iter().any(has_script)
-    }
-
-    /// A run sees its section in one state from start to end, and a module that is switched off because all that
-    /// spoke for it vanished is removed with the section that it ran with.
-    fn must_wait(&self, name: &ModuleName, entry: &Entry<Value>) -> bool {
-        let runs = self.lanes.is_at_work(name);
-        let unit = self.modules.get(name);
-        let is_there = unit.is_some_and(|unit| unit.enabled || self.is_there(unit));
-        // That people keep it in their own hands says nothing for it, nor of its values.
-        let says_nothing = filled(entry).is_none() && self.config.flag(name).is_none();
-        runs || is_there && says_nothing && !self.opinions(name).verdict().enabled
-    }
-
-    /// The run or removal for which a section was left for later may have been dropped.
-    pub(super) fn apply_what_nothing_holds(&mut self, name: &ModuleName) {
-        let deferred = self.modules.get(name).and_then(|unit| unit.deferred.clone());
-        if deferred.is_some_and(|entry| !self.must_wait(name, &entry)) {
-            self.apply_deferred(name);
-        }
-    }
-
-    /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
-    pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
-        let entry = self.modules.get_mut(name).and_then(|unit| unit.deferred.take());
-        let late =
-            entry.is_some_and(|entry| self.set_section(&name.clone().into(), &entry)) && self.is_asked_late(name);
-        if late {
-            self.reassess(Reason::ConfigChanged, BTreeSet::new());
-        }
-        late
-    }
-
-    /// The module's script was asked without a section that had been left for later and counts now.
-    fn is_asked_late(&self, name: &ModuleName) -> bool {
-        let unit = self.modules.get(name);
-        unit.is_some_and(|unit| unit.found.has_enabled_script && unit.deferred.is_none())
-            && self.opinions(name).verdict().enabled
+        let old = std::mem::replace(&mut self.document, new.clone());
+        self.good = good;
+        (old, new)
     }
 
     /// Puts a section in force. True if it holds something else now; that a module is only mentioned is nothing.
-    fn set_section(&mut self, owner: &Owner, entry: &Entry<Value>) -> bool {
+    pub(super) fn set_section(&mut self, cx: &mut Cx, values: &mut Store, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
             Entry::Good(values) => Some(values.clone()),
             Entry::Bad => return false,
         };
-        let holds = |operator: &Self| operator.values.config_section(owner).filter(|held| is_filled(held));
-        let before = holds(self);
-        if let Err(rejected) = self.values.set_config(owner, section) {
+        let holds = |values: &Store| values.config_section(owner).filter(|held| is_filled(held));
+        let before = holds(values);
+        if let Err(rejected) = values.set_config(owner, section) {
             let message = Failure::of(Class::Invalid, &rejected).report;
             let key = owner.values_key();
-            self.config.problems.insert(key.clone(), message.clone());
-            self.cx.tell(Notice::ConfigRejected { key, message });
+            self.problems.insert(key.clone(), message.clone());
+            cx.tell(Notice::ConfigRejected { key, message });
         }
-        holds(self) != before
+        holds(values) != before
     }
 
-    /// These sections found no room in the state.
-    pub(super) fn sections_left_out(&mut self, keys: Vec<String>) {
-        if !keys.is_empty() && keys != self.config.unkept {
-            self.cx.tell(Notice::SectionsNotKept { keys: keys.clone() });
-        }
-        self.config.unkept = keys;
+    /// The document says nothing for the module: neither a flag nor values. That people keep it in their own hands is no word for it.
+    pub(super) fn says_nothing_for(&self, module: &ModuleName, entry: &Entry<Value>) -> bool {
+        filled(entry).is_none() && self.flag(module).is_none()
     }
 
-    fn tell_unknown(&mut self, old: &ConfigDocument, new: &ConfigDocument) {
+    /// The section of an owner as it is in force, key by key.
+    pub(super) fn section(&self, module: &ModuleName) -> Option<&Section> {
+        self.document.sections.get(module)
+    }
+
+    /// The global section in force.
+    pub(super) fn global_section(&self) -> &Entry<Value> {
+        &self.document.global
+    }
+
+    /// Tells of sections that belong to no module, once.
+    pub(super) fn tell_unknown(cx: &mut Cx, modules: &Modules, old: &ConfigDocument, new: &ConfigDocument) {
         let unknown = |document: &ConfigDocument| -> Vec<String> {
-            let names = document
-                .sections
-                .keys()
-                .filter(|name| !self.modules.contains_key(*name));
+            let names = document.sections.keys().filter(|name| !modules.contains(name));
             names.map(ModuleName::values_key).collect()
         };
         let keys = unknown(new);
         if !keys.is_empty() && keys != unknown(old) {
-            self.cx.tell(Notice::ConfigUnknown { keys });
+            cx.tell(Notice::ConfigUnknown { keys });
         }
     }
 }

@@ -7,17 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Operator;
-use super::effect::Notice;
-use super::event::{Drift, ReleaseSight};
-use super::jobs::Chore;
-use super::modules::{Turn, Unit};
+use super::event::Drift;
 use super::query::Waiting;
-use super::task::{Lane, RunReason, Task};
 use crate::name::ModuleName;
-use crate::queue::Entry;
 use crate::time::Tick;
-use crate::values::section::Maintenance;
 
 /// How long damage must last: who deletes an object may be about to make it anew, and what a run has done is seen a
 /// moment after its end.
@@ -79,40 +72,12 @@ impl Drifts {
         }
     }
 
-    /// The module has no release any more, and is not to have one.
-    pub(super) fn forget(&mut self, module: &ModuleName) {
-        self.0.remove(module);
-    }
-}
-
-fn is_released(unit: &Unit) -> bool {
-    unit.turn == Turn::Passed && unit.found.has_chart
-}
-
-impl Operator {
-    /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
-    pub(super) fn watch_releases(&mut self) {
-        if self.cx.policy.restores && self.modules.values().any(is_released) {
-            self.run_chore(Chore::WatchReleases);
-        }
-    }
-
-    /// The modules whose runs have left a release.
-    pub(super) fn released(&self) -> Vec<ModuleName> {
-        let released = self.modules.values().filter(|unit| is_released(unit));
-        released.map(|unit| unit.found.name.clone()).collect()
-    }
-
-    pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {
-        let Ok(name) = ModuleName::parse(&release) else { return };
-        if !self.modules.contains_key(&name) {
+    /// The release of a module was looked at.
+    pub(super) fn hear(&mut self, name: ModuleName, drift: Option<Drift>, now: Tick) {
+        if drift.is_none() && !self.0.contains_key(&name) {
             return;
         }
-        if drift.is_none() && !self.drifts.0.contains_key(&name) {
-            return;
-        }
-        let now = self.cx.now.tick;
-        let seen = self.drifts.0.entry(name).or_default();
+        let seen = self.0.entry(name).or_default();
         if seen.drift.is_none() && drift.is_some() {
             seen.calm_down(now);
             seen.postpone(now);
@@ -120,61 +85,34 @@ impl Operator {
         seen.drift = drift;
     }
 
-    /// Lets those modules run whose releases have been damaged for long enough.
-    pub(super) fn restore_releases(&mut self) {
-        let now = self.cx.now.tick;
-        let due = self.drifts.0.iter().filter(|(name, seen)| {
-            let waits = seen.drift.is_some() && !seen.told && seen.due <= now;
-            waits && self.is_left_alone(name)
-        });
-        let due: Vec<ModuleName> = due.map(|(name, _)| name.clone()).collect();
-        for name in due {
-            let Some(seen) = self.drifts.0.get_mut(&name) else {
-                continue;
-            };
-            let Some(drift) = seen.drift.clone() else { continue };
-            seen.told = true;
-            let times = seen.restored + 1;
-            let reason = match drift {
-                Drift::Absent(_) => RunReason::ObjectAbsent,
-                Drift::Altered { .. } => RunReason::ObjectAltered,
-                Drift::Status(_) => RunReason::UnexpectedStatus,
-            };
-            self.cx.tell(Notice::ReleaseDrifted {
-                module: name.clone(),
-                drift,
-                times,
-            });
-            self.rerun(&name, reason);
-        }
+    /// The modules whose releases have been damaged for long enough.
+    pub(super) fn due(&self, now: Tick) -> Vec<ModuleName> {
+        let due = self.waiting().filter(|(_, seen)| seen.due <= now);
+        due.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The module is to have a release, its objects are in nobody's hands, and nobody of us works on it or is about to.
-    fn is_left_alone(&self, name: &ModuleName) -> bool {
-        let Some(unit) = self.modules.get(name) else {
-            return false;
-        };
-        let has_release = unit.enabled && unit.found.has_chart && unit.found.broken.is_none();
-        let is_ours_to_keep = self.config.maintenance(name) == Maintenance::Managed;
-        if !has_release || !is_ours_to_keep || unit.turn.is_to_come() || self.converge.assesses_by_itself() {
-            return false;
-        }
-        let lane = Lane::Module(name.clone());
-        let deletes = |entry: &Entry<Task>| entry.task.is_removal();
-        let busy = |head: &Entry<Task>| {
-            let run = head.task.is_run();
-            head.is_active() || deletes(head) || run && head.begun
-        };
-        !self.lanes.head(&lane).is_some_and(busy) && !self.lanes.behind_head(&lane).any(deletes)
+    /// A run restores the release: people are told of this damage, and for this number of times in a row.
+    pub(super) fn begin_repair(&mut self, name: &ModuleName) -> Option<(Drift, u32)> {
+        let seen = self.0.get_mut(name)?;
+        let drift = seen.drift.clone()?;
+        seen.told = true;
+        Some((drift, seen.restored + 1))
     }
 
-    pub(super) fn drift_timeout(&self) -> Option<(Tick, Waiting)> {
-        let waiting = self
-            .drifts
-            .0
-            .iter()
-            .filter(|(name, seen)| seen.drift.is_some() && !seen.told && self.is_left_alone(name));
+    /// When the next damaged release is restored, of the modules that are left alone.
+    pub(super) fn timeout(&self, is_left_alone: impl Fn(&ModuleName) -> bool) -> Option<(Tick, Waiting)> {
+        let waiting = self.waiting().filter(|(name, _)| is_left_alone(name));
         let (name, seen) = waiting.min_by_key(|(_, seen)| seen.due)?;
         Some((seen.due, Waiting::Restoring(name.clone())))
+    }
+
+    /// Damaged releases of which people have not been told.
+    fn waiting(&self) -> impl Iterator<Item = (&ModuleName, &Seen)> {
+        self.0.iter().filter(|(_, seen)| seen.drift.is_some() && !seen.told)
+    }
+
+    /// The module has no release any more, and is not to have one.
+    pub(super) fn forget(&mut self, module: &ModuleName) {
+        self.0.remove(module);
     }
 }

@@ -2,25 +2,22 @@
 
 mod converge;
 mod module;
-pub(super) mod survey;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use self::survey::Survey;
-use super::Operator;
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
 use super::query::{Answer, ChannelReport, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
-use super::standing::Standing;
+use super::survey::Survey;
 use super::task::{Lane, RunReason, Task};
 use crate::name::{ModuleName, Owner, QueueName};
 use crate::queue::{Entry, State};
 
-impl Operator {
+impl Survey<'_> {
     pub(super) fn explain(&self, query: &Query) -> Answer {
         match query {
             Query::Status => Answer::Status(self.status()),
@@ -31,35 +28,35 @@ impl Operator {
                 module,
                 with_global,
                 secrets,
-            } => self.document(module.as_ref(), *with_global, |operator, owner| {
-                operator.section_shown(owner, &operator.values.effective(owner), *secrets)
+            } => self.document(module.as_ref(), *with_global, |owner| {
+                self.section_shown(owner, &self.of.values.effective(owner), *secrets)
             }),
             Query::ConfigValues {
                 module,
                 with_global,
                 secrets,
-            } => self.document(module.as_ref(), *with_global, |operator, owner| {
-                let section = operator.values.config_section(owner);
-                section.map_or(Value::Null, |section| operator.section_shown(owner, &section, *secrets))
+            } => self.document(module.as_ref(), *with_global, |owner| {
+                let section = self.of.values.config_section(owner);
+                section.map_or(Value::Null, |section| self.section_shown(owner, &section, *secrets))
             }),
             Query::ReleaseValues(module) => self
                 .release_values(module)
                 .map_or(Answer::NoSuchModule, Answer::ReleaseValues),
-            Query::Patches { module, secrets } => self.document(module.as_ref(), false, |operator, owner| {
-                let patches = operator.values.patches(owner);
+            Query::Patches { module, secrets } => self.document(module.as_ref(), false, |owner| {
+                let patches = self.of.values.patches(owner);
                 match secrets {
                     _ if patches.is_empty() => Value::Null,
                     Secrets::Shown => json!(patches),
-                    Secrets::Masked => operator.values.masked_patches(owner),
+                    Secrets::Masked => self.of.values.masked_patches(owner),
                 }
             }),
             Query::Monitors(owner) => self.monitor_report(owner),
             Query::Channel => Answer::Channel(ChannelReport {
-                settings: self.channel_settings(),
+                settings: self.of.config.channel_settings(),
                 activity: self.activity(),
             }),
             Query::GlobalHooks => {
-                let hooks = self.bindings.of_owner(&Owner::Global);
+                let hooks = self.of.bindings.of_owner(&Owner::Global);
                 let names = hooks.map(|(id, _)| id.name.as_str());
                 Answer::Document(names.collect())
             }
@@ -69,78 +66,75 @@ impl Operator {
     fn section_shown(&self, owner: &Owner, section: &Value, secrets: Secrets) -> Value {
         match secrets {
             Secrets::Shown => section.clone(),
-            Secrets::Masked => self.values.masked(owner, section),
+            Secrets::Masked => self.of.values.masked(owner, section),
         }
     }
 
     fn monitor_report(&self, owner: &Owner) -> Answer {
-        if owner.module().is_some_and(|name| !self.modules.contains_key(name)) {
+        if owner.module().is_some_and(|name| !self.of.modules.contains(name)) {
             return Answer::NoSuchModule;
         }
-        let hooks = self.bindings.of_owner(owner);
+        let hooks = self.of.bindings.of_owner(owner);
         Answer::Monitors(
             hooks
-                .map(|(id, _)| (id.name.clone(), self.monitors.watched(&self.bindings, id)))
+                .map(|(id, _)| (id.name.clone(), self.of.monitors.watched(&self.of.bindings, id)))
                 .collect(),
         )
     }
 
-    fn document(
-        &self,
-        module: Option<&ModuleName>,
-        with_global: bool,
-        part: impl Fn(&Self, &Owner) -> Value,
-    ) -> Answer {
+    fn document(&self, module: Option<&ModuleName>, with_global: bool, part: impl Fn(&Owner) -> Value) -> Answer {
         let owner = match module {
             None => Owner::Global,
-            Some(name) if self.modules.contains_key(name) => Owner::Module(name.clone()),
+            Some(name) if self.of.modules.contains(name) => Owner::Module(name.clone()),
             Some(_) => return Answer::NoSuchModule,
         };
-        let own = part(self, &owner);
+        let own = part(&owner);
         if !with_global || owner == Owner::Global {
             return Answer::Document(own);
         }
-        Answer::Document(json!({ "global": part(self, &Owner::Global), owner.values_key(): own }))
+        Answer::Document(json!({ "global": part(&Owner::Global), owner.values_key(): own }))
     }
 
     fn status(&self) -> Status {
-        let mut waiting = self.startup.waiting(self.cx.policy.mode, &self.config.readings);
-        waiting.extend(self.config.readings.waiting());
-        waiting.extend(self.sources.waiting());
-        waiting.extend(self.probation.waiting());
-        if self.standing == Standing::Standby {
+        let mut waiting = self.start_waits();
+        waiting.extend(self.of.config.readings_wait_for());
+        waiting.extend(self.of.directories.sources().waiting());
+        waiting.extend(self.of.probation.waiting());
+        if self.of.standing.is_standby() {
             waiting.insert(0, "to be elected leader".to_owned());
         }
-        waiting.extend(self.reviews.publication.waiting());
-        let ready = match self.cx.policy.mode {
-            Mode::Addons => self.converge.first_done,
-            Mode::Hooks => self.startup.begun,
+        waiting.extend(self.of.reviews.publication().waiting());
+        let ready = match self.of.cx.policy.mode {
+            Mode::Addons => self.of.converge.is_first_over(),
+            Mode::Hooks => self.of.startup.has_begun(),
         };
         if !ready {
             waiting.extend(self.describe_start());
         }
         Status {
-            not_started: !ready && self.converge.active.is_none(),
+            not_started: !ready && !self.of.converge.is_under_way(),
             ready,
             converge_tasks: self.converge_tasks(),
             waiting,
-            config_problems: self.config.problems.clone(),
-            held: self.held_removals(),
+            config_problems: self.of.config.problems().clone(),
+            held: self.certainty().held_removals(),
             held_upgrades: self.held_upgrades(),
             held_by_trial: self.modules_held_by_trial(),
-            config_lost: self.config.losses.releases().to_vec(),
-            unkept: self.config.unkept.clone(),
+            config_lost: self.of.config.losses().releases().to_vec(),
+            unkept: self.of.config.unkept().to_vec(),
             late: self.late(),
         }
     }
 
     /// The converge itself and the modules that it has still to get through.
     fn converge_tasks(&self) -> usize {
-        let Some(active) = &self.converge.active else { return 0 };
-        let pending = |unit: &&Unit| unit.turn.is_awaited();
-        let modules = match active.phase {
+        let Some(phase) = self.of.converge.phase() else {
+            return 0;
+        };
+        let pending = |unit: &&Unit| unit.turn().is_awaited();
+        let modules = match phase {
             Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
-                self.modules.values().filter(pending).count()
+                self.of.modules.iter().filter(pending).count()
             }
             Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::AfterAll { .. } => 0,
         };
@@ -149,7 +143,7 @@ impl Operator {
 
     /// `main` first, then the named queues.
     fn queue_reports(&self) -> Vec<QueueReport> {
-        let named = self.lanes.all().filter_map(|(lane, tasks)| match lane {
+        let named = self.of.lanes.all().filter_map(|(lane, tasks)| match lane {
             Lane::Named(name) => Some((name, lane, tasks)),
             Lane::Global | Lane::Module(_) | Lane::Release(_) => None,
         });
@@ -170,7 +164,7 @@ impl Operator {
 
     /// Every queue that a binding names, whether it was ever used or not.
     fn empty_queues(&self) -> impl Iterator<Item = (&QueueName, QueueReport)> {
-        let named = self.bindings.iter().flat_map(|(_, config)| {
+        let named = self.of.bindings.iter().flat_map(|(_, config)| {
             let schedules = config.schedules.iter().map(|binding| &binding.queue);
             schedules.chain(config.kubernetes.iter().map(|binding| &binding.queue))
         });
@@ -189,9 +183,9 @@ impl Operator {
     fn main_report(&self) -> QueueReport {
         let main = QueueName::main();
         let mut entries: Vec<(&Lane, &Entry<Task>)> = Vec::new();
-        let lanes = |wanted: fn(&Lane) -> bool| self.lanes.all().filter(move |(lane, _)| wanted(lane));
+        let lanes = |wanted: fn(&Lane) -> bool| self.of.lanes.all().filter(move |(lane, _)| wanted(lane));
         let position = |lane: &Lane| match lane {
-            Lane::Module(name) => self.modules.get(name).map(|unit| unit.found.order),
+            Lane::Module(name) => self.of.modules.get(name).map(|unit| unit.found().order),
             Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
         };
         for (lane, tasks) in lanes(|lane| matches!(lane, Lane::Module(_) | Lane::Release(_))) {
@@ -203,8 +197,8 @@ impl Operator {
             .map(|(_, entry)| self.task_report(entry, &main))
             .collect();
         tasks.extend(self.waiting_turns(&main));
-        let global = self.lanes.all().find(|(lane, _)| **lane == Lane::Global);
-        let converging = self.converge.active.is_some();
+        let global = self.of.lanes.all().find(|(lane, _)| **lane == Lane::Global);
+        let converging = self.of.converge.is_under_way();
         if let Some((_, global)) = global {
             let reports = global.iter().map(|entry| self.task_report(entry, &main));
             if converging {
@@ -222,10 +216,10 @@ impl Operator {
 
     /// The original has one head in `main`; of ours the most telling one is shown.
     fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
-        let global = self.lanes.head(&Lane::Global).map(|head| (&Lane::Global, head));
+        let global = self.of.lanes.head(&Lane::Global).map(|head| (&Lane::Global, head));
         let heads = entries.iter().copied().chain(global);
         let heads: Vec<_> = heads
-            .filter(|(lane, entry)| self.lanes.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
+            .filter(|(lane, entry)| self.of.lanes.head(lane).is_some_and(|head| std::ptr::eq(head, *entry)))
             .collect();
         let failing = heads.iter().find(|(_, head)| matches!(head.state(), State::Backoff(_)));
         let shown = failing.or_else(|| heads.first());
@@ -235,21 +229,24 @@ impl Operator {
     }
 
     fn waiting_turns(&self, queue: &QueueName) -> Vec<TaskReport> {
-        let reason = if self.converge.first_done {
+        let reason = if self.of.converge.is_first_over() {
             RunReason::Converge
         } else {
             RunReason::Startup
         };
-        let waiting = self.modules_in_order().into_iter().filter(|name| {
-            self.converge.active.is_some() && self.modules.get(name).is_some_and(|unit| unit.turn == Turn::Waiting)
-        });
+        let waiting = self
+            .of
+            .modules
+            .in_order()
+            .into_iter()
+            .filter(|name| self.of.converge.is_under_way() && self.of.modules.is_waiting(name));
         let report = |name: ModuleName| {
             let task = Task::ModuleRun {
                 module: name.clone(),
                 reason,
             };
             TaskReport {
-                kind: task.kind(self.cx.policy.mode),
+                kind: task.kind(self.of.cx.policy.mode),
                 module: name.to_string(),
                 hook: String::new(),
                 description: self.describe(&task, queue),
@@ -265,7 +262,7 @@ impl Operator {
             let _ = write!(description, ":failures {}:{error}", entry.failures);
         }
         TaskReport {
-            kind: entry.task.kind(self.cx.policy.mode),
+            kind: entry.task.kind(self.of.cx.policy.mode),
             module: entry.task.module().map(ToString::to_string).unwrap_or_default(),
             hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
             description,
@@ -275,8 +272,8 @@ impl Operator {
     fn describe(&self, task: &Task, queue: &QueueName) -> String {
         match task {
             Task::ModuleRun { module, reason } => {
-                let unit = self.modules.get(module);
-                let first = unit.is_some_and(|unit| unit.life.is_starting_up()) || *reason == RunReason::Startup;
+                let unit = self.of.modules.get(module);
+                let first = unit.is_some_and(|unit| unit.life().is_starting_up()) || *reason == RunReason::Startup;
                 let startup = if first { ":doStartup" } else { "" };
                 format!("ModuleRun:{queue}:{module}{startup}:{reason}")
             }
@@ -286,13 +283,13 @@ impl Operator {
             | Task::AwaitFirstRuns
             | Task::Converge(_)
             | Task::ModuleDelete { .. }
-            | Task::Purge { .. } => task.describe(queue, self.cx.policy.mode),
+            | Task::Purge { .. } => task.describe(queue, self.of.cx.policy.mode),
         }
     }
 
     fn head_status(&self, lane: &Lane, head: &Entry<Task>) -> String {
         match head.state() {
-            State::Running => match self.commits.waits(lane) {
+            State::Running => match self.of.commits.waits(lane) {
                 Some(wait) => format!("waits for {wait}"),
                 None => "run first task".to_owned(),
             },
@@ -301,28 +298,36 @@ impl Operator {
             State::Backoff(until) => {
                 format!(
                     "sleep after fail for {}s",
-                    (until - self.cx.now.tick).as_secs_f64().ceil()
+                    (until - self.of.cx.now.tick).as_secs_f64().ceil()
                 )
             }
             State::Held(until) => {
-                let wait = (until - self.cx.now.tick).as_secs_f64().ceil();
-                format!("sleep for {wait}s: {}", self.lanes.describe_rate_limit(lane))
+                let wait = (until - self.of.cx.now.tick).as_secs_f64().ceil();
+                format!("sleep for {wait}s: {}", self.of.lanes.describe_rate_limit(lane))
             }
         }
     }
 
     fn module_reports(&self) -> Vec<ModuleReport> {
         let units = self
-            .modules_in_order()
+            .of
+            .modules
+            .in_order()
             .into_iter()
-            .filter_map(|name| self.modules.get(&name));
-        let survey = Survey::of(self);
-        units.map(|unit| self.module_report(unit, &survey)).collect()
+            .filter_map(|name| self.of.modules.get(&name));
+        units.map(|unit| self.module_report(unit)).collect()
     }
 
-    /// The first runs in other queues that a module waits for.
-    fn outstanding(&self, unit: &Unit) -> Vec<String> {
-        let elsewhere = unit.life.first_runs_elsewhere().into_iter();
-        elsewhere.map(|id| self.describe_first_run(id)).collect()
+    /// The modules that wait for the trial, each with the reason.
+    fn modules_held_by_trial(&self) -> Vec<String> {
+        let held = self.of.modules.iter().filter_map(|unit| match unit.turn() {
+            Turn::Held(hold) if unit.is_enabled() && hold.is_for_trial => {
+                Some(format!("module '{}': {}", unit.name(), hold.reason))
+            }
+            Turn::Held(_) | Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => {
+                None
+            }
+        });
+        held.collect()
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Operator;
 use super::converge::Phase;
 use super::jobs::Slot;
 use super::policy::Mode;
+use super::survey::Survey;
 use super::task::{Lane, Task};
 use crate::artifact::choice::Activity;
 use crate::artifact::trial::record::Failures;
 use crate::hook::config::Stage;
-use crate::module::lifecycle::Lifecycle;
 use crate::name::{HookId, ModuleName, Owner};
 use crate::queue::Entry;
 
@@ -28,21 +27,21 @@ pub struct Health {
     pub noted: Vec<String>,
 }
 
-impl Operator {
+impl Survey<'_> {
     /// How we fare at this moment.
-    pub fn health(&self) -> Health {
+    pub(super) fn health(&self) -> Health {
         Health {
             converged: self.has_converged(),
             failing: self.failures(),
             activity: self.activity(),
-            noted: self.probation.noted().cloned().collect(),
+            noted: self.of.probation.noted().cloned().collect(),
         }
     }
 
     fn has_converged(&self) -> bool {
-        match self.cx.policy.mode {
-            Mode::Addons => self.converge.first_done,
-            Mode::Hooks => self.startup.begun,
+        match self.of.cx.policy.mode {
+            Mode::Addons => self.of.converge.is_first_over(),
+            Mode::Hooks => self.of.startup.has_begun(),
         }
     }
 
@@ -54,9 +53,9 @@ impl Operator {
         };
         // A task that failed and rests before another attempt may rest for ever.
         let is_due = |head: &Entry<Task>| head.failures == 0;
-        let mut heads = self.lanes.heads();
+        let mut heads = self.of.lanes.heads();
         let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
-        let helm_runs = self.jobs.holders(Slot::Helm).next().is_some();
+        let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
         if self.has_converged() && !queued && !helm_runs {
             Activity::Quiet
         } else {
@@ -71,22 +70,22 @@ impl Operator {
             let known = failing.entry(subject).or_insert(failures);
             *known = failures.max(*known);
         };
-        for (_, tasks) in self.lanes.all() {
+        for (_, tasks) in self.of.lanes.all() {
             for entry in tasks.iter().filter(|entry| entry.failures > 0) {
                 if let Some(subject) = self.subject(entry) {
                     fails(subject, Failures::InARow(entry.failures));
                 }
             }
         }
-        for (name, unit) in &self.modules {
-            let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
-            if unit.failures > 0 && is_there {
-                fails(of_module(name), Failures::InARow(unit.failures));
+        for unit in self.of.modules.iter() {
+            let name = unit.name();
+            if unit.failures() > 0 && unit.is_concerned() {
+                fails(of_module(name), Failures::InARow(unit.failures()));
             }
-            if let Some((times, _, _)) = self.assessment.script_failure(name) {
+            if let Some((times, _, _)) = self.of.verdicts.script_failure(name) {
                 fails(of_module(name), Failures::InARow(times));
             }
-            if unit.enabled && unit.turn.is_own_fault() {
+            if unit.is_enabled() && unit.turn().is_own_fault() {
                 fails(of_module(name), Failures::ForGood);
             }
         }
@@ -107,14 +106,14 @@ impl Operator {
 
     /// The hook before or after all modules at which the converge under way stands.
     fn hook_of_converge(&self) -> Option<HookId> {
-        let (stage, next) = match self.converge.active.as_ref()?.phase {
-            Phase::BeforeAll(next) => (Stage::BeforeAll, next),
-            Phase::AfterAll { next, .. } => (Stage::AfterAll, next),
+        let (stage, next) = match self.of.converge.phase()? {
+            Phase::BeforeAll(next) => (Stage::BeforeAll, *next),
+            Phase::AfterAll { next, .. } => (Stage::AfterAll, *next),
             Phase::Settling | Phase::Enabling | Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
                 return None;
             }
         };
-        self.bindings.global_hooks(stage).into_iter().nth(next)
+        self.of.bindings.global_hooks(stage).into_iter().nth(next)
     }
 }
 

@@ -11,61 +11,6 @@ use super::ticket::{RunFor, Ticket};
 use crate::name::Owner;
 use crate::time::Tick;
 
-/// Something of our own that must succeed once, and is retried until it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Chore {
-    /// Read our state.
-    LoadState,
-    /// Write our state.
-    SaveState,
-    /// Write what the values files say.
-    SaveValuesFiles,
-    /// Read the directories again.
-    ReadDirectories,
-    /// List the releases.
-    ListReleases,
-    /// Watch the releases.
-    WatchReleases,
-    /// Put back or forget what hooks saved on trial.
-    SettleSections,
-    /// Ask the global hooks for their configuration.
-    ConfigureGlobalHooks,
-}
-
-impl Chore {
-    /// It needs nobody but the API server.
-    pub(super) fn asks_api_server(self) -> bool {
-        match self {
-            Self::LoadState
-            | Self::SaveState
-            | Self::SaveValuesFiles
-            | Self::ListReleases
-            | Self::WatchReleases
-            | Self::SettleSections => true,
-            Self::ReadDirectories | Self::ConfigureGlobalHooks => false,
-        }
-    }
-
-    /// Nothing of the start waits for it.
-    pub(super) fn is_aside(self) -> bool {
-        self == Self::WatchReleases
-    }
-
-    /// What it does, in words for people.
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Self::LoadState => "read the state Secret",
-            Self::SaveState => "write the state Secret",
-            Self::SaveValuesFiles => "write to the state Secret what the values files say",
-            Self::ReadDirectories => "read the modules directories a second time before something is removed",
-            Self::ListReleases => "list the helm releases",
-            Self::WatchReleases => "watch the helm releases",
-            Self::SettleSections => "put back or forget the sections that hooks saved on trial",
-            Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
-        }
-    }
-}
-
 /// What a job occupies while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use crate::failure::Failure;
+use crate::name::{HookId, Owner};
+
 /// What the program serves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -12,6 +15,17 @@ pub enum Mode {
     Addons,
     /// Hooks alone: no modules, no values, no releases, and one queue `main` strictly in order.
     Hooks,
+}
+
+impl Mode {
+    /// The failure with the name of its hook, as the original words it.
+    pub(super) fn of_hook(self, HookId { owner, name }: &HookId, failure: Failure) -> Failure {
+        match (owner, self) {
+            (_, Self::Hooks) => failure.within(format_args!("{name} FAILED")),
+            (Owner::Global, Self::Addons) => failure.within(format_args!("global hook '{name}' failed")),
+            (Owner::Module(_), Self::Addons) => failure.within(format_args!("module hook '{name}' failed")),
+        }
+    }
 }
 
 /// When the API server is to ask us about edits of our ConfigMap before it makes them.
@@ -94,6 +108,13 @@ pub struct Policy {
     pub ignore_release: Option<String>,
     /// The zone in which crontabs are read.
     pub time_zone: TimeZone,
+}
+
+impl Policy {
+    /// How long a run may take whose hook or binding says this.
+    pub(super) fn deadline_of(&self, said: Option<Duration>) -> Duration {
+        said.unwrap_or(self.hook_deadline)
+    }
 }
 
 impl Default for Policy {

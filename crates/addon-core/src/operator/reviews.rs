@@ -4,7 +4,7 @@
 //! Must never let a question go without a reply, nor answer for a hook: who cannot be asked is left to the failure
 //! policy.
 
-mod edits;
+pub(super) mod edits;
 mod publication;
 
 use std::collections::BTreeMap;
@@ -13,18 +13,23 @@ use std::time::Duration;
 
 use self::edits::Edits;
 use self::publication::Publication;
-use super::Operator;
+use super::bindings::Bindings;
+use super::cx::Cx;
 use super::effect::{Effect, HookLabels, HookRun, Job, JobId, Notice};
 use super::event::{Asked, HookRan, ReviewId};
+use super::jobs::Jobs;
+use super::lanes::Lanes;
+use super::modules::Modules;
+use super::monitors::Monitors;
 use super::query::Waiting;
 use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, Owner};
 use crate::review::reply::{NoAnswer, Reply};
 use crate::review::routes::{Opened, Routes};
 use crate::review::{Ended, Progress, Review, Run};
 use crate::time::Tick;
+use crate::values::Store;
 
 /// Everything about reviews.
 #[derive(Debug, Default)]
@@ -32,7 +37,7 @@ pub(super) struct Reviews {
     routes: Arc<Routes>,
     open: BTreeMap<ReviewId, Open>,
     edits: Edits,
-    pub(super) publication: Publication,
+    publication: Publication,
 }
 
 /// A review that waits for a hook to start, or to end.
@@ -45,102 +50,132 @@ struct Open {
     job: Option<JobId>,
 }
 
-impl Operator {
+/// All that a review needs of others.
+#[derive(Debug)]
+pub(super) struct Needs<'a> {
+    pub(super) cx: &'a mut Cx,
+    pub(super) jobs: &'a mut Jobs,
+    pub(super) lanes: &'a mut Lanes,
+    pub(super) bindings: &'a Bindings,
+    pub(super) monitors: &'a Monitors,
+    pub(super) modules: &'a Modules,
+    pub(super) values: &'a Store,
+    /// We are to end.
+    pub(super) is_stopping: bool,
+}
+
+pub(super) fn reply(cx: &mut Cx, id: ReviewId, reply: Reply) {
+    cx.effect(Effect::Reply(id, reply));
+}
+
+impl Reviews {
+    /// What stands in the cluster for the API server.
+    pub(super) fn publication(&self) -> &Publication {
+        &self.publication
+    }
+
+    /// Somebody has changed what stands in the cluster.
+    pub(super) fn touched(&mut self, cx: &Cx) {
+        self.publication.is_touched(cx.now.tick);
+    }
+
+    /// Who lists objects that hooks convert waits until the API server knows whom to ask, or cannot be told.
+    pub(super) fn awaits_publication(&self) -> bool {
+        self.routes.conversions().next().is_some() && !self.publication.was_attempted()
+    }
+
+    /// Tells the API server whom to ask. Called when everything else is decided: who came to answer in a step may have
+    /// ceased to before its end.
+    pub(super) fn advance_publication(&mut self, cx: &mut Cx, jobs: &mut Jobs) {
+        self.publication.advance(cx, jobs, &self.routes);
+    }
+
+    /// The API server asks whom it should, or could not be told.
+    pub(super) fn published(&mut self, cx: &mut Cx, result: Result<(), Failure>) {
+        self.publication.published(cx, self.routes.is_empty(), result);
+    }
+
     /// The API server asks.
-    pub(super) fn review_requested(&mut self, id: ReviewId, asked: Asked) {
+    pub(super) fn requested(&mut self, cx: &mut Cx, id: ReviewId, asked: Asked) {
         let Asked { path, request, within } = asked;
-        if self.stopping.is_some() {
-            return self.reply(id, Reply::NoAnswer(NoAnswer::Stopping));
-        }
-        if !self.startup.begun {
-            return self.reply(id, Reply::NoAnswer(NoAnswer::NotReady));
-        }
-        match self.reviews.routes.open(&path, request) {
-            Opened::Answered(reply) => self.reply(id, reply),
-            Opened::Edit(request) => self.edit_wanted(id, request, self.cx.now.tick + within),
+        let until = cx.now.tick + within;
+        match self.routes.open(&path, request) {
+            Opened::Answered(answer) => reply(cx, id, answer),
+            Opened::Edit(request) => self.edits.wanted(id, request, until),
             Opened::Running(review, run) => {
                 let open = Open {
                     review,
                     run,
-                    until: self.cx.now.tick + within,
+                    until,
                     job: None,
                 };
-                self.reviews.open.insert(id, open);
+                self.open.insert(id, open);
             }
         }
     }
 
-    fn reply(&mut self, id: ReviewId, reply: Reply) {
-        self.cx.effect(Effect::Reply(id, reply));
+    /// The edit that is to be judged next, with the name of our ConfigMap, if none is being judged.
+    pub(super) fn next_edit(&mut self, cx: &mut Cx) -> Option<edits::Asked> {
+        self.edits.next(cx, self.routes.config_map())
     }
 
-    /// Keeps the routes up to date, starts what can start, and answers for what has no time left.
-    pub(super) fn advance_reviews(&mut self) {
-        self.take_routes();
-        let ids: Vec<ReviewId> = self.reviews.open.keys().copied().collect();
-        for id in ids {
-            self.advance_review(id);
-        }
-        self.advance_edits();
+    /// Edits of our ConfigMap that wait for an answer.
+    pub(super) fn edits_mut(&mut self) -> &mut Edits {
+        &mut self.edits
     }
 
     /// Has the API server told what hooks want to be asked, as soon as that has changed.
-    fn take_routes(&mut self) {
-        if !self.startup.begun {
-            return;
-        }
-        let asked = self.bindings.iter().filter(|(hook, config)| {
+    pub(super) fn take_routes(&mut self, cx: &mut Cx, bindings: &Bindings, modules: &Modules) {
+        let asked = bindings.iter().filter(|(hook, config)| {
             let reviews = config.validating.len() + config.mutating.len() + config.conversions.len();
-            reviews > 0 && self.answers(hook)
+            reviews > 0 && modules.take_events(hook)
         });
         let (mut routes, clashes) = Routes::of(asked);
-        if let Some(config_map) = self.cx.policy.edits.config_map(routes.admits()) {
+        if let Some(config_map) = cx.policy.edits.config_map(routes.admits()) {
             routes = routes.with_edits_of(config_map);
         }
-        if routes != *self.reviews.routes {
-            self.reviews.routes = Arc::new(routes);
-            self.reviews.publication.is_due();
+        if routes != *self.routes {
+            self.routes = Arc::new(routes);
+            self.publication.is_due();
             for clash in clashes {
                 let failure = Failure::new(Class::Invalid, clash.to_string());
-                self.cx.tell(Notice::ReviewClash { failure });
+                cx.tell(Notice::ReviewClash { failure });
             }
         }
     }
 
-    /// Hooks of a module that is switched off, or has not started, review nothing.
-    fn answers(&self, hook: &HookId) -> bool {
-        match &hook.owner {
-            Owner::Global => true,
-            Owner::Module(name) => self
-                .modules
-                .get(name)
-                .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
+    /// Starts what can start, and answers for what has no time left.
+    pub(super) fn advance(&mut self, mut needs: Needs<'_>) {
+        let ids: Vec<ReviewId> = self.open.keys().copied().collect();
+        for id in ids {
+            self.advance_review(&mut needs, id);
         }
     }
 
-    fn advance_review(&mut self, id: ReviewId) {
-        let Some(open) = self.reviews.open.get(&id) else { return };
-        let hook = open.run.hook.clone();
-        if open.until <= self.cx.now.tick {
+    fn advance_review(&mut self, needs: &mut Needs<'_>, id: ReviewId) {
+        let Some(open) = self.open.get(&id) else { return };
+        let (hook, now) = (open.run.hook.clone(), needs.cx.now.tick);
+        if open.until <= now {
             if let Some(job) = open.job {
-                self.cx.effect(Effect::CancelJob(job));
+                needs.cx.effect(Effect::CancelJob(job));
             }
-            return self.resume_review(id, Ended::Late);
+            return self.resume(needs.cx, id, Ended::Late, needs.is_stopping);
         }
-        if open.job.is_some() || self.lanes.rate_allows_from(&self.bindings, &hook) > self.cx.now.tick {
+        if open.job.is_some() || needs.lanes.rate_allows_from(needs.bindings, &hook) > now {
             return;
         }
-        if !self.answers(&hook) {
-            self.reviews.open.remove(&id);
-            return self.reply(id, Reply::NoAnswer(NoAnswer::NotStarted(hook)));
+        // Hooks of a module that is switched off, or has not started, review nothing.
+        if !needs.modules.take_events(&hook) {
+            self.open.remove(&id);
+            return reply(needs.cx, id, Reply::NoAnswer(NoAnswer::NotStarted(hook)));
         }
-        if self.jobs.review_slot(&self.cx.policy) {
-            self.start_review(id);
+        if needs.jobs.review_slot(&needs.cx.policy) {
+            self.start(needs, id);
         }
     }
 
-    fn start_review(&mut self, id: ReviewId) {
-        let Some(open) = self.reviews.open.get(&id) else { return };
+    fn start(&mut self, needs: &mut Needs<'_>, id: ReviewId) {
+        let Some(open) = self.open.get_mut(&id) else { return };
         let Run {
             hook,
             context,
@@ -148,35 +183,40 @@ impl Operator {
             limit,
         } = &*open.run;
         let (hook, contexts) = (hook.clone(), vec![context.clone()]);
-        let deadline = self.deadline(*limit).min(open.until - self.cx.now.tick);
+        let deadline = needs.cx.policy.deadline_of(*limit).min(open.until - needs.cx.now.tick);
         let labels = labels_of(context);
-        self.lanes.take_rate(&self.cx, &self.bindings, &hook);
-        self.cx.tell(Notice::HookStarted {
+        needs.lanes.take_rate(needs.cx, needs.bindings, &hook);
+        needs.cx.tell(Notice::HookStarted {
             hook: hook.clone(),
             labels: labels.clone(),
         });
-        let globals = self.values.globals();
+        let globals = needs.values.globals();
         let run = HookRun {
-            version: self.bindings.version(&hook),
-            snapshots: self.monitors.snapshots_of(&self.bindings, &hook, &contexts),
-            values: self.values.hook_values_under(&globals, &hook.owner),
-            config_values: self.values.config_values_under(&globals, &hook.owner),
+            version: needs.bindings.version(&hook),
+            snapshots: needs.monitors.snapshots_of(needs.bindings, &hook, &contexts),
+            values: needs.values.hook_values_under(&globals, &hook.owner),
+            config_values: needs.values.config_values_under(&globals, &hook.owner),
             deadline,
             contexts,
             labels,
             hook,
         };
-        let job = self
+        let job = needs
             .jobs
-            .begin(&mut self.cx, RunFor::Review(id), |ticket| Job::RunHook(run, ticket));
-        if let Some(open) = self.reviews.open.get_mut(&id) {
-            open.job = Some(job);
-        }
+            .begin(needs.cx, RunFor::Review(id), |ticket| Job::RunHook(run, ticket));
+        open.job = Some(job);
     }
 
     /// The job of a review has ended.
-    pub(super) fn review_ran(&mut self, id: ReviewId, result: Result<HookRan, Failure>, took: Duration) {
-        let Some(open) = self.reviews.open.get_mut(&id) else {
+    pub(super) fn ran(
+        &mut self,
+        cx: &mut Cx,
+        id: ReviewId,
+        result: Result<HookRan, Failure>,
+        took: Duration,
+        is_stopping: bool,
+    ) {
+        let Some(open) = self.open.get_mut(&id) else {
             return;
         };
         open.job = None;
@@ -191,8 +231,8 @@ impl Operator {
         };
         match result {
             Ok((response, usage)) => {
-                self.cx.tell(Notice::HookSucceeded { hook, labels, usage });
-                self.resume_review(id, Ended::Well(*response));
+                cx.tell(Notice::HookSucceeded { hook, labels, usage });
+                self.resume(cx, id, Ended::Well(*response), is_stopping);
             }
             Err(failure) => {
                 let ended = match failure.class {
@@ -204,8 +244,8 @@ impl Operator {
                     | Class::Defect
                     | Class::Held => Ended::Failed,
                 };
-                let failure = self.of_hook(&hook, failure);
-                self.cx.tell(Notice::HookFailed {
+                let failure = cx.policy.mode.of_hook(&hook, failure);
+                cx.tell(Notice::HookFailed {
                     hook,
                     labels,
                     failure,
@@ -214,48 +254,43 @@ impl Operator {
                     attempts: 1,
                     retry_in: None,
                 });
-                self.resume_review(id, ended);
+                self.resume(cx, id, ended, is_stopping);
             }
         }
     }
 
-    fn resume_review(&mut self, id: ReviewId, ended: Ended) {
-        let Some(mut open) = self.reviews.open.remove(&id) else {
+    fn resume(&mut self, cx: &mut Cx, id: ReviewId, ended: Ended, is_stopping: bool) {
+        let Some(mut open) = self.open.remove(&id) else {
             return;
         };
         match open.review.resume(ended) {
-            Progress::Answered(reply) => self.reply(id, reply),
-            Progress::Run(_) if self.stopping.is_some() => self.reply(id, Reply::NoAnswer(NoAnswer::Stopping)),
+            Progress::Answered(answer) => reply(cx, id, answer),
+            Progress::Run(_) if is_stopping => reply(cx, id, Reply::NoAnswer(NoAnswer::Stopping)),
             Progress::Run(run) => {
                 open.run = run;
                 open.job = None;
-                self.reviews.open.insert(id, open);
+                self.open.insert(id, open);
             }
         }
     }
 
     /// We go down: nobody else is asked.
-    pub(super) fn close_reviews(&mut self) {
-        let ids: Vec<ReviewId> = self.reviews.open.keys().copied().collect();
-        for id in ids {
-            if self.reviews.open.get(&id).is_some_and(|open| open.job.is_none()) {
-                self.reviews.open.remove(&id);
-                self.reply(id, Reply::NoAnswer(NoAnswer::Stopping));
-            }
+    pub(super) fn close(&mut self, cx: &mut Cx) {
+        for (id, _) in self.open.extract_if(.., |_, open| open.job.is_none()) {
+            reply(cx, id, Reply::NoAnswer(NoAnswer::Stopping));
         }
-        self.close_edits();
+        self.edits.close(cx);
     }
 
     /// When a review has no time left, or its hook may run again.
-    pub(super) fn reviews_timeout(&self) -> Option<(Tick, Waiting)> {
-        let now = self.cx.now.tick;
-        let reviews = self.reviews.open.values().map(|open| {
-            let free = self.lanes.rate_allows_from(&self.bindings, &open.run.hook);
-            let waits = open.job.is_none() && free > now;
+    pub(super) fn timeout(&self, cx: &Cx, lanes: &Lanes, bindings: &Bindings) -> Option<(Tick, Waiting)> {
+        let reviews = self.open.values().map(|open| {
+            let free = lanes.rate_allows_from(bindings, &open.run.hook);
+            let waits = open.job.is_none() && free > cx.now.tick;
             let at = if waits { open.until.min(free) } else { open.until };
             (at, Waiting::Review(open.run.hook.clone()))
         });
-        let others = self.edits_timeout().into_iter().chain(self.publication_timeout());
+        let others = self.edits.timeout().into_iter().chain(self.publication.timeout());
         reviews.chain(others).min_by_key(|(at, _)| *at)
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Operator;
 use super::bindings::Bindings;
 use super::cx::Cx;
 use super::effect::{HookLabels, Notice};
@@ -16,7 +15,7 @@ use super::task::{HookTask, Lane};
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
-use crate::name::{HookId, Owner};
+use crate::name::HookId;
 use crate::time::{Now, Tick};
 
 /// A wall clock that differs by more from what has passed was set. By less it was put right, and no time comes twice.
@@ -70,7 +69,7 @@ impl Schedules {
 
     /// Looks at the wall clock. Times to come that were worked out by a clock which was ahead would stand still until it
     /// has shown that time again.
-    fn look_at_clock(&mut self, now: Now, policy: &Policy) {
+    pub(super) fn look_at_clock(&mut self, now: Now, policy: &Policy) {
         let Some(seen) = self.seen.replace(now) else {
             return;
         };
@@ -89,89 +88,67 @@ impl Schedules {
             }
         }
     }
-}
-
-impl Operator {
-    /// Takes in the time of an event, before the event itself.
-    pub(super) fn take_time(&mut self, now: Now) {
-        self.cx.now = now;
-        self.schedules.look_at_clock(now, &self.cx.policy);
-    }
 
     /// From now on the schedules of this hook count, as far as nothing else speaks against it.
-    pub(super) fn enable_schedules(&mut self, hook: HookId) {
-        self.schedules.enabled.insert(hook.clone());
-        self.schedules.rebuild(&self.cx, &self.bindings);
-        self.cx.tell(Notice::SchedulesEnabled { hook });
+    pub(super) fn enable(&mut self, cx: &mut Cx, bindings: &Bindings, hook: HookId) {
+        self.enabled.insert(hook.clone());
+        self.rebuild(cx, bindings);
+        cx.tell(Notice::SchedulesEnabled { hook });
     }
 
-    /// Puts the hooks whose time has come into their queues.
-    pub(super) fn fire_schedules(&mut self) {
-        let wall = self.cx.now.wall;
+    /// The hooks whose time has come, each with the place of the schedule in its configuration, by name.
+    pub(super) fn due(&mut self, cx: &Cx) -> Vec<(HookId, usize)> {
+        let wall = cx.now.wall;
         let mut due = Vec::new();
-        for timer in self.schedules.timers.values_mut() {
+        for timer in self.timers.values_mut() {
             if timer.next.is_some_and(|next| next <= wall) {
-                timer.next = timer.crontab.next_after(wall, &self.cx.policy.time_zone);
+                timer.next = timer.crontab.next_after(wall, &cx.policy.time_zone);
                 due.extend(timer.users.iter().cloned());
             }
         }
         due.sort();
-        for (hook, index) in due {
-            if self.takes_schedules(&hook) {
-                self.fire(hook, index);
-            }
-        }
+        due
     }
 
-    /// Schedules count from the end of the first converge on, those of a module once its start-up is over. Hooks alone
-    /// wait for nothing but that they are enabled.
-    fn takes_schedules(&self, hook: &HookId) -> bool {
-        self.cx.policy.mode == Mode::Hooks
-            || self.converge.first_done
-                && match &hook.owner {
-                    Owner::Global => true,
-                    Owner::Module(name) => self
-                        .modules
-                        .get(name)
-                        .is_some_and(|unit| unit.enabled && unit.life.takes_events()),
-                }
-    }
-
-    fn fire(&mut self, hook: HookId, index: usize) {
-        let Some(binding) = self.bindings.get(&hook).and_then(|config| config.schedules.get(index)) else {
-            return;
-        };
-        let lane = Lane::of(&hook.owner, &binding.queue);
-        let labels = HookLabels {
-            cause: Cause::Schedule,
-            binding_name: binding.name.to_string(),
-            queue: binding.queue.to_string(),
-            activation: self.converge.activation(),
-        };
-        let contexts = vec![BindingContext::schedule(binding)];
-        let task = HookTask {
-            hook,
-            labels,
-            contexts,
-            allow_failure: binding.allow_failure,
-            deadline: self.deadline(binding.timeout),
-            first_runs: Vec::new(),
-            is_skipped: false,
-        };
-        self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);
-    }
-
-    pub(super) fn schedule_timeout(&self) -> Option<(Tick, Waiting)> {
-        let timers = self.schedules.timers.iter();
+    /// When the next schedule is due.
+    pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
+        let timers = self.timers.iter();
         let (crontab, next) = timers
             .filter_map(|(text, timer)| Some((text, timer.next?)))
             .min_by_key(|(_, next)| *next)?;
-        let wait = Duration::try_from(next.duration_since(self.cx.now.wall)).unwrap_or_default();
+        let wait = Duration::try_from(next.duration_since(cx.now.wall)).unwrap_or_default();
         Some((
-            self.cx.now.tick + wait.min(LOOK),
+            cx.now.tick + wait.min(LOOK),
             Waiting::Schedule {
                 crontab: crontab.clone(),
             },
         ))
     }
+}
+
+/// The run of a hook whose schedule, the one at this place of its configuration, is due.
+pub(super) fn run_of(
+    cx: &Cx,
+    bindings: &Bindings,
+    due: (HookId, usize),
+    activation: &'static str,
+) -> Option<(Lane, HookTask)> {
+    let (hook, index) = due;
+    let binding = bindings.get(&hook)?.schedules.get(index)?;
+    let lane = Lane::of(&hook.owner, &binding.queue);
+    let task = HookTask {
+        labels: HookLabels {
+            cause: Cause::Schedule,
+            binding_name: binding.name.to_string(),
+            queue: binding.queue.to_string(),
+            activation,
+        },
+        contexts: vec![BindingContext::schedule(binding)],
+        allow_failure: binding.allow_failure,
+        deadline: cx.policy.deadline_of(binding.timeout),
+        first_runs: Vec::new(),
+        is_skipped: false,
+        hook,
+    };
+    Some((lane, task))
 }

@@ -3,89 +3,104 @@
 //! Where several of us may run, whoever leads is told so, and told when that is over; until then nothing is done that
 //! anybody else could notice.
 
-use super::Operator;
+use std::time::Duration;
+
+use super::cx::Cx;
 use super::effect::{Effect, Notice};
+use super::jobs::Jobs;
 use super::policy::{Leadership, Policy};
+use super::query::Waiting;
 use crate::time::Tick;
 
-/// Whether it is our turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It is, or may be, somebody else's.
-    Standby,
-    /// It is ours.
-    Leads,
-}
-
-impl Standing {
-    pub(super) fn at_start(policy: &Policy) -> Self {
-        match policy.leadership {
-            Leadership::Alone => Self::Leads,
-            Leadership::Elected => Self::Standby,
-        }
-    }
+/// Whether it is our turn, and whether we are to end.
+#[derive(Debug)]
+pub(super) struct Standing {
+    leads: bool,
+    stopping: Option<Stopping>,
 }
 
 /// A shutdown under way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stopping {
+struct Stopping {
     /// When what still runs is cancelled.
-    pub(super) deadline: Tick,
-    pub(super) cancelled: bool,
-    pub(super) exited: bool,
+    deadline: Tick,
+    cancelled: bool,
+    exited: bool,
 }
 
-impl Operator {
-    /// It is our turn from now on.
-    pub(super) fn lead(&mut self) {
-        self.standing = Standing::Leads;
-        self.end_warming();
+impl Standing {
+    pub(super) fn at_start(policy: &Policy) -> Self {
+        let leads = match policy.leadership {
+            Leadership::Alone => true,
+            Leadership::Elected => false,
+        };
+        Self { leads, stopping: None }
     }
 
-    pub(super) fn stop(&mut self) {
-        if self.stopping.is_some() {
-            return;
-        }
-        let deadline = self.cx.now.tick + self.cx.policy.shutdown_grace;
-        self.stopping = Some(Stopping {
+    /// It is, or may be, somebody else's turn.
+    pub(super) fn is_standby(&self) -> bool {
+        !self.leads
+    }
+
+    /// We are to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// It is our turn from now on.
+    pub(super) fn lead(&mut self) {
+        self.leads = true;
+    }
+
+    /// Nothing new begins from now on; what runs has its grace. A second time it changes nothing.
+    pub(super) fn stop(&mut self, cx: &Cx) {
+        let deadline = cx.now.tick + cx.policy.shutdown_grace;
+        self.stopping.get_or_insert(Stopping {
             deadline,
             cancelled: false,
             exited: false,
         });
-        self.close_reviews();
-        self.cx.tell(Notice::ShuttingDown {
-            running: self.jobs.len(),
-        });
+    }
+
+    /// What runs gets no time.
+    pub(super) fn shorten(&mut self, cx: &Cx) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.deadline = cx.now.tick;
+        }
     }
 
     /// Nothing more is done.
-    pub(super) fn stop_now(&mut self) {
+    pub(super) fn stop_now(&mut self, cx: &Cx) {
         self.stopping = Some(Stopping {
-            deadline: self.cx.now.tick,
+            deadline: cx.now.tick,
             cancelled: true,
             exited: true,
         });
     }
 
-    pub(super) fn advance_stop(&mut self) {
-        let Some(mut stopping) = self.stopping else { return };
-        if self.jobs.len() == 0 && !stopping.exited {
+    /// Ends the process when nothing runs, and what runs when its time is over.
+    pub(super) fn advance_stop(&mut self, cx: &mut Cx, jobs: &Jobs) {
+        let Some(stopping) = &mut self.stopping else { return };
+        if jobs.len() == 0 && !stopping.exited {
             stopping.exited = true;
-            self.cx.effect(Effect::Exit);
-        } else if self.cx.now.tick >= stopping.deadline && !stopping.cancelled {
+            cx.effect(Effect::Exit);
+        } else if cx.now.tick >= stopping.deadline && !stopping.cancelled {
             stopping.cancelled = true;
-            for id in self.jobs.ids() {
-                self.cx.effect(Effect::CancelJob(id));
+            for id in jobs.ids() {
+                cx.effect(Effect::CancelJob(id));
             }
         }
-        self.stopping = Some(stopping);
     }
 
-    /// Somebody else may lead soon: what runs gets no time.
-    pub(super) fn stop_at_once(&mut self) {
-        self.stop();
-        if let Some(stopping) = &mut self.stopping {
-            stopping.deadline = self.cx.now.tick;
-        }
+    /// People are told that we end.
+    pub(super) fn tell_of_stop(cx: &mut Cx, jobs: &Jobs) {
+        cx.tell(Notice::ShuttingDown { running: jobs.len() });
+    }
+
+    /// When what still runs is cancelled, if we are to end.
+    pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
+        let stopping = self.stopping.filter(|stopping| !stopping.cancelled)?;
+        let grace: Duration = cx.policy.shutdown_grace;
+        Some((stopping.deadline, Waiting::Shutdown(grace)))
     }
 }

@@ -6,18 +6,23 @@
 //! its order, as hooks may see. Must never hold up who leads: what is ready is taken, what is under way is waited for where
 //! it would have to be done, what failed is the leader's, who says so.
 
-mod warming;
-
 use std::collections::BTreeMap;
 
-use super::effect::JobId;
+use super::bindings::Bindings;
+use super::cx::Cx;
+use super::effect::{Job, JobId};
 use super::event::ConfigRead;
-use super::modules::Unit;
+use super::jobs::Jobs;
+use super::modules::{Modules, Unit};
+use super::monitors::Monitors;
+use super::query::Waiting;
 use super::task::Lane;
+use super::ticket::{AskFor, WatchFor};
+use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::module::enabling::Opinions;
 use crate::name::{HookId, HookName, ModuleName, Owner};
-use crate::time::Tick;
+use crate::time::{Backoff, Tick};
 use crate::values::section::{ConfigDocument, Entry};
 
 /// What was found out, until it is taken or dropped.
@@ -100,9 +105,9 @@ impl Warmth {
     }
 
     /// The module has hooks that would run, if nobody but files and the ConfigMap has anything to say.
-    fn expects(&self, unit: &Unit) -> bool {
+    pub(super) fn expects(&self, unit: &Unit) -> bool {
         let Some(flags) = &self.flags else { return false };
-        let found = &unit.found;
+        let found = unit.found();
         let opinions = Opinions {
             fixed: found.enabled,
             dynamic: None,
@@ -144,7 +149,7 @@ impl Warmth {
     }
 
     /// The monitors of these hooks are to be started.
-    fn expect_watches<'a>(&mut self, hooks: impl Iterator<Item = (HookId, &'a HookConfig)>) {
+    pub(super) fn expect_watches<'a>(&mut self, hooks: impl Iterator<Item = (HookId, &'a HookConfig)>) {
         let watching = hooks.filter(|(_, config)| !config.kubernetes.is_empty());
         self.watches.extend(watching.map(|(hook, _)| (hook, Watch::FRESH)));
     }
@@ -154,6 +159,215 @@ impl Warmth {
         let is_left = self.watches.keys().any(|hook| hook.owner == *owner);
         if let Some(module) = owner.module().filter(|_| !is_left) {
             self.answers.remove(module);
+        }
+    }
+}
+
+/// What was begun before its time and is wanted now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Warm {
+    /// It is there.
+    Ready,
+    /// It is under way, and the head of the lane waits for it from now on.
+    UnderWay,
+    /// It has to be begun.
+    Nothing,
+}
+
+/// A standby finds out.
+impl Warmth {
+    /// Asks the hooks of the modules that would run.
+    pub(super) fn ask(&mut self, cx: &mut Cx, jobs: &mut Jobs, modules: &Modules) {
+        while jobs.hook_slot(&cx.policy) {
+            let expected = modules
+                .iter()
+                .filter(|unit| !self.answers.contains_key(unit.name()) && self.expects(unit));
+            let Some(unit) = expected.min_by_key(|unit| (unit.found().order, unit.name())) else {
+                return;
+            };
+            let name = unit.name().clone();
+            let owner = Owner::Module(name.clone());
+            let id = jobs.begin(cx, AskFor::Warmth(name.clone()), |ticket| {
+                Job::ConfigureHooks(owner, ticket)
+            });
+            self.answers.insert(name, Answer::Asked(id));
+        }
+    }
+
+    /// Hooks of a module were asked before its time; `is_standby` if their monitors are to be started before it, too. That one of
+    /// them cannot say what it wants, who leads will tell.
+    pub(super) fn module_answered(
+        &mut self,
+        name: &ModuleName,
+        result: Result<Vec<(HookName, HookConfig)>, Failure>,
+        is_standby: bool,
+    ) {
+        let answer = match result {
+            Ok(hooks) => {
+                if is_standby {
+                    let owner = Owner::Module(name.clone());
+                    let id = |hook: &HookName| HookId {
+                        owner: owner.clone(),
+                        name: hook.clone(),
+                    };
+                    let hooks = hooks.iter().map(|(hook, config)| (id(hook), config));
+                    self.expect_watches(hooks);
+                }
+                Answer::Known(hooks)
+            }
+            Err(_) => Answer::Refused,
+        };
+        self.answers.insert(name.clone(), answer);
+    }
+
+    /// The hooks whose monitors may be started by now; none while hooks may still say that they convert what would be listed.
+    pub(super) fn due(&self, cx: &Cx, bindings: &Bindings) -> Vec<HookId> {
+        if self.is_asking() || self.knows_conversions(bindings) {
+            return Vec::new();
+        }
+        let due = self.watches.iter().filter(|(_, watch)| watch.is_due(cx.now.tick));
+        due.map(|(hook, _)| hook.clone()).collect()
+    }
+
+    /// Starts the monitors of these hooks.
+    pub(super) fn watch(
+        &mut self,
+        cx: &mut Cx,
+        jobs: &mut Jobs,
+        bindings: &Bindings,
+        monitors: &mut Monitors,
+        hooks: Vec<HookId>,
+    ) {
+        for hook in hooks {
+            let config = bindings.get(&hook).or_else(|| self.config_of(&hook));
+            let Some(watched) = config.map(|config| config.kubernetes.clone()) else {
+                continue;
+            };
+            let monitors = monitors.name(&hook, watched);
+            let start = |ticket| Job::StartMonitors {
+                hook: hook.clone(),
+                monitors,
+                ticket,
+            };
+            let job = jobs.begin(cx, WatchFor::Warmth(hook.clone()), start);
+            if let Some(watch) = self.watches.get_mut(&hook) {
+                let failures = watch.failures();
+                *watch = Watch::Starting { job, failures };
+            }
+        }
+    }
+
+    fn knows_conversions(&self, bindings: &Bindings) -> bool {
+        let mut known = bindings.iter().map(|(_, config)| config).chain(self.answered());
+        known.any(|config| !config.conversions.is_empty())
+    }
+
+    /// A start of monitors before their time has ended. What is not there yet, as a kind that who leads brings first, may
+    /// be there later.
+    pub(super) fn warmed(&mut self, cx: &mut Cx, monitors: &mut Monitors, hook: HookId, result: &Result<(), Failure>) {
+        let watch = if result.is_ok() {
+            monitors.watch(&hook);
+            Watch::Watching
+        } else {
+            monitors.forget(&hook);
+            let failures = self.watches.get(&hook).map_or(0, |watch| watch.failures());
+            let delay = Backoff::delay(failures, cx.draw());
+            Watch::Due {
+                at: cx.now.tick + delay,
+                failures: failures + 1,
+            }
+        };
+        self.watches.insert(hook, watch);
+    }
+
+    /// When a standby tries again to watch what it could not.
+    pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
+        let due = self.watches.values().filter_map(|watch| match watch {
+            Watch::Due { at, .. } if *at > cx.now.tick => Some(*at),
+            Watch::Due { .. } | Watch::Starting { .. } | Watch::Watching => None,
+        });
+        let step = "watch the objects of hooks before they run";
+        Some((due.min()?, Waiting::Step(step.to_owned())))
+    }
+
+    /// The modules of which something was found out.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &ModuleName> {
+        self.answers.keys()
+    }
+}
+
+/// It is our turn: what is ready is taken, the rest is dropped.
+impl Warmth {
+    /// Nothing more is begun before its time. Whoever is being asked goes on, and takes no place from others.
+    pub(super) fn end(&mut self, jobs: &mut Jobs) {
+        self.flags = None;
+        self.has_time = false;
+        for answer in self.answers.values() {
+            if let Answer::Asked(id) = answer {
+                jobs.vacate(*id);
+            }
+        }
+    }
+
+    /// Drops what was found out of a module. What is under way is dropped when it ends, if the module is not wanted again
+    /// by then. Returns the hooks whose monitors are to end.
+    #[must_use]
+    pub(super) fn cool(&mut self, name: &ModuleName) -> Vec<HookId> {
+        let mut watched = Vec::new();
+        let Some(answer) = self.answers.get(name) else {
+            return watched;
+        };
+        let mut is_busy = matches!(answer, Answer::Asked(_));
+        let owner = Owner::Module(name.clone());
+        for (hook, watch) in self.watches.iter_mut().filter(|(hook, _)| hook.owner == owner) {
+            match watch {
+                Watch::Due { .. } => {}
+                Watch::Starting { .. } => is_busy = true,
+                Watch::Watching => {
+                    watched.push(hook.clone());
+                    *watch = Watch::FRESH;
+                }
+            }
+        }
+        if !is_busy {
+            self.answers.remove(name);
+            self.watches.retain(|hook, _| hook.owner != owner);
+        }
+        watched
+    }
+
+    /// What the hooks of a module have answered, if they have.
+    pub(super) fn take_answer(&mut self, name: &ModuleName) -> Option<Vec<(HookName, HookConfig)>> {
+        let Some(Answer::Known(hooks)) = self.answers.get(name) else {
+            return None;
+        };
+        let hooks = hooks.clone();
+        self.taken(&Owner::Module(name.clone()));
+        Some(hooks)
+    }
+
+    /// The head of a lane is to ask the hooks of a module.
+    pub(super) fn take_question(&mut self, lane: &Lane, name: &ModuleName) -> Warm {
+        let Some(Answer::Asked(id)) = self.answers.get(name) else {
+            return Warm::Nothing;
+        };
+        self.taken_over.insert(*id, lane.clone());
+        self.answers.remove(name);
+        Warm::UnderWay
+    }
+
+    /// The head of a lane is to start the monitors of a hook.
+    pub(super) fn take_monitors(&mut self, lane: &Lane, hook: &HookId) -> Warm {
+        let watch = self.watches.remove(hook);
+        self.taken(&hook.owner);
+        match watch {
+            Some(Watch::Watching) => Warm::Ready,
+            Some(Watch::Starting { job, .. }) => {
+                self.taken_over.insert(job, lane.clone());
+                Warm::UnderWay
+            }
+            Some(Watch::Due { .. }) | None => Warm::Nothing,
         }
     }
 }

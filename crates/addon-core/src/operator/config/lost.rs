@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::Config;
+use super::news::is_filled;
 use crate::name::{ModuleName, Owner};
-use crate::operator::Operator;
+use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
-use crate::operator::task::Reason;
 use crate::release::ConfigTrace;
+use crate::values::Store;
 
 /// The releases whose configuration is lost.
 #[derive(Debug, Default)]
@@ -67,75 +69,76 @@ pub(in crate::operator) const LOST: &str = "its configuration is lost: its relea
                                             a ConfigMap nor a last good section; create the ConfigMap again, or confirm \
                                             that it is gone with `addon-operator config lost --confirm`";
 
-impl Operator {
+impl Config {
     /// The trace that the ConfigMap leaves on a module's release: of the module's values and of the global ones.
-    pub(in crate::operator) fn config_trace(&self, name: &ModuleName) -> ConfigTrace {
+    pub(in crate::operator) fn trace(&self, values: &Store, name: &ModuleName) -> ConfigTrace {
         let section = |owner: &Owner| {
-            let section = self.values.config_section(owner);
-            section.filter(|values| super::is_filled(values))
+            let section = values.config_section(owner);
+            section.filter(|values| is_filled(values))
         };
-        let of_module = self.config.document.sections.get(name);
+        let of_module = self.document.sections.get(name);
         let maintenance = of_module.and_then(|section| section.maintenance.good());
         ConfigTrace::of(&json!({
             "global": section(&Owner::Global).as_deref(),
             "values": section(&name.clone().into()).as_deref(),
-            "enabled": self.config.flag(name),
+            "enabled": self.flag(name),
             "maintenance": maintenance,
         }))
     }
 
-    /// Once all is known that tells of it: was there a configuration that nobody has any more?
-    pub(in crate::operator) fn look_for_losses(&mut self) {
-        if self.config.losses.stage != Stage::Unknown || !self.startup.begun || !self.removal.is_listed() {
+    /// The releases whose configuration is lost.
+    pub(in crate::operator) fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// Once all is known that tells of it: was there a configuration that nobody has any more? Looks once in a life.
+    pub(in crate::operator) fn look_for_losses(
+        &mut self,
+        cx: &mut Cx,
+        values: &Store,
+        traces: &BTreeMap<String, ConfigTrace>,
+    ) {
+        if self.losses.stage != Stage::Unknown {
             return;
         }
-        self.config.losses.stage = Stage::Nothing;
-        if self.config.kept.is_some() || self.config.is_peoples_word() {
+        self.losses.stage = Stage::Nothing;
+        if self.kept.is_some() || self.is_peoples_word() {
             return;
         }
-        let traces: BTreeMap<String, ConfigTrace> = self.removal.traces();
-        let lost = traces.into_iter().filter(|(release, trace)| {
-            let now = || Some(self.config_trace(&ModuleName::parse(release).ok()?));
-            matches!(trace, ConfigTrace::Said(_)) && now() != Some(*trace)
+        let lost = traces.iter().filter(|(release, trace)| {
+            let now = || Some(self.trace(values, &ModuleName::parse(release).ok()?));
+            matches!(trace, ConfigTrace::Said(_)) && now() != Some(**trace)
         });
-        let releases: Vec<String> = lost.map(|(release, _)| release).collect();
+        let releases: Vec<String> = lost.map(|(release, _)| release.clone()).collect();
         if releases.is_empty() {
             return;
         }
-        self.config.losses = Losses {
+        self.losses = Losses {
             stage: Stage::Open,
             releases: releases.clone(),
         };
-        self.cx.tell(Notice::ConfigLost { releases });
+        cx.tell(Notice::ConfigLost { releases });
     }
 
     /// The reading is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
-    /// gone again by then: what it said is in force.
-    pub(super) fn people_spoke(&mut self) {
-        if self.config.losses.stage == Stage::Unknown {
-            self.config.losses.stage = Stage::Nothing;
+    /// gone again by then: what it said is in force. True if what was held goes on with that.
+    pub(in crate::operator) fn people_spoke(&mut self, cx: &mut Cx) -> bool {
+        if self.losses.stage == Stage::Unknown {
+            self.losses.stage = Stage::Nothing;
         }
-        self.loss_answered();
+        self.answer_loss(cx)
     }
 
-    /// People have said what they want: what was held goes on with that.
-    fn loss_answered(&mut self) {
-        if self.config.losses.stage != Stage::Open {
-            return;
+    /// People have said what they want. True if something was held for that.
+    pub(in crate::operator) fn answer_loss(&mut self, cx: &mut Cx) -> bool {
+        if self.losses.stage != Stage::Open {
+            return false;
         }
-        self.config.losses = Losses {
+        self.losses = Losses {
             stage: Stage::Settled,
             releases: Vec::new(),
         };
-        self.cx.tell(Notice::ConfigLossAnswered);
-        self.request_converge(Reason::ConfigChanged, true);
-        if self.converge.first_done {
-            self.purge();
-        }
-    }
-
-    /// A person says that it is gone for good.
-    pub(in crate::operator) fn loss_confirmed(&mut self) {
-        self.loss_answered();
+        cx.tell(Notice::ConfigLossAnswered);
+        true
     }
 }

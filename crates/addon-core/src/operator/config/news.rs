@@ -13,17 +13,17 @@ use crate::values::section::{Entry, Maintenance, Section};
 #[derive(Debug, Default)]
 pub(in crate::operator) struct News {
     /// A section that had been left for later counts now.
-    pub(super) late: bool,
-    pub(super) global: bool,
-    pub(super) flags: BTreeSet<ModuleName>,
-    pub(super) sections: BTreeSet<ModuleName>,
+    pub(in crate::operator) late: bool,
+    pub(in crate::operator) global: bool,
+    pub(in crate::operator) flags: BTreeSet<ModuleName>,
+    pub(in crate::operator) sections: BTreeSet<ModuleName>,
     /// Modules that people take into their own hands, or give back.
-    pub(super) maintenance: BTreeSet<ModuleName>,
+    pub(in crate::operator) maintenance: BTreeSet<ModuleName>,
 }
 
 impl News {
     /// The keys that mean something else now, one for each module: that of its section rather than another one.
-    pub(super) fn keys(&self) -> Vec<String> {
+    pub(in crate::operator) fn keys(&self) -> Vec<String> {
         let modules: BTreeSet<&ModuleName> = [&self.flags, &self.sections, &self.maintenance]
             .into_iter()
             .flatten()
@@ -39,23 +39,23 @@ impl News {
 }
 
 /// The values of an entry, where an absent one is as good as an empty one.
-pub(super) fn filled(entry: &Entry<Value>) -> Option<&Value> {
+pub(in crate::operator) fn filled(entry: &Entry<Value>) -> Option<&Value> {
     entry.good().filter(|values| is_filled(values))
 }
 
-pub(super) fn is_filled(values: &Value) -> bool {
+pub(in crate::operator) fn is_filled(values: &Value) -> bool {
     !values.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
-pub(super) fn values(section: Option<&Section>) -> Option<&Value> {
+pub(in crate::operator) fn values(section: Option<&Section>) -> Option<&Value> {
     filled(&section?.values)
 }
 
-pub(super) fn flag(section: Option<&Section>) -> Option<bool> {
+pub(in crate::operator) fn flag(section: Option<&Section>) -> Option<bool> {
     section?.enabled.good().copied()
 }
 
-pub(super) fn maintenance(section: Option<&Section>) -> Maintenance {
+pub(in crate::operator) fn maintenance(section: Option<&Section>) -> Maintenance {
     section
         .and_then(|section| section.maintenance.good().copied())
         .unwrap_or_default()

@@ -5,9 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Config;
-use crate::module::enabling::Opinions;
 use crate::name::ModuleName;
-use crate::operator::Operator;
 use crate::operator::provenance::{Made, Provenance};
 
 impl Config {
@@ -56,33 +54,22 @@ impl Config {
     }
 }
 
-impl Operator {
-    /// The modules with a release that would be removed if the ConfigMap did not name them. One that is about to be removed
-    /// anyhow is none of them.
-    pub(in crate::operator) fn omissible(&self) -> BTreeSet<ModuleName> {
-        let units = self.modules.values().filter(|unit| {
-            let name = &unit.found.name;
-            let others = Opinions {
-                config: None,
-                ..self.opinions(name)
-            };
-            let goes = self.is_removable(name) || self.config.is_removal_confirmed(name);
-            let stands = unit.found.broken.is_none() && self.is_there(unit) && !goes;
-            stands && !others.verdict().enabled
-        });
-        units.map(|unit| unit.found.name.clone()).collect()
-    }
-
+impl Config {
     /// The new reading may hold a confirmation that was not there before. One that stood there when this life began may have
-    /// counted in the one before.
-    pub(super) fn note_confirmation(&mut self, provenance: &Provenance, data: &BTreeMap<String, String>) {
-        let omitted = omitted(&self.omissible(), data);
-        let before = self.config.confirms.as_deref();
+    /// counted in the one before. `omissible` are the modules that go if it does not name them.
+    pub(super) fn note_confirmation(
+        &mut self,
+        omissible: &BTreeSet<ModuleName>,
+        provenance: &Provenance,
+        data: &BTreeMap<String, String>,
+    ) {
+        let omitted = omitted(omissible, data);
+        let before = self.confirms.as_deref();
         let number = provenance
             .confirmation_since(before)
-            .filter(|number| self.config.seen && *number == omitted.len());
+            .filter(|number| self.seen && *number == omitted.len());
         if number.is_some() {
-            self.config.confirmed.extend(omitted);
+            self.confirmed.extend(omitted);
         }
     }
 }

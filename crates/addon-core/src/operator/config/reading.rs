@@ -4,14 +4,16 @@
 //! A reading counts as a whole. One that comes while another waits takes its place, for it says what is true now. Must
 //! never let an older reading take the place of a newer one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::sift::Sifted;
+use super::Config;
 use crate::failure::Failure;
-use crate::operator::Operator;
-use crate::operator::effect::{Job, Notice};
+use crate::name::ModuleName;
+use crate::operator::commits::Commits;
+use crate::operator::cx::Cx;
+use crate::operator::effect::Notice;
 use crate::operator::event::ConfigRead;
-use crate::operator::ticket::VetFor;
+use crate::values::Store;
 use crate::values::vetted::{Unvetted, Vetted};
 
 /// How many are kept until the first of them counts. A standby may wait for weeks; the leader notes what was last good.
@@ -72,115 +74,147 @@ impl Readings {
     }
 }
 
-impl Operator {
-    /// The ConfigMap was read. It counts at once, or as soon as all of it has been held against schemas.
-    pub(in crate::operator) fn config_changed(&mut self, read: ConfigRead) {
-        if read != ConfigRead::Missing {
-            self.commits.note_sight();
-        }
-        if self.startup.begun {
-            if self.config.readings.knows(&read) {
-                return;
-            }
-            self.config.readings.kept.clear();
-        }
-        self.config.readings.keep(read);
-        self.take_readings();
+/// What came of a reading that counts.
+#[derive(Debug)]
+#[must_use]
+pub(in crate::operator) struct Counted {
+    /// The texts that are to come into force; nothing if those in force stay.
+    pub(in crate::operator) good: Option<BTreeMap<String, String>>,
+    /// It is the word of people.
+    pub(in crate::operator) of_people: bool,
+}
+
+impl Config {
+    /// Readings wait to count.
+    pub(in crate::operator) fn has_readings(&self) -> bool {
+        !self.readings.is_empty()
     }
 
-    /// Lets readings count in their order, as far as it is known what of them can be used.
-    pub(in crate::operator) fn take_readings(&mut self) {
-        while let Some(read) = self.config.readings.kept.front().cloned() {
-            if let Err(unvetted) = self.take_reading(read) {
-                return self.vet_reading(unvetted);
-            }
-            self.config.readings.kept.pop_front();
-        }
-        self.config.readings.clear();
+    /// What holds up readings, in words.
+    pub(in crate::operator) fn readings_wait_for(&self) -> Option<String> {
+        self.readings.waiting()
     }
 
-    /// Applies what is sound in a reading and sets off what the change concerns.
-    fn take_reading(&mut self, read: ConfigRead) -> Result<(), Unvetted> {
+    /// Keeps a reading behind the others.
+    pub(in crate::operator) fn keep_reading(&mut self, read: ConfigRead) {
+        self.readings.keep(read);
+    }
+
+    /// Keeps a reading, which says what is true now, in the place of those that wait. False if one that is as new waits already.
+    pub(in crate::operator) fn keep_latest(&mut self, read: ConfigRead) -> bool {
+        if self.readings.knows(&read) {
+            return false;
+        }
+        self.readings.kept.clear();
+        self.readings.keep(read);
+        true
+    }
+
+    /// None of the readings counts any more.
+    pub(in crate::operator) fn drop_readings(&mut self) {
+        self.readings.clear();
+    }
+
+    /// Lets the first reading count if all is known about its sections, else says what is to be found out. Nothing if none waits.
+    pub(in crate::operator) fn next_reading(
+        &mut self,
+        cx: &mut Cx,
+        values: &Store,
+        commits: &Commits,
+        omissible: &BTreeSet<ModuleName>,
+    ) -> Option<Result<Counted, Unvetted>> {
+        let read = self.readings.kept.front().cloned()?;
+        let counted = self.count(cx, values, commits, omissible, read);
+        if counted.is_ok() {
+            self.readings.kept.pop_front();
+        }
+        Some(counted)
+    }
+
+    /// A job holds sections against their schemas.
+    pub(in crate::operator) fn is_vetting(&self) -> bool {
+        self.readings.vetting.is_some()
+    }
+
+    /// A job holds these sections against their schemas.
+    pub(in crate::operator) fn vetting_begins(&mut self, unvetted: Unvetted) {
+        self.readings.vetting = Some(unvetted);
+    }
+
+    /// Sections were held against their schemas. What nobody can look at is not used. False if nobody has asked, or if the answer
+    /// is of no use any more because we are stopping.
+    pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Vetted, Failure>, is_stopping: bool) -> bool {
+        let Some(unvetted) = self.readings.vetting.take() else {
+            return false;
+        };
+        let vetted = match result {
+            Ok(vetted) => vetted,
+            Err(_) if is_stopping => {
+                self.readings.clear();
+                return false;
+            }
+            Err(failure) => unvetted.refuse(&failure.report),
+        };
+        self.readings.vetted.extend(vetted);
+        true
+    }
+
+    /// Takes in what is sound in a reading.
+    fn count(
+        &mut self,
+        cx: &mut Cx,
+        values: &Store,
+        commits: &Commits,
+        omissible: &BTreeSet<ModuleName>,
+        read: ConfigRead,
+    ) -> Result<Counted, Unvetted> {
         match read {
             ConfigRead::Missing => {
-                let first = self.config.version == 0;
+                let first = self.version == 0;
                 // The schemas may be others than in the life that found it good.
                 let kept = if first {
-                    Some(self.sift(&self.config.good)?)
+                    Some(self.sift(values, commits, &self.good)?)
                 } else {
                     None
                 };
-                if first || self.config.present {
-                    self.cx.tell(Notice::ConfigMissing);
+                if first || self.present {
+                    cx.tell(Notice::ConfigMissing);
                 }
-                self.config.present = false;
-                self.config.is_gone();
-                self.config.raw.clear();
-                if let Some(sifted) = kept {
-                    self.put_sifted_in_force(sifted);
-                }
+                self.present = false;
+                self.is_gone();
+                self.raw.clear();
+                Ok(Counted {
+                    good: kept.map(|sifted| self.note(cx, sifted)),
+                    of_people: false,
+                })
             }
+            ConfigRead::Present { version, .. } if self.is_stale(version) => Ok(Counted {
+                good: None,
+                of_people: false,
+            }),
             ConfigRead::Present {
                 version,
                 mut data,
                 provenance,
             } => {
-                if self.config.is_stale(version) {
-                    return Ok(());
-                }
                 let read = data.clone();
-                let later = self
-                    .config
-                    .written
-                    .iter()
-                    .filter(|(_, (written, _))| *written > version);
+                let later = self.written.iter().filter(|(_, (written, _))| *written > version);
                 data.extend(later.map(|(key, (_, text))| (key.clone(), text.clone())));
-                let made = self.config.made(&provenance, &read);
-                let data_in_force = self.config.with_unsaid(&data, made.as_ref());
-                let sifted = self.sift(&data_in_force)?;
-                self.config.version = version;
-                self.config.written.retain(|_, (written, _)| *written > version);
-                self.note_confirmation(&provenance, &data_in_force);
-                self.config.comes_from(provenance, made);
-                self.config.present = true;
-                self.config.raw = data;
-                self.put_sifted_in_force(sifted);
-                if self.config.is_peoples_word() {
-                    self.people_spoke();
-                }
+                let made = self.made(&provenance, &read);
+                let data_in_force = self.with_unsaid(&data, made.as_ref());
+                let sifted = self.sift(values, commits, &data_in_force)?;
+                self.version = version;
+                self.written.retain(|_, (written, _)| *written > version);
+                self.note_confirmation(omissible, &provenance, &data_in_force);
+                self.comes_from(provenance, made);
+                self.present = true;
+                self.raw = data;
+                let good = self.note(cx, sifted);
+                Ok(Counted {
+                    good: Some(good),
+                    of_people: self.is_peoples_word(),
+                })
             }
         }
-        Ok(())
-    }
-
-    fn put_sifted_in_force(&mut self, sifted: Sifted) {
-        let good = self.note(sifted);
-        self.put_in_force(good);
-    }
-
-    /// Finds out what the first reading lacks, unless something is being found out already: that ends first.
-    fn vet_reading(&mut self, unvetted: Unvetted) {
-        if self.stopping.is_some() {
-            self.config.readings.clear();
-        } else if self.config.readings.vetting.is_none() {
-            self.config.readings.vetting = Some(unvetted.clone());
-            self.jobs
-                .begin(&mut self.cx, VetFor::Reading, |ticket| Job::Vet(unvetted, ticket));
-        }
-    }
-
-    /// Sections of the ConfigMap were held against their schemas. What nobody can look at is not used.
-    pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Vetted, Failure>) {
-        let Some(unvetted) = self.config.readings.vetting.take() else {
-            return;
-        };
-        let vetted = match result {
-            Ok(vetted) => vetted,
-            Err(_) if self.stopping.is_some() => return self.config.readings.clear(),
-            Err(failure) => unvetted.refuse(&failure.report),
-        };
-        self.config.readings.vetted.extend(vetted);
-        self.take_readings();
-        self.advance_commits();
     }
 }

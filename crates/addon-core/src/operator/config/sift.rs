@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use super::Config;
 use crate::failure::{Class, Failure};
-use crate::operator::Operator;
+use crate::operator::commits::Commits;
+use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
 use crate::operator::provenance::means_the_same;
-use crate::values::Rejected;
 use crate::values::section::ConfigDocument;
 use crate::values::vetted::Unvetted;
+use crate::values::{Rejected, Store};
 
 /// What came of looking at a reading.
 #[derive(Debug)]
@@ -21,23 +23,28 @@ pub(super) struct Sifted {
     problems: BTreeMap<String, String>,
 }
 
-impl Operator {
+impl Config {
     /// Looks at what a ConfigMap holds, as far as that can be done here and now.
-    pub(super) fn sift(&self, data: &BTreeMap<String, String>) -> Result<Sifted, Unvetted> {
+    pub(super) fn sift(
+        &self,
+        values: &Store,
+        commits: &Commits,
+        data: &BTreeMap<String, String>,
+    ) -> Result<Sifted, Unvetted> {
         let document = ConfigDocument::parse(data);
-        let unfit = self.unfit(data, &document)?;
+        let unfit = self.unfit(values, commits, data, &document)?;
         let problems: BTreeMap<_, _> = document
             .problems
             .into_iter()
             .map(|problem| (problem.key, problem.message))
             .chain(unfit)
             .collect();
-        let last = &self.config.good;
+        let last = &self.good;
         let mut good = BTreeMap::new();
         for (key, text) in data {
             let text = match last.get(key) {
                 _ if !problems.contains_key(key) => text,
-                Some(kept) if self.still_fits(key, kept)? => kept,
+                Some(kept) if self.still_fits(values, commits, key, kept)? => kept,
                 Some(_) | None => continue,
             };
             let kept = last.get(key).filter(|kept| means_the_same(key, kept, text));
@@ -47,32 +54,33 @@ impl Operator {
     }
 
     /// Takes note of what cannot be used, and returns what can.
-    pub(super) fn note(&mut self, Sifted { good, problems }: Sifted) -> BTreeMap<String, String> {
+    pub(super) fn note(&mut self, cx: &mut Cx, Sifted { good, problems }: Sifted) -> BTreeMap<String, String> {
         for (key, message) in &problems {
-            if self.config.problems.get(key) != Some(message) {
-                self.cx.tell(Notice::ConfigRejected {
+            if self.problems.get(key) != Some(message) {
+                cx.tell(Notice::ConfigRejected {
                     key: key.clone(),
                     message: message.clone(),
                 });
             }
         }
-        self.config.problems = problems;
-        self.config.vetted.clone_from(&good);
+        self.problems = problems;
+        self.vetted.clone_from(&good);
         good
     }
 
     /// The sections that cannot be used, with what is wrong.
     fn unfit(
         &self,
+        values: &Store,
+        commits: &Commits,
         data: &BTreeMap<String, String>,
         document: &ConfigDocument,
     ) -> Result<Vec<(String, String)>, Unvetted> {
         let is_known = |key: &str| {
-            let is_known =
-                |text: &String| self.config.vetted.get(key) == Some(text) || self.commits.is_saving(key, text);
+            let is_known = |text: &String| self.vetted.get(key) == Some(text) || commits.is_saving(key, text);
             data.get(key).is_some_and(is_known)
         };
-        let unfit = self.values.unfit(document, is_known, &self.config.readings.vetted)?;
+        let unfit = values.unfit(document, is_known, &self.readings.vetted)?;
         let told = |rejected: Rejected| {
             let report = Failure::of(Class::Invalid, &rejected).report;
             (rejected.owner.values_key(), report)
@@ -81,9 +89,9 @@ impl Operator {
     }
 
     /// A text that was good in an earlier life may break a schema that is newer.
-    fn still_fits(&self, key: &str, text: &str) -> Result<bool, Unvetted> {
+    fn still_fits(&self, values: &Store, commits: &Commits, key: &str, text: &str) -> Result<bool, Unvetted> {
         let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
         let document = ConfigDocument::parse(&data);
-        Ok(document.problems.is_empty() && self.unfit(&data, &document)?.is_empty())
+        Ok(document.problems.is_empty() && self.unfit(values, commits, &data, &document)?.is_empty())
     }
 }

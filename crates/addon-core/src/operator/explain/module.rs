@@ -1,10 +1,10 @@
 //! What holds up one module, in pieces that people and programs can follow.
 
-use super::super::Operator;
+use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
+use super::super::survey::Survey;
 use super::super::task::{Lane, Task};
-use super::survey::Survey;
 use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, QueueName};
@@ -12,139 +12,145 @@ use crate::queue::{Entry, State};
 use crate::time::Tick;
 use crate::values::section::Maintenance;
 
-impl Operator {
-    pub(super) fn module_report(&self, unit: &Unit, survey: &Survey<'_>) -> ModuleReport {
-        let name = &unit.found.name;
-        let head = self.lanes.head(&Lane::Module(name.clone()));
-        let verdict = unit.verdict.as_ref();
+impl Survey<'_> {
+    pub(super) fn module_report(&self, unit: &Unit) -> ModuleReport {
+        let name = unit.name();
+        let head = self.of.lanes.head(&Lane::Module(name.clone()));
+        let verdict = self.of.verdicts.on(unit.name());
         let enabled_by = match verdict {
             Some(verdict) => self.said_by(name, &verdict.source),
-            None if self.assessment.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
-            None if self.assessment.is_undecided(name) => "enabled script fails".to_owned(),
+            None if self.of.verdicts.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
+            None if self.of.verdicts.is_undecided(name) => "enabled script fails".to_owned(),
             None => "not decided yet".to_owned(),
         };
         ModuleReport {
             name: name.to_string(),
-            order: unit.found.order,
-            enabled: unit.enabled,
+            order: unit.found().order,
+            enabled: unit.is_enabled(),
             enabled_by,
             state: self.state_of(unit).to_owned(),
-            waits_for: self.waits_for(unit, head, survey),
-            error: unit.last_failure.clone(),
+            waits_for: self.waits_for(unit, head),
+            error: unit.last_failure().cloned(),
             failures: head.map_or(0, |head| head.failures),
             fails: self.fails(unit),
-            late: unit.enabled && unit.turn == Turn::Late,
-            depends_on: unit.found.depends_on.iter().map(ToString::to_string).collect(),
-            failing: survey
+            late: unit.is_enabled() && *unit.turn() == Turn::Late,
+            depends_on: unit.found().depends_on.iter().map(ToString::to_string).collect(),
+            failing: self
                 .failing(name)
                 .into_iter()
                 .chain(self.failing_script(name))
                 .collect(),
             needs: self.lacks(unit).map(ToString::to_string),
-            upgrade_held: unit.upgrade_held,
-            in_maintenance: self.config.maintenance(name) == Maintenance::NoResourceReconciliation,
-            after: modules_awaited(unit, survey),
+            upgrade_held: unit.is_upgrade_held(),
+            in_maintenance: self.of.config.maintenance(name) == Maintenance::NoResourceReconciliation,
+            after: modules_awaited(self, unit),
             config_problems: self.config_problems(name),
         }
     }
 
     /// The reason of a module's wait, by its name.
-    pub(in super::super) fn module_waits_for(&self, name: &ModuleName) -> String {
-        let head = self.lanes.head(&Lane::Module(name.clone()));
-        let unit = self.modules.get(name);
-        let survey = Survey::of(self);
-        unit.map(|unit| self.waits_for(unit, head, &survey)).unwrap_or_default()
+    pub(in crate::operator) fn module_waits_for(&self, name: &ModuleName) -> String {
+        let head = self.of.lanes.head(&Lane::Module(name.clone()));
+        let unit = self.of.modules.get(name);
+        unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
 
     /// Where it stands, in a word. A removal that is held comes first: then nobody upgrades it.
     fn state_of(&self, unit: &Unit) -> &'static str {
-        let name = &unit.found.name;
-        let waits_for_trial = unit.enabled && unit.turn.waits_for_trial() || self.trial_keeps(name);
-        if self.removal.brake.holds(name.as_str()) || waits_for_trial {
+        let name = unit.name();
+        let waits_for_trial = unit.is_enabled() && unit.turn().waits_for_trial() || self.certainty().trial_keeps(name);
+        if self.of.removal.brake().holds(name.as_str()) || waits_for_trial {
             "Held"
-        } else if unit.upgrade_held {
+        } else if unit.is_upgrade_held() {
             "UpgradeHeld"
         } else {
-            unit.life.describe()
+            unit.life().describe()
         }
     }
 
     /// The source that decided about a module; of a file that is lost, its last word.
     fn said_by(&self, module: &ModuleName, source: &Source) -> String {
-        match self.sources.lost_for(module).filter(|_| *source == Source::Static) {
+        match self
+            .of
+            .directories
+            .sources()
+            .lost_for(module)
+            .filter(|_| *source == Source::Static)
+        {
             Some(file) => format!("{source} as it was: {file} is missing or empty"),
             None => source.to_string(),
         }
     }
 
-    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>, survey: &Survey<'_>) -> String {
+    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
         if let Some(head) = head {
             return format!(
                 "{}{}",
-                self.head_waits_for(unit, head, survey),
-                super::super::lanes::Lanes::describe_time(&self.cx, head)
+                self.head_waits_for(unit, head),
+                Lanes::describe_time(&self.of.cx, head)
             );
         }
-        self.turn_waits_for(unit, survey)
+        self.turn_waits_for(unit)
     }
 
-    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>, survey: &Survey<'_>) -> String {
-        let lane = Lane::Module(unit.found.name.clone());
+    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>) -> String {
+        let lane = Lane::Module(unit.name().clone());
         match head.state() {
-            State::Ready if !head.begun && self.converge.assesses_by_itself() => survey.converge().unwrap_or_default(),
-            State::Ready if !head.begun && unit.turn.is_to_come() => self.turn_waits_for(unit, survey),
+            State::Ready if !head.begun && self.of.converge.assesses_by_itself() => self.converge().unwrap_or_default(),
+            State::Ready if !head.begun && unit.turn().is_to_come() => self.turn_waits_for(unit),
             State::Backoff(until) => {
-                let wait = (until - self.cx.now.tick).as_secs_f64().ceil();
+                let wait = (until - self.of.cx.now.tick).as_secs_f64().ceil();
                 let error = head.error.as_deref().unwrap_or_default();
                 format!("the next try in {wait}s, after {} failures: {error}", head.failures)
             }
-            State::Running => match (self.lanes.doing(&lane), self.commits.waits(&lane)) {
+            State::Running => match (self.of.lanes.doing(&lane), self.of.commits.waits(&lane)) {
                 (_, Some(wait)) => wait,
                 (Some(doing), None) => format!("hook '{}' ({})", doing.hook.name, doing.labels.cause),
-                (None, None) => match &unit.life {
+                (None, None) => match unit.life() {
                     Lifecycle::Watching { next, .. } => {
-                        let hook = unit.order.watching.get(*next).map(ToString::to_string);
+                        let hook = unit.order().watching.get(*next).map(ToString::to_string);
                         format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
                     }
                     life => life.describe().to_owned(),
                 },
             },
-            State::Held(_) => self.lanes.describe_rate_limit(&lane),
+            State::Held(_) => self.of.lanes.describe_rate_limit(&lane),
             State::Parked => self.outstanding(unit).join("; "),
             State::Ready => self.describe_wait_for_slot(head),
         }
     }
 
     /// What a module waits for that has nothing in its lane.
-    fn turn_waits_for(&self, unit: &Unit, survey: &Survey<'_>) -> String {
-        let asked = unit
-            .verdict
-            .as_ref()
-            .is_none_or(|verdict| verdict.enabled != unit.enabled);
-        match &unit.turn {
+    fn turn_waits_for(&self, unit: &Unit) -> String {
+        let asked = self
+            .of
+            .verdicts
+            .on(unit.name())
+            .is_none_or(|verdict| verdict.enabled != unit.is_enabled());
+        match unit.turn() {
             Turn::Waiting => match self.lacks(unit) {
                 Some(need) => format!("module '{need}', which it needs"),
-                None => match survey.pending_before(&unit.found.name).join(", ") {
-                    before if before.is_empty() => survey.converge().unwrap_or_default(),
+                None => match self.pending_before(unit.name()).join(", ") {
+                    before if before.is_empty() => self.converge().unwrap_or_default(),
                     before => format!("modules before it: {before}"),
                 },
             },
             Turn::Held(hold) => hold.reason.clone(),
-            Turn::Out if self.is_removable(&unit.found.name) => {
-                let other = self.outlived_by(&unit.found.name);
+            Turn::Out if self.certainty().is_removable(unit.name()) => {
+                let other = self.certainty().outlived_by(unit.name());
                 other.map_or_else(String::new, |other| {
                     format!("module '{other}', which needs it, to be removed")
                 })
             }
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => {
-                let since = self.assessment.script_runs_since(&unit.found.name);
+                let since = self.of.verdicts.script_runs_since(unit.name());
                 let script = since.map(|since| {
-                    let seconds = (self.cx.now.tick - since).as_secs();
+                    let seconds = (self.of.cx.now.tick - since).as_secs();
                     format!("its enabled script, which has been running for {seconds}s")
                 });
-                let withheld = || self.removal_obstacle(&unit.found.name);
+                let withheld = || self.certainty().removal_obstacle(unit.name());
                 script
-                    .or_else(|| survey.converge().filter(|_| asked))
+                    .or_else(|| self.converge().filter(|_| asked))
                     .or_else(withheld)
                     .unwrap_or_default()
             }
@@ -153,35 +159,37 @@ impl Operator {
 
     /// The needed module for which a module has to wait.
     fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
-        let passed = |need: &&ModuleName| {
-            let unit = self.modules.get(*need);
-            unit.is_some_and(|unit| unit.enabled && unit.turn == Turn::Passed)
-        };
-        match &unit.turn {
+        let passed = |need: &&ModuleName| self.of.modules.get(need).is_some_and(Unit::has_passed);
+        match unit.turn() {
             Turn::Held(hold) => hold.need.as_ref(),
-            Turn::Waiting => unit.found.depends_on.iter().find(|need| !passed(need)),
+            Turn::Waiting => unit.found().depends_on.iter().find(|need| !passed(need)),
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => None,
         }
     }
 
+    /// The first runs in other queues that a module waits for.
+    fn outstanding(&self, unit: &Unit) -> Vec<String> {
+        let elsewhere = unit.life().first_runs_elsewhere().into_iter();
+        elsewhere.map(|id| self.describe_first_run(id)).collect()
+    }
+
     /// The modules whose upgrade waits for a person.
     pub(super) fn held_upgrades(&self) -> Vec<String> {
-        let held = self.modules.iter().filter(|(_, unit)| unit.upgrade_held);
-        held.map(|(name, _)| name.to_string()).collect()
+        let held = self.of.modules.iter().filter(|unit| unit.is_upgrade_held());
+        held.map(|unit| unit.name().to_string()).collect()
     }
 
     /// Somebody has to see to it: it does not get on by itself, whatever becomes of others.
     fn fails(&self, unit: &Unit) -> bool {
-        let is_there = unit.enabled || unit.life != Lifecycle::Disabled;
-        is_there && unit.last_failure.is_some()
-            || unit.turn.is_own_fault()
-            || self.assessment.script_failure(&unit.found.name).is_some()
+        unit.is_concerned() && unit.last_failure().is_some()
+            || unit.turn().is_own_fault()
+            || self.of.verdicts.script_failure(unit.name()).is_some()
     }
 
     /// A script that failed is asked again, too, but stands in no queue of its own.
     fn failing_script(&self, module: &ModuleName) -> Option<FailingTask> {
-        let (failures, failure, retry) = self.assessment.script_failure(module)?;
-        let runs = self.assessment.script_runs_since(module).is_some();
+        let (failures, failure, retry) = self.of.verdicts.script_failure(module)?;
+        let runs = self.of.verdicts.script_runs_since(module).is_some();
         Some(FailingTask {
             queue: QueueName::main().to_string(),
             task: "EnabledScript",
@@ -192,23 +200,23 @@ impl Operator {
         })
     }
 
-    pub(super) fn seconds_to(&self, at: Tick) -> u64 {
-        let left = at.max(self.cx.now.tick) - self.cx.now.tick;
+    pub(in crate::operator) fn seconds_to(&self, at: Tick) -> u64 {
+        let left = at.max(self.of.cx.now.tick) - self.of.cx.now.tick;
         left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
     }
 
     /// What is wrong with its keys of the ConfigMap, by key; what was last good is in force.
     pub(super) fn config_problems(&self, module: &ModuleName) -> Vec<String> {
-        let problems = &self.config.problems;
+        let problems = self.of.config.problems();
         let keys = [module.values_key(), module.enabled_key(), module.maintenance_key()];
         keys.iter().filter_map(|key| problems.get(key).cloned()).collect()
     }
 }
 
 /// The modules whose turn has to be over before its own comes.
-fn modules_awaited(unit: &Unit, survey: &Survey<'_>) -> Vec<String> {
-    match unit.turn {
-        Turn::Waiting => survey.pending_before(&unit.found.name),
+fn modules_awaited(survey: &Survey<'_>, unit: &Unit) -> Vec<String> {
+    match unit.turn() {
+        Turn::Waiting => survey.pending_before(unit.name()),
         Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late | Turn::Held(_) => Vec::new(),
     }
 }

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use super::reply;
 use crate::failure::Failure;
-use crate::operator::Operator;
-use crate::operator::edit::Edit;
-use crate::operator::effect::Job;
+use crate::object::json::Json;
+use crate::operator::cx::Cx;
 use crate::operator::event::ReviewId;
 use crate::operator::query::Waiting;
 use crate::review::reply::{NoAnswer, Reply, admission_reply};
@@ -18,7 +18,7 @@ use crate::time::Tick;
 
 /// Edits that have not been answered, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Edits {
+pub(in crate::operator) struct Edits {
     open: BTreeMap<ReviewId, Open>,
     /// The one that is being judged, also if nobody waits for that any more.
     judging: Option<ReviewId>,
@@ -31,75 +31,81 @@ struct Open {
     until: Tick,
 }
 
-impl Operator {
-    pub(super) fn edit_wanted(&mut self, id: ReviewId, request: AdmissionRequest, until: Tick) {
-        self.reviews.edits.open.insert(id, Open { request, until });
+/// An edit that is to be judged.
+#[derive(Debug)]
+pub(in crate::operator) struct Asked {
+    pub(in crate::operator) id: ReviewId,
+    pub(in crate::operator) review: Json,
+    /// The name of our ConfigMap.
+    pub(in crate::operator) config_map: String,
+}
+
+impl Edits {
+    pub(super) fn wanted(&mut self, id: ReviewId, request: AdmissionRequest, until: Tick) {
+        self.open.insert(id, Open { request, until });
     }
 
-    /// Judges the next one, and leaves those that have no time left to the failure policy.
-    pub(super) fn advance_edits(&mut self) {
-        let now = self.cx.now.tick;
-        let open = self.reviews.edits.open.iter();
-        let late: Vec<ReviewId> = open.filter(|(_, open)| open.until <= now).map(|(id, _)| *id).collect();
+    /// The next one to be judged. Those that have no time left are left to the failure policy.
+    pub(super) fn next(&mut self, cx: &mut Cx, config_map: Option<&str>) -> Option<Asked> {
+        let now = cx.now.tick;
+        let late = self.open.iter().filter(|(_, open)| open.until <= now);
+        let late: Vec<ReviewId> = late.map(|(id, _)| *id).collect();
         for id in late {
-            self.leave_edit(id, NoAnswer::Unjudged);
+            self.leave(cx, id, NoAnswer::Unjudged);
         }
-        if self.reviews.edits.judging.is_some() {
-            return;
+        if self.judging.is_some() {
+            return None;
         }
-        let Some((&id, open)) = self.reviews.edits.open.first_key_value() else {
-            return;
+        let (&id, open) = self.open.first_key_value()?;
+        let review = open.request.review.clone();
+        let Some(config_map) = config_map else {
+            self.leave(cx, id, NoAnswer::Unjudged);
+            return None;
         };
-        let Some(config_map) = self.reviews.routes.config_map() else {
-            return self.leave_edit(id, NoAnswer::Unjudged);
-        };
-        let edit = Edit {
-            review: open.request.review.clone(),
+        self.judging = Some(id);
+        Some(Asked {
+            id,
+            review,
             config_map: config_map.to_owned(),
-            values: self.values.clone(),
-            modules: self.modules.keys().cloned().collect(),
-            known: self.known_texts(),
-            omissible: self.omissible(),
-            ours: self.removal.ours().count(),
-            origin: self.config.origin(),
-        };
-        self.reviews.edits.judging = Some(id);
-        self.jobs
-            .begin(&mut self.cx, id, |ticket| Job::JudgeEdit(Box::new(edit), ticket));
+        })
     }
 
     /// An edit is judged.
-    pub(in crate::operator) fn edit_judged(&mut self, id: ReviewId, result: Result<AdmissionResponse, Failure>) {
-        if self.reviews.edits.judging == Some(id) {
-            self.reviews.edits.judging = None;
+    pub(in crate::operator) fn judged(
+        &mut self,
+        cx: &mut Cx,
+        id: ReviewId,
+        result: Result<AdmissionResponse, Failure>,
+    ) {
+        if self.judging == Some(id) {
+            self.judging = None;
         }
-        let Some(open) = self.reviews.edits.open.remove(&id) else {
+        let Some(open) = self.open.remove(&id) else {
             return;
         };
-        let reply = match result {
+        let answer = match result {
             Ok(response) => admission_reply(&open.request.head, &response),
             Err(_) => Reply::NoAnswer(NoAnswer::Unjudged),
         };
-        self.reply(id, reply);
+        reply(cx, id, answer);
     }
 
-    fn leave_edit(&mut self, id: ReviewId, why: NoAnswer) {
-        self.reviews.edits.open.remove(&id);
-        self.reply(id, Reply::NoAnswer(why));
+    fn leave(&mut self, cx: &mut Cx, id: ReviewId, why: NoAnswer) {
+        self.open.remove(&id);
+        reply(cx, id, Reply::NoAnswer(why));
     }
 
     /// We go down: what is not being judged will not be.
-    pub(super) fn close_edits(&mut self) {
-        let edits = &self.reviews.edits;
-        let waiting = edits.open.keys().copied().filter(|id| edits.judging != Some(*id));
+    pub(super) fn close(&mut self, cx: &mut Cx) {
+        let waiting = self.open.keys().copied().filter(|id| self.judging != Some(*id));
         for id in waiting.collect::<Vec<_>>() {
-            self.leave_edit(id, NoAnswer::Stopping);
+            self.leave(cx, id, NoAnswer::Stopping);
         }
     }
 
     /// When an edit has no time left.
-    pub(super) fn edits_timeout(&self) -> Option<(Tick, Waiting)> {
-        let until = self.reviews.edits.open.values().map(|open| open.until).min()?;
+    pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
+        let until = self.open.values().map(|open| open.until).min()?;
         Some((until, Waiting::Edit))
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::failure::{Class, Failure};
-use crate::operator::Operator;
+use crate::operator::cx::Cx;
 use crate::operator::effect::{Job, Notice};
+use crate::operator::jobs::Jobs;
 use crate::operator::query::Waiting;
+use crate::review::routes::Routes;
 use crate::time::{Backoff, Tick};
 
 /// How often what was published is compared with what should be: somebody else may have changed it, and certificates
@@ -76,47 +78,42 @@ impl Publication {
     }
 }
 
-impl Operator {
-    /// Who lists objects that hooks convert waits until the API server knows whom to ask, or cannot be told.
-    pub(in crate::operator) fn awaits_publication(&self) -> bool {
-        self.reviews.routes.conversions().next().is_some() && !self.reviews.publication.attempted
+impl Publication {
+    /// An attempt has ended in this life, whichever way.
+    pub(super) fn was_attempted(&self) -> bool {
+        self.attempted
     }
 
-    /// Tells the API server whom to ask. Called when everything else is decided: who came to answer in a step may have
-    /// ceased to before its end.
-    pub(in crate::operator) fn advance_publication(&mut self) {
-        if !self.startup.begun {
-            return;
-        }
-        let (failures, error) = match &self.reviews.publication.state {
+    /// Begins to publish if something is to be said.
+    pub(super) fn advance(&mut self, cx: &mut Cx, jobs: &mut Jobs, routes: &Arc<Routes>) {
+        let (failures, error) = match &self.state {
             State::Due => (0, None),
-            State::Backoff { until, failures, error } if *until <= self.cx.now.tick => (*failures, Some(error.clone())),
-            State::Published { again: Some(again) } if *again <= self.cx.now.tick => (0, None),
+            State::Backoff { until, failures, error } if *until <= cx.now.tick => (*failures, Some(error.clone())),
+            State::Published { again: Some(again) } if *again <= cx.now.tick => (0, None),
             State::Running { .. } | State::Backoff { .. } | State::Published { .. } => return,
         };
-        self.reviews.publication.state = State::Running {
+        self.state = State::Running {
             failures,
             error,
             stale: false,
             touched: false,
         };
-        let routes = Arc::clone(&self.reviews.routes);
-        self.jobs
-            .begin(&mut self.cx, (), |ticket| Job::PublishWebhooks(routes, ticket));
+        let routes = Arc::clone(routes);
+        jobs.begin(cx, (), |ticket| Job::PublishWebhooks(routes, ticket));
     }
 
-    pub(in crate::operator) fn published(&mut self, result: Result<(), Failure>) {
+    /// An attempt has ended; `nothing` if nobody is to be asked.
+    pub(super) fn published(&mut self, cx: &mut Cx, nothing: bool, result: Result<(), Failure>) {
         let State::Running {
             failures,
             error,
             stale,
             touched,
-        } = std::mem::take(&mut self.reviews.publication.state)
+        } = std::mem::take(&mut self.state)
         else {
             return;
         };
-        self.reviews.publication.attempted = true;
-        let nothing = self.reviews.routes.is_empty();
+        self.attempted = true;
         let failure = match result {
             Ok(()) => None,
             // Who may not look after webhooks has published none.
@@ -124,22 +121,22 @@ impl Operator {
             Err(failure) => Some(failure),
         };
         if stale {
-            self.reviews.publication.state = State::Due;
+            self.state = State::Due;
             return;
         }
         let Some(failure) = failure else {
             let pause = if touched { SOON } else { ROUND };
-            let again = (!nothing).then(|| self.cx.now.tick + pause);
-            self.reviews.publication.state = State::Published { again };
+            let again = (!nothing).then(|| cx.now.tick + pause);
+            self.state = State::Published { again };
             return;
         };
-        let delay = Backoff::delay(failures, self.cx.draw());
-        self.reviews.publication.state = State::Backoff {
-            until: self.cx.now.tick + delay,
+        let delay = Backoff::delay(failures, cx.draw());
+        self.state = State::Backoff {
+            until: cx.now.tick + delay,
             failures: failures + 1,
             error: failure.report.clone(),
         };
-        self.cx.tell(Notice::StepFailed {
+        cx.tell(Notice::StepFailed {
             step: STEP.to_owned(),
             again: error.as_ref() == Some(&failure.report),
             failure,
@@ -147,8 +144,9 @@ impl Operator {
         });
     }
 
-    pub(super) fn publication_timeout(&self) -> Option<(Tick, Waiting)> {
-        let at = match &self.reviews.publication.state {
+    /// When it is looked after again.
+    pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
+        let at = match &self.state {
             State::Backoff { until, .. } => *until,
             State::Published { again } => (*again)?,
             State::Due | State::Running { .. } => return None,

@@ -1,15 +1,16 @@
-//! The ways of objects: a change to its hook, the end of a first run to the module and the queues that wait for it, and the end
-//! of monitors.
+//! The ways of objects: bindings become known, a change goes to its hook, the end of a first run to the module and the queues that
+//! wait for it, and monitors end.
 
 use std::collections::BTreeMap;
 
-use super::Operator;
-use super::effect::{Effect, Notice};
-use super::event::ObjectChange;
-use super::monitors::{FirstRunOver, RunTerms};
-use super::task::{HookTask, Lane, Task};
 use crate::hook::cause::Cause;
-use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
+use crate::hook::config::HookConfig;
+use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::{Effect, Notice};
+use crate::operator::event::ObjectChange;
+use crate::operator::monitors::{FirstRunOver, RunTerms};
+use crate::operator::task::{HookTask, Lane, Task};
 
 impl Operator {
     /// The settings of runs that objects set off at this moment.
@@ -68,10 +69,10 @@ impl Operator {
     }
 
     fn first_run_of_module_over(&mut self, module: &ModuleName, id: MonitorId) {
-        let Some(unit) = self.modules.get_mut(module).filter(|unit| unit.life.awaits(id)) else {
+        let Some(unit) = self.modules.get_mut(module).filter(|unit| unit.life().awaits(id)) else {
             return;
         };
-        unit.life.first_run_over(id);
+        unit.first_run_over(id);
         self.lanes.wake_parked(&Lane::Module(module.clone()), Task::is_run);
     }
 
@@ -121,7 +122,35 @@ impl Operator {
         self.drop_runs_for_objects(&owner, "their monitors begin anew");
         self.lanes.forsake_runs_for_objects(&owner);
         if let Some(unit) = self.modules.get_mut(module) {
-            unit.life.watch_again();
+            unit.watch_again();
         }
+    }
+
+    /// What was found out of a module before its time is dropped.
+    pub(super) fn cool(&mut self, name: &ModuleName) {
+        for hook in self.warmth.cool(name) {
+            self.stop_monitors_of(&hook);
+        }
+    }
+
+    /// The hooks of an owner answered; their bindings are known from now on.
+    pub(super) fn hooks_configured(&mut self, owner: &Owner, hooks: Vec<(HookName, HookConfig)>) {
+        self.stop_monitors(owner);
+        let id = |name| HookId {
+            owner: owner.clone(),
+            name,
+        };
+        let hooks: Vec<_> = hooks.into_iter().map(|(name, config)| (id(name), config)).collect();
+        let count = |config: &HookConfig| config.stages.len() + config.schedules.len() + config.kubernetes.len();
+        let bindings = hooks.iter().map(|(id, config)| (id.clone(), count(config))).collect();
+        self.bindings.replace(owner, hooks);
+        if let Some(unit) = owner.module().and_then(|name| self.modules.get_mut(name)) {
+            unit.hooks_told(self.bindings.order(owner));
+        }
+        self.schedules.rebuild(&self.cx, &self.bindings);
+        self.cx.tell(Notice::HooksConfigured {
+            owner: owner.clone(),
+            bindings,
+        });
     }
 }

@@ -3,15 +3,13 @@
 //!
 //! Must never cost anything where nothing is removed.
 
-use super::super::Operator;
-use super::super::jobs::Chore;
 use crate::failure::{Class, Failure};
 use crate::module::outline::{Outline, ValuesFile};
 use crate::name::ModuleName;
 
 /// The part that the readings of the directories have in common.
 #[derive(Debug, Default)]
-pub(in super::super) struct Rereading {
+pub(in crate::operator) struct Rereading {
     /// As the operator took them over.
     first: Outline,
     /// As they were read last.
@@ -19,17 +17,17 @@ pub(in super::super) struct Rereading {
     /// Two readings in a row were equal.
     confirmed: bool,
     /// Releases without a module wait for it.
-    pub(super) purge_waits: bool,
+    purge_waits: bool,
 }
 
 impl Rereading {
-    pub(in super::super) fn begin(&mut self, outline: Outline) {
+    pub(super) fn begin(&mut self, outline: Outline) {
         self.latest.clone_from(&outline);
         self.first = outline;
     }
 
     /// Takes in another reading, which fails if it is not what the one before was.
-    pub(in super::super) fn hear(&mut self, outline: Outline) -> Result<(), Failure> {
+    pub(in crate::operator) fn hear(&mut self, outline: Outline) -> Result<(), Failure> {
         let before = std::mem::replace(&mut self.latest, outline);
         self.confirmed = before == self.latest;
         if self.confirmed {
@@ -43,8 +41,23 @@ impl Rereading {
             .hint("start the operator again once they are as they should be, so that it takes them over"))
     }
 
+    /// Releases without a module wait for it.
+    pub(in crate::operator) fn purge_waits(&self) -> bool {
+        self.purge_waits
+    }
+
+    /// Releases without a module wait for it from now on.
+    pub(in crate::operator) fn have_purge_wait(&mut self) {
+        self.purge_waits = true;
+    }
+
+    /// The readings are over for which releases waited. True if some did.
+    pub(in crate::operator) fn end_wait_of_purge(&mut self) -> bool {
+        std::mem::take(&mut self.purge_waits)
+    }
+
     /// Two readings in a row were equal.
-    pub(super) fn is_confirmed(&self) -> bool {
+    pub(in crate::operator) fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
@@ -57,12 +70,12 @@ impl Rereading {
     }
 
     /// The files do not speak of the module's flag.
-    pub(super) fn confirms_silence(&self, module: &ModuleName) -> bool {
+    pub(in crate::operator) fn confirms_silence(&self, module: &ModuleName) -> bool {
         self.is_whole() && self.latest.modules.get(module).is_none_or(Option::is_none)
     }
 
     /// There is no module of the release's name.
-    pub(super) fn confirms_absence(&self, release: &str) -> bool {
+    pub(in crate::operator) fn confirms_absence(&self, release: &str) -> bool {
         self.is_whole() && self.latest.modules.keys().all(|name| name.as_str() != release)
     }
 }
@@ -82,27 +95,5 @@ fn difference(before: &Outline, after: &Outline) -> String {
     match after.values_files.iter().find(changed) {
         Some((file, _)) => format!("{file} is another"),
         None => "not everything could be read".to_owned(),
-    }
-}
-
-impl Operator {
-    /// Reads the directories again if something is to be removed and it has not been done.
-    pub(in super::super) fn confirm_directories(&mut self) {
-        if self.rereading.confirmed {
-            return;
-        }
-        let waits = self.rereading.purge_waits || self.modules.keys().any(|name| self.waits_for_rereading(name));
-        if waits {
-            self.run_chore(Chore::ReadDirectories);
-        } else {
-            self.startup.give_up(Chore::ReadDirectories);
-        }
-    }
-
-    /// The directories were found the same twice.
-    pub(in super::super) fn directories_confirmed(&mut self) {
-        if std::mem::take(&mut self.rereading.purge_waits) {
-            self.purge();
-        }
     }
 }

@@ -1,120 +1,39 @@
-//! Putting a hook's patches into force. With a config patch the section is saved first; other commits to that section
-//! wait meanwhile, and so they do while patches are held against schemas that take their time. Both patches are committed
-//! in one step; if only the config patch can be, it is, and the hook counts as failed. A values patch never counts without
-//! the config patch beside it.
+//! The way of a hook's patches into force. With a config patch the section is saved first. Both patches are committed in one step;
+//! if only the config patch can be, it is, and the hook counts as failed. A values patch never counts without the config patch
+//! beside it.
 
-mod refusal;
-
-use std::collections::{BTreeMap, VecDeque};
-
-use super::Operator;
-use super::effect::Job;
-use super::event::{ConfigRead, Saved, Usage};
-use super::task::Lane;
-use super::ticket::VetFor;
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
 use crate::name::Owner;
-use crate::values::patch::{Patch, PatchFile};
+use crate::operator::Operator;
+use crate::operator::commits::{Ran, Saving};
+use crate::operator::effect::Job;
+use crate::operator::event::{ConfigRead, HookRan, Saved, Usage};
+use crate::operator::task::Lane;
+use crate::operator::ticket::VetFor;
+use crate::values::patch::{Patch, PatchFile, Unacceptable};
 use crate::values::vetted::{Unvetted, Vetted};
-use crate::values::{Attempt, Change, Proposal, Rejected, section};
-
-/// Sections that are being saved, and who waits for them.
-#[derive(Debug, Default)]
-pub(super) struct Commits {
-    saving: BTreeMap<Owner, Saving>,
-    /// Hooks whose patches are being held against schemas.
-    vetting: BTreeMap<Owner, Ran>,
-    waiting: BTreeMap<Owner, VecDeque<Ran>>,
-}
-
-/// A hook that ran at the head of a lane, with what it asks for.
-#[derive(Debug)]
-struct Ran {
-    lane: Lane,
-    output: HookOutput,
-    usage: Usage,
-    /// Why its values patch, which is left out of the output, cannot be put into force.
-    refused: Option<Failure>,
-    /// What is known of what it asks for.
-    vetted: Vetted,
-}
-
-impl Ran {
-    fn saves(&self) -> bool {
-        !self.output.config.is_empty()
-    }
-}
-
-#[derive(Debug)]
-struct Saving {
-    ran: Ran,
-    proposal: Proposal,
-    text: String,
-    /// The version of the ConfigMap that it was made of.
-    known: u64,
-    /// The section was read while it was being saved.
-    held: bool,
-    /// The ConfigMap was seen while it was being saved.
-    seen: bool,
-}
-
-impl Commits {
-    /// While a section is being saved, what is read of it is held back: whether it is older or newer than the write is
-    /// known only once that has ended. True if it is held.
-    pub(super) fn hold(&mut self, owner: &Owner) -> bool {
-        let saving = self.saving.get_mut(owner);
-        saving.map(|saving| saving.held = true).is_some()
-    }
-
-    /// The ConfigMap was seen: whether a save that finds none looked before that or after it, nobody can tell.
-    pub(super) fn note_sight(&mut self) {
-        for saving in self.saving.values_mut() {
-            saving.seen = true;
-        }
-    }
-
-    /// This text is on its way into this key.
-    pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
-        let mut saving = self.saving.iter();
-        saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
-    }
-
-    /// Sections are on their way into the ConfigMap.
-    pub(super) fn are_saving(&self) -> bool {
-        !self.saving.is_empty()
-    }
-
-    /// What is on its way into the ConfigMap, by key.
-    fn saving(&self) -> impl Iterator<Item = (String, String)> {
-        let saving = self.saving.iter();
-        saving.map(|(owner, saving)| (owner.values_key(), saving.text.clone()))
-    }
-
-    /// What a lane waits for whose hook has run, in words.
-    pub(super) fn waits(&self, lane: &Lane) -> Option<String> {
-        let vetted = |owner: &Owner| format!("patched values of {owner} to be held against their schema");
-        if let Some((owner, _)) = self.vetting.iter().find(|(_, ran)| ran.lane == *lane) {
-            return Some(vetted(owner));
-        }
-        let waits = |queue: &VecDeque<Ran>| queue.iter().any(|ran| ran.lane == *lane);
-        let (owner, _) = self.waiting.iter().find(|(_, queue)| waits(queue))?;
-        Some(if self.saving.contains_key(owner) {
-            format!("the section of {owner} to be saved")
-        } else if self.vetting.contains_key(owner) {
-            vetted(owner)
-        } else {
-            "the ConfigMap to be held against schemas".to_owned()
-        })
-    }
-}
+use crate::values::{Attempt, Change, Proposal, Reason, Rejected, section};
 
 impl Operator {
-    /// Texts of the ConfigMap that need not be held against schemas once more: those in force, and our own.
-    pub(super) fn known_texts(&self) -> BTreeMap<String, String> {
-        let mut known = self.config.vetted().clone();
-        known.extend(self.commits.saving());
-        known
+    /// The hook of a lane has ended.
+    pub(super) fn hook_finished(&mut self, lane: &Lane, result: Result<HookRan, Failure>) {
+        match result {
+            Ok(ran) => {
+                self.lanes.hook_read(lane, ran.read);
+                self.hook_ran(lane, ran.output, ran.usage);
+            }
+            Err(failure) => self.hook_failed(lane, failure),
+        }
+    }
+
+    /// A hook ran and failed.
+    fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
+        let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
+            return;
+        };
+        let failure = self.cx.policy.mode.of_hook(hook, failure);
+        self.hook_counts_as_failed(lane, failure);
     }
 
     /// A hook ran; now its patches count, or it has failed.
@@ -133,8 +52,7 @@ impl Operator {
         if ran.output.is_empty() {
             return self.commit(&owner, ran);
         }
-        let waiting = self.commits.waiting.entry(owner.clone()).or_default();
-        waiting.push_back(ran);
+        self.commits.wait(&owner, ran);
         self.next_commit(&owner);
     }
 
@@ -199,12 +117,12 @@ impl Operator {
 
     /// What a hook asks for is decided once it has been held against schemas, and in its turn.
     fn vet_patches(&mut self, owner: &Owner, ran: Ran, unvetted: Unvetted) {
-        if self.stopping.is_some() {
+        if self.standing.is_stopping() {
             let report = "patched values are not held against their schema any more: the operator is stopping";
             let failure = self.of_doing(&ran.lane, Failure::new(Class::Cancelled, report));
             return self.hook_counts_as_failed(&ran.lane, failure);
         }
-        self.commits.vetting.insert(owner.clone(), ran);
+        self.commits.vetting_begins(owner, ran);
         self.jobs.begin(&mut self.cx, VetFor::Patches(owner.clone()), |ticket| {
             Job::Vet(unvetted, ticket)
         });
@@ -212,13 +130,13 @@ impl Operator {
 
     /// The patches of a hook were held against their schemas.
     pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Vetted, Failure>) {
-        let Some(mut ran) = self.commits.vetting.remove(owner) else {
+        let Some(mut ran) = self.commits.vetting_ends(owner) else {
             return;
         };
         match result {
             Ok(vetted) => {
                 ran.vetted.extend(vetted);
-                self.again(owner, ran);
+                self.begin_again(owner, ran);
             }
             Err(failure) => {
                 let failure = failure.within("hold patched values against their schema");
@@ -240,7 +158,7 @@ impl Operator {
 
     fn save(&mut self, owner: &Owner, ran: Ran, proposal: Proposal, text: String) {
         let key = owner.values_key();
-        if self.stopping.is_some() {
+        if self.standing.is_stopping() {
             let report = "config values are not saved any more: the operator is stopping";
             self.patch_not_saved(owner, &ran.lane, Failure::new(Class::Cancelled, report));
             return;
@@ -260,7 +178,7 @@ impl Operator {
             held: false,
             seen: false,
         };
-        self.commits.saving.insert(owner.clone(), saving);
+        self.commits.save_begins(owner, saving);
         self.jobs.begin(&mut self.cx, owner.clone(), |ticket| Job::SaveConfig {
             key,
             text: section,
@@ -273,7 +191,7 @@ impl Operator {
 
     /// The write of a section ended.
     pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Saved, Failure>) {
-        let Some(saving) = self.commits.saving.remove(owner) else {
+        let Some(saving) = self.commits.save_ends(owner) else {
             return;
         };
         match result {
@@ -302,11 +220,11 @@ impl Operator {
         }
         let knows_more = self.config.version() != saving.known || self.config.is_missing();
         // What was read may still have to be held against schemas; then it is waited for.
-        if !knows_more && self.config.readings.is_empty() {
+        if !knows_more && !self.config.has_readings() {
             let report = "the ConfigMap changed again while its section was being saved";
             self.patch_not_saved(owner, &saving.ran.lane, Failure::new(Class::Unavailable, report));
         } else {
-            self.again(owner, saving.ran);
+            self.begin_again(owner, saving.ran);
         }
         if let Some(news) = news {
             self.follow(news);
@@ -329,47 +247,77 @@ impl Operator {
             return;
         }
         let news = (dropped || !newest).then(|| self.end_hold(owner));
-        self.again(owner, saving.ran);
+        self.begin_again(owner, saving.ran);
         if let Some(news) = news {
             self.follow(news);
         }
     }
 
-    /// What a hook asks for is worked out anew, before that of any other.
-    fn again(&mut self, owner: &Owner, ran: Ran) {
-        let waiting = self.commits.waiting.entry(owner.clone()).or_default();
-        waiting.push_front(ran);
-        self.next_commit(owner);
-    }
-
     /// Those that waited go on.
     pub(super) fn advance_commits(&mut self) {
-        let owners: Vec<Owner> = self.commits.waiting.keys().cloned().collect();
-        for owner in owners {
+        for owner in self.commits.awaited() {
             self.next_commit(&owner);
         }
     }
 
     /// Those that waited for an owner's values go on, up to the next one that holds up the others.
     fn next_commit(&mut self, owner: &Owner) {
-        while let Some(ran) = self.next_ran(owner) {
+        while let Some(ran) = self.commits.next(owner, self.config.has_readings()) {
             self.commit(owner, ran);
         }
     }
 
-    /// The next one that may have its way. A section is saved as a whole, so it must be made of what was read last.
-    fn next_ran(&mut self, owner: &Owner) -> Option<Ran> {
-        if self.commits.saving.contains_key(owner) || self.commits.vetting.contains_key(owner) {
-            return None;
-        }
-        let waiting = self.commits.waiting.get_mut(owner)?;
-        if waiting.front().is_some_and(Ran::saves) && !self.config.readings.is_empty() {
-            return None;
-        }
-        let ran = waiting.pop_front();
-        if waiting.is_empty() {
-            self.commits.waiting.remove(owner);
-        }
-        ran
+    /// What a hook asks for is worked out anew, before that of any other.
+    fn begin_again(&mut self, owner: &Owner, ran: Ran) {
+        self.commits.wait_first(owner, ran);
+        self.next_commit(owner);
     }
+
+    /// The failure with the name of the hook that runs, or ran, at the head of the lane.
+    fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
+        let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
+            return failure;
+        };
+        let name = &hook.name;
+        match hook.owner {
+            Owner::Global => failure.within(format_args!("global hook '{name}'")),
+            Owner::Module(_) => failure.within(format_args!("module hook '{name}'")),
+        }
+    }
+
+    /// A refusal of patches, with the hook that made them.
+    fn refusal(&self, lane: &Lane, rejected: &Rejected) -> Failure {
+        let failure = refusal(rejected);
+        match rejected.attempt {
+            Attempt::Patch(_) if !is_of_flag(rejected) => self.of_doing(lane, failure),
+            _ => failure,
+        }
+    }
+}
+
+/// The patch sets a flag to something that is none.
+fn is_of_flag(rejected: &Rejected) -> bool {
+    matches!(&rejected.reason, Reason::Unacceptable(Unacceptable::FlagValue { .. }))
+}
+
+/// A refusal of patches, as the original words it.
+fn refusal(rejected: &Rejected) -> Failure {
+    let Attempt::Patch(file) = rejected.attempt else {
+        return Failure::of(Class::HookFailed, rejected);
+    };
+    if let Reason::Unacceptable(flag @ Unacceptable::FlagValue { .. }) = &rejected.reason {
+        let file = match file {
+            PatchFile::Values => "values",
+            PatchFile::Config => "config",
+        };
+        return Failure::of(Class::HookFailed, flag)
+            .within(format_args!("apply enabled patches from global {file} patch"));
+    }
+    let attempt = match (&rejected.owner, file) {
+        (Owner::Global, PatchFile::Values) => "dynamic global values update error",
+        (Owner::Global, PatchFile::Config) => "kube config global values update error",
+        (Owner::Module(_), PatchFile::Values) => "dynamic module values update error",
+        (Owner::Module(_), PatchFile::Config) => "kube module config values update error",
+    };
+    Failure::of(Class::HookFailed, rejected).within(attempt)
 }

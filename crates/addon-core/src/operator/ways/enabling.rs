@@ -1,23 +1,24 @@
-//! Making kubernetes bindings count: the monitors of a hook are started, and then it runs once for what is there.
+//! The way of kubernetes bindings: the monitors of a hook are started, and then it runs once for what is there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Operator;
-use super::effect::{Job, Notice};
-use super::lanes::Admission;
-use super::monitors::Served;
-use super::policy::Mode;
-use super::task::{HookTask, Lane, Task};
-use super::ticket::{AtHead, WatchFor};
 use crate::failure::Failure;
 use crate::module::first_runs::FirstRuns;
 use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
-use crate::queue::Entry;
+use crate::operator::Operator;
+use crate::operator::effect::{Job, Notice};
+use crate::operator::lanes::Admission;
+use crate::operator::monitors::Served;
+use crate::operator::policy::Mode;
+use crate::operator::task::{HookTask, Lane, Task};
+use crate::operator::ticket::{AtHead, WatchFor};
+use crate::operator::warmth::Warm;
 
 impl Operator {
     /// Lets the task go on that starts the monitors of a hook without a module.
     pub(super) fn advance_enable_kubernetes(&mut self, lane: &Lane, hook: &HookId) -> bool {
-        if self.awaits_publication() {
+        if self.reviews.awaits_publication() {
             return false;
         }
         self.lanes.begin_head(&mut self.cx, lane);
@@ -29,7 +30,7 @@ impl Operator {
     pub(super) fn advance_enable_schedules(&mut self, lane: &Lane, hook: HookId) -> bool {
         self.lanes.begin_head(&mut self.cx, lane);
         self.lanes.finish(lane);
-        self.enable_schedules(hook);
+        self.schedules.enable(&mut self.cx, &self.bindings, hook);
         true
     }
 
@@ -45,7 +46,13 @@ impl Operator {
     }
 
     fn start_monitors(&mut self, lane: &Lane, hook: &HookId) {
-        if self.takes_warm_monitors(lane, hook) {
+        let warm = self.warmth.take_monitors(lane, hook);
+        if warm != Warm::Nothing {
+            self.lanes.running(&self.cx, lane);
+            self.monitors.tell_of_unread(&self.bindings, hook);
+            if warm == Warm::Ready {
+                self.monitors_finished(lane, hook, Ok(()), Duration::ZERO);
+            }
             return;
         }
         let bindings = self.bindings.get(hook).map(|config| config.kubernetes.clone());
@@ -100,7 +107,7 @@ impl Operator {
     }
 
     /// The monitors of a hook watch: what it has to run for first is put where it belongs.
-    pub(super) fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
+    fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
         let started = self.monitors.watch(hook);
         let mut runs = FirstRuns::default();
         for id in started {
@@ -131,7 +138,7 @@ impl Operator {
             }
             Some(module) => {
                 if let Some(unit) = self.modules.get_mut(module) {
-                    unit.life.watched(runs);
+                    unit.watched(runs);
                 }
                 self.lanes.succeeded(lane);
                 self.lanes.resume(lane);
@@ -151,12 +158,12 @@ impl Operator {
         let Some(mut task) = self.first_run(id, &main) else {
             // It was stopped, and whoever did that sees to what comes next.
             if let Some(unit) = self.modules.get_mut(module) {
-                unit.life.first_run_over(id);
+                unit.first_run_over(id);
             }
             return None;
         };
         if task.is_skipped {
-            self.first_run_over(&task.first_runs, &std::collections::BTreeMap::new());
+            self.first_run_over(&task.first_runs, &BTreeMap::new());
             return None;
         }
         match self
@@ -181,47 +188,18 @@ impl Operator {
     pub(super) fn await_first_runs(&mut self, lane: &Lane, module: &ModuleName) {
         self.lanes.park(&self.cx, lane);
         let unit = self.modules.get(module);
-        let awaited = unit.map(|unit| unit.life.first_runs_elsewhere()).unwrap_or_default();
+        let awaited = unit.map(|unit| unit.life().first_runs_elsewhere()).unwrap_or_default();
+        let survey = self.survey();
         let failed = awaited
             .into_iter()
-            .find_map(|id| self.queued_first_run(id)?.error.clone());
+            .find_map(|id| survey.queued_first_run(id)?.error.clone());
         if let (Some(report), Some(unit)) = (failed, self.modules.get_mut(module)) {
             unit.held_up(report);
         }
     }
 
-    /// The task at the head of its queue that is the first run of this monitor.
-    pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
-        let Served { hook, binding, .. } = self.monitors.binding_of(&self.bindings, id)?;
-        let lane = match self.cx.policy.mode {
-            Mode::Hooks => Lane::Global,
-            Mode::Addons => Lane::of(&hook.owner, &binding.queue),
-        };
-        let head = self.lanes.head(&lane)?;
-        let is_its = |task: &HookTask| task.first_runs.contains(&id);
-        head.task.as_hook().is_some_and(is_its).then_some(head)
-    }
-
     fn own_first_runs(&self, module: &ModuleName) -> Vec<MonitorId> {
         let unit = self.modules.get(module);
-        unit.map(|unit| unit.life.own_first_runs()).unwrap_or_default()
-    }
-
-    /// Those whose first runs are waited for, in words.
-    pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
-        let Some(Served { hook, binding, .. }) = self.monitors.binding_of(&self.bindings, id) else {
-            return "a first run".to_owned();
-        };
-        let failed = self.queued_first_run(id).map(failed).unwrap_or_default();
-        format!("the first run of binding '{}' of {hook}{failed}", binding.name)
-    }
-}
-
-/// How often the head of a lane has failed, in words that follow its name.
-pub(super) fn failed(head: &Entry<Task>) -> String {
-    let error = head.error.as_deref().unwrap_or_default();
-    match head.failures {
-        0 => String::new(),
-        times => format!(", which failed {times} times: {error}"),
+        unit.map(|unit| unit.life().own_first_runs()).unwrap_or_default()
     }
 }

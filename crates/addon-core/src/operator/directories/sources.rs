@@ -5,17 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Operator;
-use super::effect::Notice;
-use super::jobs::Chore;
-use super::modules::Unit;
 use crate::failure::{Class, Failure};
 use crate::module::outline::{ValuesFile, ValuesFiles};
 use crate::name::{GLOBAL_KEY, ModuleName};
+use crate::operator::modules::Modules;
 
 /// The knowledge of the values files.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
+pub(in crate::operator) struct Sources {
     /// As they were read in this life.
     found: ValuesFiles,
     /// Their outlines in the state Secret; `None` if there are none.
@@ -35,52 +32,52 @@ impl Sources {
     }
 
     /// The file without which it is not known what is to become of the module.
-    pub(super) fn lost_for(&self, module: &ModuleName) -> Option<&str> {
+    pub(in crate::operator) fn lost_for(&self, module: &ModuleName) -> Option<&str> {
         let mut lost = self.lost.iter();
         lost.find(|(_, modules)| modules.contains(module))
             .map(|(file, _)| file.as_str())
     }
 
     /// A lost file held values of the module, and nothing else is wrong with it.
-    pub(super) fn lacks_values(&self, module: &ModuleName) -> bool {
+    pub(in crate::operator) fn lacks_values(&self, module: &ModuleName) -> bool {
         self.without_values.contains(module)
     }
 
     /// A file that is missing or empty, while nobody knows whether it ever was another way.
-    pub(super) fn unheard(&self) -> Option<&str> {
+    pub(in crate::operator) fn unheard(&self) -> Option<&str> {
         let mut absent = self.found.iter().filter(|(_, said)| said.is_none());
         let (file, _) = absent.find(|_| self.kept.is_none())?;
         Some(file)
     }
 
     /// Something of what is to be kept does not stand in the state Secret.
-    pub(super) fn unsaved(&self) -> bool {
+    pub(in crate::operator) fn unsaved(&self) -> bool {
         // Of a save without an answer nobody knows whether it was carried out.
         self.wanted.is_some() && (self.wanted != self.kept || self.keeping.is_some())
     }
 
-    pub(super) fn begin_save(&mut self) -> ValuesFiles {
+    pub(in crate::operator) fn begin_save(&mut self) -> ValuesFiles {
         self.keeping.clone_from(&self.wanted);
         self.keeping.clone().unwrap_or_default()
     }
 
-    pub(super) fn saved(&mut self) {
+    pub(in crate::operator) fn saved(&mut self) {
         self.kept = self.keeping.take();
     }
 
     /// The API server said no to the save.
-    pub(super) fn not_saved(&mut self) {
+    pub(in crate::operator) fn not_saved(&mut self) {
         self.keeping = None;
     }
 
     /// The reason of the wait, in words.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = String> {
+    pub(in crate::operator) fn waiting(&self) -> impl Iterator<Item = String> {
         let files = self.lost.keys();
         files.map(|file| format!("{file}, which is missing or empty, to be there again"))
     }
 
     /// It is not there any more; whatever else is said by files that are there counts.
-    fn lose(&mut self, file: &str, said: &ValuesFile, modules: &mut BTreeMap<ModuleName, Unit>) {
+    fn lose(&mut self, file: &str, said: &ValuesFile, modules: &mut Modules) {
         // A directory that is not looked at any more has been left behind by whoever moved its file elsewhere.
         let is_left = !self.found.contains_key(file);
         let present: Vec<ValuesFile> = self.found.values().flatten().cloned().collect();
@@ -89,19 +86,20 @@ impl Sources {
             said.sections.contains(key) && !(is_left && present.iter().any(stands))
         };
         let lost = self.lost.entry(file.to_owned()).or_default();
-        for (name, unit) in modules {
-            let flag = said.flags.get(name);
-            let flag = flag.filter(|_| !is_left || unit.found.enabled.is_none());
+        for unit in modules.iter_mut() {
+            let name = unit.name().clone();
+            let flag = said.flags.get(&name);
+            let flag = flag.filter(|_| !is_left || unit.found().enabled.is_none());
             if let Some(flag) = flag {
-                unit.found.enabled = Some(*flag);
+                unit.keep_flag(*flag);
             }
             let lacks_values = is_lost(&name.values_key()) || is_lost(GLOBAL_KEY);
-            if lacks_values && unit.found.broken.is_none() {
-                unit.found.broken = Some(without(file, name));
+            if lacks_values && unit.found().broken.is_none() {
+                unit.breaks(without(file, &name));
                 self.without_values.push(name.clone());
             }
             if flag.is_some() || lacks_values {
-                lost.push(name.clone());
+                lost.push(name);
             }
         }
     }
@@ -114,44 +112,33 @@ fn without(file: &str, module: &ModuleName) -> Failure {
         .hint("put the file back and start the operator again; if it is to say nothing, let it hold {}")
 }
 
-impl Operator {
-    /// Compares the files with what they said when a converge last finished.
-    pub(super) fn restore_sources(&mut self, kept: Option<ValuesFiles>) {
+impl Sources {
+    /// Compares the files with what they said when a converge last finished. Returns those that are lost, each with the modules
+    /// that depend on it.
+    #[must_use]
+    pub(in crate::operator) fn restore(
+        &mut self,
+        modules: &mut Modules,
+        kept: Option<ValuesFiles>,
+    ) -> BTreeMap<String, Vec<ModuleName>> {
         for (file, said) in kept.iter().flatten() {
-            let is_there = matches!(self.sources.found.get(file), Some(Some(_)));
-            let Some(said) = said.as_ref().filter(|_| !is_there) else {
-                continue;
-            };
-            self.sources.lose(file, said, &mut self.modules);
+            let is_there = matches!(self.found.get(file), Some(Some(_)));
+            if let Some(said) = said.as_ref().filter(|_| !is_there) {
+                self.lose(file, said, modules);
+            }
         }
-        self.sources.kept = kept;
-        self.sources.lost.retain(|_, modules| !modules.is_empty());
-        for (file, modules) in self.sources.lost.clone() {
-            self.startup.inventory_complete = false;
-            self.cx.tell(Notice::ValuesFileLost { file, modules });
-        }
-    }
-
-    /// Writes what is to be kept if it is not.
-    pub(super) fn keep_sources(&mut self) {
-        if self.sources.unsaved() {
-            self.run_chore(Chore::SaveValuesFiles);
-        } else {
-            self.startup.give_up(Chore::SaveValuesFiles);
-        }
+        self.kept = kept;
+        self.lost.retain(|_, modules| !modules.is_empty());
+        self.lost.clone()
     }
 
     /// A converge has finished, so what the files say is in force from now on.
-    pub(super) fn remember_sources(&mut self) {
-        let silent = |name: &ModuleName| self.is_silently_off(name);
-        if self.sources.unheard().is_some() && self.modules.keys().any(silent) {
-            return;
-        }
-        let mut wanted = self.sources.found.clone();
-        for file in self.sources.lost.keys() {
-            let said = self.sources.kept.as_ref().and_then(|kept| kept.get(file));
+    pub(in crate::operator) fn remember(&mut self) {
+        let mut wanted = self.found.clone();
+        for file in self.lost.keys() {
+            let said = self.kept.as_ref().and_then(|kept| kept.get(file));
             wanted.insert(file.clone(), said.cloned().flatten());
         }
-        self.sources.wanted = (!wanted.is_empty()).then_some(wanted);
+        self.wanted = (!wanted.is_empty()).then_some(wanted);
     }
 }

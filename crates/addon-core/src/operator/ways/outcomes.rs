@@ -4,14 +4,18 @@
 
 use std::time::Duration;
 
-use super::Operator;
-use super::event::Finished;
-use super::jobs::Chore;
-use super::task::Lane;
-use super::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::hook::config::HookConfig;
-use crate::name::HookName;
+use crate::name::{HookName, ModuleName, Owner};
+use crate::operator::Operator;
+use crate::operator::chores::Chore;
+use crate::operator::effect::{Effect, Notice};
+use crate::operator::event::{Finished, HookRan, ReviewId, SavedState, ScriptAnswer, Settled};
+use crate::operator::policy::Mode;
+use crate::operator::task::Lane;
+use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
+use crate::operator::verdicts::Inputs;
+use crate::review::response::AdmissionResponse;
 
 impl Operator {
     /// A job ended. One that is not known changes nothing.
@@ -24,10 +28,12 @@ impl Operator {
             Finished::StateLoaded(_, result) => self.chore_finished(Chore::LoadState, result, Self::state_loaded),
             Finished::StateSaved(_, result) => self.chore_finished(Chore::SaveState, result, Self::state_saved),
             Finished::ValuesFilesSaved(_, result) => {
-                self.chore_finished(Chore::SaveValuesFiles, result, |this, ()| this.sources.saved());
+                self.chore_finished(Chore::SaveValuesFiles, result, |this, ()| {
+                    this.directories.sources_mut().saved()
+                });
             }
             Finished::DirectoriesRead(_, result) => {
-                let result = result.and_then(|outline| self.rereading.hear(outline));
+                let result = result.and_then(|outline| self.directories.rereading_mut().hear(outline));
                 self.chore_finished(Chore::ReadDirectories, result, |_, ()| {});
             }
             Finished::ReleasesListed(_, result) => {
@@ -53,15 +59,36 @@ impl Operator {
             Finished::ReleaseDeleted(ticket, result) => {
                 self.head_finished(ticket, result, |this, lane, ()| this.release_deleted(lane));
             }
-            Finished::WebhooksPublished(_, result) => self.published(result),
+            Finished::WebhooksPublished(_, result) => self.reviews.published(&mut self.cx, result),
             Finished::EditJudged(ticket, result) => self.edit_judged(ticket.into_wanted_by(), result),
-            Finished::ScriptAnswered(ticket, result) => self.script_finished(&ticket.into_wanted_by(), result),
+            Finished::ScriptAnswered(ticket, result) => self.script_answered(&ticket.into_wanted_by(), result),
             Finished::ConfigSaved(ticket, result) => self.save_finished(&ticket.into_wanted_by(), result),
             Finished::Vetted(ticket, result) => match ticket.into_wanted_by() {
                 VetFor::Patches(owner) => self.patches_vetted(&owner, result),
-                VetFor::Reading => self.reading_vetted(result),
+                VetFor::Reading => {
+                    self.reading_vetted(result);
+                    self.advance_commits();
+                }
             },
         }
+    }
+
+    fn review_ran(&mut self, id: ReviewId, result: Result<HookRan, Failure>, took: Duration) {
+        let is_stopping = self.standing.is_stopping();
+        self.reviews.ran(&mut self.cx, id, result, took, is_stopping);
+    }
+
+    fn edit_judged(&mut self, id: ReviewId, result: Result<AdmissionResponse, Failure>) {
+        self.reviews.edits_mut().judged(&mut self.cx, id, result);
+    }
+
+    fn script_answered(&mut self, module: &ModuleName, result: Result<ScriptAnswer, Failure>) {
+        let inputs = Inputs {
+            modules: &self.modules,
+            config: &self.config,
+            values: &self.values,
+        };
+        self.verdicts.script_finished(&mut self.cx, inputs, module, result);
     }
 
     /// A job of the head of a lane ended that is no hook; `take` takes in what it found.
@@ -107,5 +134,71 @@ impl Operator {
                 None => self.warmed(hook, &result),
             },
         }
+    }
+
+    /// The job of a chore ended; `take` takes in what it found.
+    fn chore_finished<T>(&mut self, chore: Chore, result: Result<T, Failure>, take: impl FnOnce(&mut Self, T)) {
+        match result {
+            Ok(found) => {
+                take(self, found);
+                self.chores.done(chore);
+                if chore == Chore::ReadDirectories {
+                    self.directories_confirmed();
+                }
+            }
+            Err(failure) if self.cx.policy.mode == Mode::Hooks => self.give_up(failure),
+            Err(failure) => self.chore_failed(chore, failure),
+        }
+    }
+
+    fn chore_failed(&mut self, chore: Chore, failure: Failure) {
+        match chore {
+            Chore::SaveState if failure.class == Class::Refused => self.config.not_saved(),
+            Chore::SaveValuesFiles if failure.class == Class::Refused => self.directories.sources_mut().not_saved(),
+            _ => {}
+        }
+        self.chores.failed(&mut self.cx, chore, failure);
+    }
+
+    /// The configuration of a hook cannot be had: hooks alone do not start without one of them.
+    fn give_up(&mut self, failure: Failure) {
+        self.standing.stop_now(&self.cx);
+        self.cx.effect(Effect::GiveUp(failure));
+    }
+
+    fn state_loaded(&mut self, state: SavedState) {
+        self.probation.take_noted(state.trial_sections.keys());
+        self.startup.state_loaded(state);
+    }
+
+    fn state_saved(&mut self, left_out: Vec<String>) {
+        self.config.saved();
+        self.config.sections_left_out(&mut self.cx, left_out);
+    }
+
+    fn sections_settled(&mut self, settled: Settled) {
+        self.probation.settled();
+        let Settled { put_back, edited, read } = settled;
+        if !put_back.is_empty() || !edited.is_empty() {
+            self.cx.tell(Notice::SectionsPutBack { keys: put_back, edited });
+        }
+        if let Some(read) = read {
+            self.config_read(read);
+        }
+    }
+
+    fn global_hooks_configured(&mut self, hooks: Vec<(HookName, HookConfig)>) {
+        self.hooks_configured(&Owner::Global, hooks);
+        if self.standing.is_standby() {
+            self.global_hooks_answered();
+        }
+    }
+
+    /// The hooks of a module answered, for a run or for a removal.
+    fn module_configured(&mut self, lane: &Lane, hooks: Vec<(HookName, HookConfig)>) {
+        let Some(name) = self.lanes.module_at(lane) else { return };
+        self.hooks_configured(&Owner::Module(name.clone()), hooks);
+        self.modules.step_succeeded(&name);
+        self.lanes.resume(lane);
     }
 }

@@ -4,10 +4,13 @@
 
 use std::time::Duration;
 
-use super::super::Operator;
-use super::super::effect::{JobId, Notice};
-use super::super::event::ScriptAnswer;
+use super::Verdicts;
 use crate::name::ModuleName;
+use crate::operator::cx::Cx;
+use crate::operator::effect::{JobId, Notice};
+use crate::operator::event::ScriptAnswer;
+use crate::operator::jobs::Jobs;
+use crate::operator::modules::Modules;
 use crate::time::Tick;
 
 /// So long all modules wait for one script.
@@ -46,56 +49,54 @@ pub(super) enum Heard {
     NotAsked,
 }
 
-impl Operator {
-    pub(super) fn hear_script(&self, module: &ModuleName) -> Heard {
-        let given = self.assessment.answers.get(module);
-        if let Some(given) = given.filter(|given| given.beside == self.enabled_before(module)) {
+impl Verdicts {
+    pub(super) fn hear_script(&self, cx: &Cx, modules: &Modules, module: &ModuleName) -> Heard {
+        let given = self.answers.get(module);
+        if let Some(given) = given.filter(|given| given.beside == self.enabled_before(modules, module)) {
             return Heard::Answer(given.answer.clone());
         }
-        match self.assessment.running.get(module) {
+        match self.running.get(module) {
             None => Heard::NotAsked,
             // In strict order all wait to its end.
-            Some(asked) if self.cx.policy.strict_order || self.cx.now.tick < asked.since + PATIENCE => {
-                Heard::NothingYet
-            }
+            Some(asked) if cx.policy.strict_order || cx.now.tick < asked.since + PATIENCE => Heard::NothingYet,
             Some(_) => Heard::NothingForLong,
         }
     }
 
     /// Scripts that hang must not keep hooks from running, however many there are of them, and whether or not somebody waits
     /// for them: they are heard when they answer. True if there are some.
-    pub(super) fn lose_patience(&mut self) -> bool {
-        if self.cx.policy.strict_order {
+    pub(super) fn lose_patience(&mut self, cx: &mut Cx, jobs: &mut Jobs) -> bool {
+        if cx.policy.strict_order {
             return false;
         }
-        let now = self.cx.now.tick;
-        let running = self.assessment.running.iter_mut();
+        let now = cx.now.tick;
+        let running = self.running.iter_mut();
         let slow = running.filter(|(_, asked)| !asked.is_late && asked.since + PATIENCE <= now);
         let mut late = Vec::new();
         for (module, asked) in slow {
             asked.is_late = true;
-            self.jobs.vacate(asked.job);
+            jobs.vacate(asked.job);
             late.push(module.clone());
         }
         let some = !late.is_empty();
         for module in late {
             let waited = PATIENCE;
-            self.cx.tell(Notice::ScriptLate { module, waited });
+            cx.tell(Notice::ScriptLate { module, waited });
         }
         some
     }
 
     /// A script ended that was left behind. Those behind it were asked without its answer, too.
-    pub(super) fn ask_again_at_once(&mut self, module: &ModuleName) {
-        if self.assessment.is_undecided(module) {
-            self.assessment.retry = Some(self.cx.now.tick);
+    pub(super) fn ask_again_at_once(&mut self, cx: &Cx, module: &ModuleName) {
+        if self.is_undecided(module) {
+            self.retry = Some(cx.now.tick);
         }
     }
 
     /// When a script has had its time.
-    pub(super) fn patience_ends(&self) -> Option<(Tick, &ModuleName)> {
-        let running = self.assessment.running.iter();
-        let timely = running.filter(|(_, asked)| !asked.is_late && !self.cx.policy.strict_order);
+    pub(super) fn patience_ends(&self, cx: &Cx) -> Option<(Tick, &ModuleName)> {
+        let running = self.running.iter();
+        let timely = running.filter(|(_, asked)| !asked.is_late && !cx.policy.strict_order);
         timely.map(|(module, asked)| (asked.since + PATIENCE, module)).min()
     }
 }

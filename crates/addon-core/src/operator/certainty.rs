@@ -1,0 +1,334 @@
+//! Whether what is there of a module may be removed: only on a positive sign, and after what needs it.
+//!
+//! Must never take silence for a sign while somebody has yet to speak.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::bindings::Bindings;
+use super::config::Config;
+use super::config::lost::LOST;
+use super::directories::Directories;
+use super::lanes::Lanes;
+use super::modules::{Modules, Unit};
+use super::query::{HeldBy, HeldRemoval};
+use super::removal::Removal;
+use super::verdicts::Verdicts;
+use crate::module::enabling::{Opinions, Source};
+use crate::module::graph;
+use crate::module::lifecycle::Lifecycle;
+use crate::name::ModuleName;
+use crate::values::section::Entry;
+
+/// Why a removal waits for a trial, in words that follow the name of it.
+const TRIAL: &str = "this version of the operator is on trial, and the one before could not take it back";
+
+/// All that speaks for and against a removal, at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Certainty<'a> {
+    pub(super) bindings: &'a Bindings,
+    pub(super) lanes: &'a Lanes,
+    pub(super) modules: &'a Modules,
+    pub(super) directories: &'a Directories,
+    pub(super) config: &'a Config,
+    pub(super) verdicts: &'a Verdicts,
+    pub(super) removal: &'a Removal,
+    /// This version is on trial.
+    pub(super) on_trial: bool,
+    /// The release that is nobody's business.
+    pub(super) ignored: Option<&'a str>,
+}
+
+/// What is there, and what is said of it.
+impl<'a> Certainty<'a> {
+    fn opinions(self, name: &ModuleName) -> Opinions {
+        self.verdicts.opinions(self.modules, self.config, name)
+    }
+
+    /// Releases of ours whose modules are gone, without the one that is nobody's business.
+    pub(super) fn orphans(self) -> impl DoubleEndedIterator<Item = &'a str> {
+        let is_orphan = move |name: &&str| self.modules.of_release(name).is_none() && Some(*name) != self.ignored;
+        self.removal.ours().filter(is_orphan)
+    }
+
+    /// The releases that are there and would not be wanted if silence were an answer, whether they may be removed yet or not.
+    pub(super) fn unspoken(self) -> BTreeSet<String> {
+        let modules: Vec<&str> = if self.verdicts.is_known() {
+            let silent = self.modules.iter().filter(|unit| {
+                let verdict = self.verdicts.on(unit.name()).filter(|verdict| !verdict.enabled);
+                verdict.is_some_and(|verdict| verdict.source == Source::Default) && self.is_there(unit)
+            });
+            silent.map(|unit| unit.name().as_str()).collect()
+        } else {
+            // Until all have been looked at again, what was known of them stands.
+            let known = self.removal.brake().known().map(String::as_str);
+            known.filter(|name| self.modules.of_release(name).is_some()).collect()
+        };
+        modules.into_iter().chain(self.orphans()).map(str::to_owned).collect()
+    }
+
+    /// All that is there of ours, by name.
+    pub(super) fn all_there(self) -> BTreeSet<String> {
+        let units = self.modules.iter().filter(|unit| self.is_there(unit));
+        let modules = units.map(|unit| unit.name().as_str());
+        modules.chain(self.removal.ours()).map(str::to_owned).collect()
+    }
+
+    /// The edit that left it out of the ConfigMap has confirmed that it is to go.
+    pub(super) fn is_confirmed_by_edit(self, release: &str) -> bool {
+        let unit = self.modules.of_release(release);
+        unit.is_some_and(|unit| self.config.is_removal_confirmed(unit.name()))
+    }
+
+    /// It would be removed now: who has yet to speak has nothing to say about it.
+    pub(super) fn is_certain(self, release: &str) -> bool {
+        let unit = self.modules.of_release(release);
+        unit.is_none_or(|unit| self.is_unwanted(unit.name()))
+    }
+
+    /// Its removal could be taken up now, and has not been.
+    pub(super) fn is_next(self, release: &str) -> bool {
+        let begun = match self.modules.of_release(release) {
+            None => self.lanes.is_purged(release),
+            Some(unit) => unit.life().is_deleting() || self.lanes.is_being_deleted(unit.name()),
+        };
+        !begun && self.is_certain(release)
+    }
+
+    /// The modules with a release that would be removed if the ConfigMap did not name them. One that is about to be removed
+    /// anyhow is none of them.
+    pub(super) fn omissible(self) -> BTreeSet<ModuleName> {
+        let units = self.modules.iter().filter(|unit| {
+            let name = unit.name();
+            let others = Opinions {
+                config: None,
+                ..self.opinions(name)
+            };
+            let goes = self.is_removable(name) || self.config.is_removal_confirmed(name);
+            let stands = unit.found().broken.is_none() && self.is_there(unit) && !goes;
+            stands && !others.verdict().enabled
+        });
+        units.map(|unit| unit.name().clone()).collect()
+    }
+
+    /// A run sees its section in one state from start to end, and a module that is switched off because all that
+    /// spoke for it vanished is removed with the section that it ran with: its new section has to wait.
+    pub(super) fn must_wait(self, name: &ModuleName, entry: &Entry<Value>) -> bool {
+        let runs = self.lanes.is_at_work(name);
+        let unit = self.modules.get(name);
+        let is_there = unit.is_some_and(|unit| unit.is_enabled() || self.is_there(unit));
+        let says_nothing = self.config.says_nothing_for(name, entry);
+        runs || is_there && says_nothing && !self.opinions(name).verdict().enabled
+    }
+
+    /// The module's script was asked without a section that had been left for later and counts now.
+    pub(super) fn is_asked_late(self, name: &ModuleName) -> bool {
+        let has_script = self
+            .modules
+            .get(name)
+            .is_some_and(|unit| unit.found().has_enabled_script);
+        has_script && self.config.later(name).is_none() && self.opinions(name).verdict().enabled
+    }
+}
+
+/// What may go, and what keeps it.
+impl<'a> Certainty<'a> {
+    /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
+    pub(super) fn is_removable(self, name: &ModuleName) -> bool {
+        let is_confirmed = !self.is_silently_off(name) || self.directories.rereading().confirms_silence(name);
+        let is_free = !self.removal.brake().holds(name.as_str()) && !self.on_trial;
+        is_confirmed && self.is_unwanted(name) && is_free
+    }
+
+    /// It is off because nobody speaks of it, and nothing but a second look at the directories is lacking.
+    pub(super) fn waits_for_rereading(self, name: &ModuleName) -> bool {
+        let is_next =
+            self.is_silently_off(name) && self.is_unwanted(name) && !self.removal.brake().holds(name.as_str());
+        is_next && !self.directories.rereading().confirms_silence(name)
+    }
+
+    /// Something of it is there, and no source names it.
+    pub(super) fn is_silently_off(self, name: &ModuleName) -> bool {
+        let unit = self.modules.get(name).filter(|unit| self.is_there(unit));
+        let verdict = unit.and_then(|unit| self.verdicts.on(unit.name()));
+        verdict.is_some_and(|verdict| verdict.source == Source::Default)
+    }
+
+    /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
+    /// say otherwise.
+    pub(super) fn is_unwanted(self, name: &ModuleName) -> bool {
+        let Some(unit) = self.modules.get(name).filter(|unit| self.may_be_removed(unit)) else {
+            return false;
+        };
+        if self.config.losses().hold(name.as_str()) {
+            return false;
+        }
+        // A verdict from before its script failed is no verdict on what was said since.
+        if self.verdicts.is_undecided(name) {
+            return false;
+        }
+        let is_there = self.is_there(unit);
+        let Some(verdict) = self
+            .verdicts
+            .on(unit.name())
+            .filter(|verdict| is_there && !verdict.enabled)
+        else {
+            return false;
+        };
+        match verdict.source {
+            Source::Config => true,
+            _ if self.directories.sources().lost_for(name).is_some() => false,
+            Source::Dynamic => true,
+            Source::Script(_) => self.are_decided_before(name),
+            Source::Static => self.global_hooks_spoke(),
+            Source::Default => {
+                self.global_hooks_spoke()
+                    && self.directories.are_complete()
+                    && self.directories.sources().unheard().is_none()
+                    && self.config.is_silent_about(name)
+            }
+        }
+    }
+
+    /// It can be used as it lies on disk, or could if a values file had not been lost.
+    fn may_be_removed(self, unit: &Unit) -> bool {
+        unit.found().broken.is_none() || self.directories.sources().lacks_values(unit.name())
+    }
+
+    /// Something of the module is in the cluster, or about to be.
+    pub(super) fn is_there(self, unit: &Unit) -> bool {
+        self.removal.is_ours(unit.name().as_str()) || *unit.life() != Lifecycle::Disabled
+    }
+
+    /// Why what is there of a module that is switched off is not removed, in words.
+    pub(super) fn removal_obstacle(self, name: &ModuleName) -> Option<String> {
+        let unit = self.modules.get(name).filter(|unit| self.may_be_removed(unit))?;
+        let is_there = self.is_there(unit);
+        let verdict = self
+            .verdicts
+            .on(unit.name())
+            .filter(|verdict| is_there && !verdict.enabled)?;
+        if self.config.losses().hold(name.as_str()) {
+            return Some(LOST.to_owned());
+        }
+        if let Some(obstacle) = self.trial_obstacle(name) {
+            return Some(obstacle);
+        }
+        let unheard = || {
+            let id = self.bindings.global_hooks_to_speak().next()?;
+            Some(format!(
+                "{id} to have run before it is removed, as that hook may want it"
+            ))
+        };
+        match verdict.source {
+            Source::Config => None,
+            _ if self.directories.sources().lost_for(name).is_some() => {
+                let file = self.directories.sources().lost_for(name).unwrap_or_default();
+                Some(format!(
+                    "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"
+                ))
+            }
+            Source::Dynamic => None,
+            Source::Script(_) => (!self.are_decided_before(name))
+                .then(|| "the enabled scripts of modules before it to answer before it is removed".to_owned()),
+            Source::Static => unheard(),
+            Source::Default => unheard().or_else(|| {
+                let obstacle = if !self.directories.are_complete() {
+                    "the modules directories to be read completely"
+                } else if let Some(file) = self.directories.sources().unheard() {
+                    return Some(format!(
+                        "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"
+                    ));
+                } else if self.waits_for_rereading(name) {
+                    "the modules directories to be read a second time and found the same"
+                } else if !self.config.is_silent_about(name) {
+                    "a ConfigMap that people made and that does not name it"
+                } else {
+                    let reason = self.removal.brake().reason(name.as_str())?;
+                    return Some(format!(
+                        "a source that names it, or a person who confirms its removal: {reason}"
+                    ));
+                };
+                Some(format!("{obstacle} before it is removed"))
+            }),
+        }
+    }
+
+    /// A script may go by which modules before its own are to run, and that is known of all of them.
+    fn are_decided_before(self, name: &ModuleName) -> bool {
+        let order = self.modules.in_order();
+        let mut before = order.iter().take_while(|other| *other != name);
+        !before.any(|other| self.verdicts.is_undecided(other))
+    }
+
+    /// Every global hook has run in this life, so what they have not said they do not say.
+    fn global_hooks_spoke(self) -> bool {
+        self.bindings.global_hooks_to_speak().next().is_none()
+    }
+
+    /// A module that needs this one and has still to be removed before it.
+    pub(super) fn outlived_by(self, name: &ModuleName) -> Option<&'a ModuleName> {
+        let goes = |unit: &Unit| self.is_removable(unit.name()) || self.is_half_removed(unit);
+        let needs = |unit: &&Unit| unit.found().depends_on.contains(name) && goes(unit);
+        let mut remaining = self.modules.iter().filter(needs).peekable();
+        remaining.peek()?;
+        // In a circle somebody has to be the first.
+        let order = graph::plan(&self.modules.nodes()).order;
+        let place = |name: &ModuleName| order.iter().position(|other| other == name);
+        remaining
+            .map(|unit| unit.name())
+            .find(|other| place(other) > place(name))
+    }
+
+    /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
+    fn is_half_removed(self, unit: &Unit) -> bool {
+        let begun = !unit.is_enabled() && unit.life().is_deleting();
+        begun && self.verdicts.is_undecided(unit.name())
+    }
+
+    /// The module would be removed if we were not on trial.
+    pub(super) fn trial_keeps(self, name: &ModuleName) -> bool {
+        self.on_trial && self.is_unwanted(name)
+    }
+
+    fn trial_obstacle(self, name: &ModuleName) -> Option<String> {
+        let keeps = self.trial_keeps(name);
+        keeps.then(|| format!("the end of a trial before it is removed: {TRIAL}"))
+    }
+
+    /// The removals that are held, and why.
+    pub(super) fn held_removals(self) -> Vec<HeldRemoval> {
+        let report = |(name, reason): (&String, &_)| HeldRemoval {
+            release: name.clone(),
+            sign: if self.modules.of_release(name).is_some() {
+                "no source names its module any more"
+            } else {
+                "its module is gone from the directories"
+            },
+            reason: ToString::to_string(reason),
+            by: HeldBy::Brake,
+        };
+        let held = self.removal.brake().held().map(report);
+        held.chain(self.removals_held_by_trial()).collect()
+    }
+
+    /// The removals that wait for the trial and for nothing else.
+    fn removals_held_by_trial(self) -> Vec<HeldRemoval> {
+        if !self.on_trial {
+            return Vec::new();
+        }
+        let held = |release: String, sign: &'static str| HeldRemoval {
+            release,
+            sign,
+            reason: TRIAL.to_owned(),
+            by: HeldBy::Trial,
+        };
+        let modules = self.modules.names().filter(|name| self.is_unwanted(name));
+        let modules = modules.map(|name| held(name.to_string(), "its module is switched off"));
+        let orphans = self.orphans().filter(|_| self.directories.are_complete());
+        let orphans = orphans.map(|release| held(release.to_owned(), "its module is gone from the directories"));
+        let free = |held: &HeldRemoval| !self.removal.brake().holds(&held.release);
+        modules.chain(orphans).filter(free).collect()
+    }
+}

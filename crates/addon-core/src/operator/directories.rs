@@ -1,0 +1,61 @@
+//! What the disk says: whether its directories were read completely, what their values files said before, and whether a second
+//! look finds the same.
+//!
+//! Must never be taken for complete because nothing is known yet.
+
+mod rereading;
+mod sources;
+
+pub(super) use self::rereading::Rereading;
+pub(super) use self::sources::Sources;
+use crate::module::outline::{Outline, ValuesFiles};
+
+/// The directories of modules and of their values.
+#[derive(Debug, Default)]
+pub(super) struct Directories {
+    known: bool,
+    complete: bool,
+    sources: Sources,
+    rereading: Rereading,
+}
+
+impl Directories {
+    /// They were read for the first time; `complete` if to their end, and if they hold anything.
+    pub(super) fn found(&mut self, outline: Outline, files: ValuesFiles, complete: bool) {
+        self.known = true;
+        self.complete = complete;
+        self.rereading.begin(outline);
+        self.sources.found(files);
+    }
+
+    /// They were read.
+    pub(super) fn are_known(&self) -> bool {
+        self.known
+    }
+
+    /// Every directory was read to its end, and no file of theirs is lost.
+    pub(super) fn are_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Something of them cannot be used, or is lost.
+    pub(super) fn fall_short(&mut self) {
+        self.complete = false;
+    }
+
+    pub(super) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    pub(super) fn sources_mut(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+
+    pub(super) fn rereading(&self) -> &Rereading {
+        &self.rereading
+    }
+
+    pub(super) fn rereading_mut(&mut self) -> &mut Rereading {
+        &mut self.rereading
+    }
+}

@@ -1,0 +1,194 @@
+//! The operator as it is seen at one moment by all that only look: reports, and rules that ask several machines.
+//!
+//! What a report about all modules needs of the whole is worked out once: the plan of their order, the tasks that fail, and the wait of
+//! the converge. A survey must never be kept for another moment.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use super::Operator;
+use super::certainty::Certainty;
+use super::modules::Unit;
+use super::monitors::Served;
+use super::policy::Mode;
+use super::query::FailingTask;
+use super::task::{HookTask, Lane, Task};
+use crate::module::graph;
+use crate::module::lifecycle::Facts;
+use crate::name::{ModuleName, QueueName};
+use crate::name::{MonitorId, Owner};
+use crate::queue::{Entry, State};
+use crate::values::section::Maintenance;
+use crate::values::{Globals, HookDocument};
+
+/// The whole, as far as somebody has asked for it.
+#[derive(Debug)]
+pub(super) struct Survey<'a> {
+    pub(super) of: &'a Operator,
+    groups: OnceCell<Vec<Vec<ModuleName>>>,
+    failing: OnceCell<BTreeMap<ModuleName, Vec<FailingTask>>>,
+    converge: OnceCell<Option<String>>,
+}
+
+impl<'a> Survey<'a> {
+    /// Of this moment.
+    pub(super) fn of(of: &'a Operator) -> Self {
+        Self {
+            of,
+            groups: OnceCell::new(),
+            failing: OnceCell::new(),
+            converge: OnceCell::new(),
+        }
+    }
+
+    /// The modules whose turn comes before that of this one and is not over.
+    pub(super) fn pending_before(&self, module: &ModuleName) -> Vec<String> {
+        let strict = self.of.cx.policy.strict_order;
+        let groups = self.groups.get_or_init(|| graph::plan(&self.of.modules.nodes()).groups);
+        let before = groups.iter().take_while(|group| !group.contains(module));
+        let pending = |name: &&ModuleName| !self.of.modules.is_over(name, strict);
+        before.flatten().filter(pending).map(ToString::to_string).collect()
+    }
+
+    /// The converge under way and its wait, in words.
+    pub(super) fn converge(&self) -> Option<String> {
+        let waits = || Some(format!("the converge under way: {}", self.converge_waits()?));
+        self.converge.get_or_init(waits).clone()
+    }
+
+    /// The tasks of a module that failed and are tried again, in whichever queue.
+    pub(super) fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
+        let failing = self.failing.get_or_init(|| self.all_failing());
+        failing.get(module).cloned().unwrap_or_default()
+    }
+
+    fn all_failing(&self) -> BTreeMap<ModuleName, Vec<FailingTask>> {
+        let mut all: BTreeMap<ModuleName, Vec<FailingTask>> = BTreeMap::new();
+        for (lane, tasks) in self.of.lanes.all() {
+            for entry in tasks.iter().filter(|entry| entry.failures > 0) {
+                if let Some(module) = entry.task.module() {
+                    all.entry(module.clone()).or_default().push(self.report(lane, entry));
+                }
+            }
+        }
+        all
+    }
+
+    fn report(&self, lane: &Lane, entry: &Entry<Task>) -> FailingTask {
+        let queue = match lane {
+            Lane::Named(name) => name.clone(),
+            Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
+        };
+        FailingTask {
+            queue: queue.to_string(),
+            task: entry.task.kind(self.of.cx.policy.mode),
+            hook: entry.task.hook().map(|hook| hook.name.to_string()).unwrap_or_default(),
+            failures: entry.failures,
+            error: entry.error.clone().unwrap_or_default(),
+            retry_in: match entry.state() {
+                State::Backoff(until) => Some(self.seconds_to(until)),
+                State::Running | State::Ready | State::Parked | State::Held(_) => None,
+            },
+        }
+    }
+}
+
+/// Rules that ask several machines.
+impl<'a> Survey<'a> {
+    /// All that speaks for and against removals.
+    pub(super) fn certainty(&self) -> Certainty<'a> {
+        let of = self.of;
+        Certainty {
+            bindings: &of.bindings,
+            lanes: &of.lanes,
+            modules: &of.modules,
+            directories: &of.directories,
+            config: &of.config,
+            verdicts: &of.verdicts,
+            removal: &of.removal,
+            on_trial: of.probation.is_on_trial(),
+            ignored: of.cx.policy.ignore_release.as_deref(),
+        }
+    }
+
+    /// The global values as the module's run found them.
+    pub(super) fn globals_of_run(&self, name: &ModuleName) -> Globals {
+        let run = self.of.modules.globals_of_run(name);
+        run.unwrap_or_else(|| self.of.values.globals())
+    }
+
+    /// What the module's release is given.
+    pub(super) fn release_values(&self, name: &ModuleName) -> Option<HookDocument> {
+        self.of.modules.get(name)?;
+        let globals = self.globals_of_run(name);
+        let values = &self.of.values;
+        Some(values.hook_values_under(&globals, &Owner::Module(name.clone())))
+    }
+
+    /// What a module's next step depends on, beside its state.
+    pub(super) fn facts(&self, module: &ModuleName) -> Facts {
+        let unit = self.of.modules.get(module);
+        Facts {
+            has_chart: unit.is_some_and(|unit| unit.found().has_chart),
+            needs_crds: unit.is_some_and(Unit::needs_crds),
+            needs_conversions: unit.is_some_and(|unit| self.needs_conversions(unit)),
+            has_release: self.of.removal.is_ours(module.as_str()),
+            version: self.of.values.version(&Owner::Module(module.clone())),
+        }
+    }
+
+    /// There are conversion webhooks that nobody has looked after since a converge took the module up, and it is not in the hands
+    /// of people.
+    pub(super) fn needs_conversions(&self, unit: &Unit) -> bool {
+        unit.lacks_conversions() && self.of.config.maintenance(unit.name()) == Maintenance::Managed
+    }
+
+    /// The module is to have a release, its objects are in nobody's hands, and nobody of us works on it or is about to.
+    pub(super) fn is_left_alone(&self, name: &ModuleName) -> bool {
+        let Some(unit) = self.of.modules.get(name) else {
+            return false;
+        };
+        let has_release = unit.is_enabled() && unit.found().has_chart && unit.found().broken.is_none();
+        let is_ours_to_keep = self.of.config.maintenance(name) == Maintenance::Managed;
+        if !has_release || !is_ours_to_keep || unit.turn().is_to_come() || self.of.converge.assesses_by_itself() {
+            return false;
+        }
+        let lane = Lane::Module(name.clone());
+        let deletes = |entry: &Entry<Task>| entry.task.is_removal();
+        let busy = |head: &Entry<Task>| {
+            let run = head.task.is_run();
+            head.is_active() || deletes(head) || run && head.begun
+        };
+        !self.of.lanes.head(&lane).is_some_and(busy) && !self.of.lanes.behind_head(&lane).any(deletes)
+    }
+
+    /// The task at the head of its queue that is the first run of this monitor.
+    pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
+        let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;
+        let lane = match self.of.cx.policy.mode {
+            Mode::Hooks => Lane::Global,
+            Mode::Addons => Lane::of(&hook.owner, &binding.queue),
+        };
+        let head = self.of.lanes.head(&lane)?;
+        let is_its = |task: &HookTask| task.first_runs.contains(&id);
+        head.task.as_hook().is_some_and(is_its).then_some(head)
+    }
+
+    /// Those whose first runs are waited for, in words.
+    pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
+        let Some(Served { hook, binding, .. }) = self.of.monitors.binding_of(&self.of.bindings, id) else {
+            return "a first run".to_owned();
+        };
+        let failed = self.queued_first_run(id).map(failed).unwrap_or_default();
+        format!("the first run of binding '{}' of {hook}{failed}", binding.name)
+    }
+}
+
+/// How often the head of a lane has failed, in words that follow its name.
+pub(super) fn failed(head: &Entry<Task>) -> String {
+    let error = head.error.as_deref().unwrap_or_default();
+    match head.failures {
+        0 => String::new(),
+        times => format!(", which failed {times} times: {error}"),
+    }
+}

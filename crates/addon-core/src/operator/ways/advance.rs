@@ -1,0 +1,174 @@
+//! The round that follows each event: everything that can start is started.
+
+use std::sync::Arc;
+
+use crate::name::HookId;
+use crate::operator::Operator;
+use crate::operator::effect::Notice;
+use crate::operator::event::Event;
+use crate::operator::policy::Mode;
+use crate::operator::schedule;
+use crate::operator::task::{Lane, Reason, RunReason, Task};
+use crate::operator::verdicts::Round;
+
+impl Operator {
+    /// An event goes to the machine that it concerns.
+    pub(in crate::operator) fn take_event(&mut self, event: Event) {
+        match event {
+            Event::InventoryChanged(inventory) => self.take_inventory(inventory),
+            Event::ConfigChanged(read) => self.config_read(read),
+            Event::HistoryWentBack => self.config.begin_anew(),
+            Event::JobFinished(finished) => self.job_finished(finished),
+            Event::ObjectChanged(change) => self.object_changed(change),
+            Event::ReviewRequested(id, asked) => self.review_requested(id, asked),
+            Event::LossConfirmed => self.loss_confirmed(),
+            Event::WebhooksTouched => self.reviews.touched(&self.cx),
+            Event::ReleaseSeen(sight) => self.release_seen(sight),
+            Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),
+            Event::TrialSeen(stage) => self.trial_seen(stage),
+            Event::LedByAnother => self.warmth.begin(),
+            Event::Elected => self.lead(),
+            Event::Deposed => self.stop_at_once(),
+            Event::TimerFired => {}
+            Event::ShutdownRequested => self.stop(),
+        }
+    }
+
+    /// Starts everything that can start. Ends because a round that starts no job and moves no task is the last.
+    pub(in crate::operator) fn advance(&mut self) {
+        if self.standing.is_stopping() {
+            self.standing.advance_stop(&mut self.cx, &self.jobs);
+            return;
+        }
+        if self.standing.is_standby() {
+            self.advance_standby();
+            return;
+        }
+        self.lanes.wake(&self.cx);
+        self.lend_slots();
+        self.advance_startup();
+        self.fire_schedules();
+        self.advance_reviews();
+        loop {
+            let before = self.lanes.ledger();
+            let mut progress = self.advance_verdicts();
+            self.restore_releases();
+            self.lanes.wake_parked(&Lane::Global, Task::is_converge);
+            for lane in self.lanes.ready() {
+                progress |= self.advance_lane(&lane);
+            }
+            progress |= self.request_removals();
+            if !progress && self.lanes.ledger() == before {
+                break;
+            }
+        }
+        self.confirm_directories();
+        self.keep_sources();
+        self.watch_releases();
+        // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
+        self.advance_reviews();
+        if self.startup.has_begun() {
+            self.reviews.advance_publication(&mut self.cx, &mut self.jobs);
+        }
+    }
+
+    /// Goes on with the round of verdicts. When it is over: does what runs have to change? True if something changed.
+    fn advance_verdicts(&mut self) -> bool {
+        let (jobs, cx) = (&mut self.jobs, &mut self.cx);
+        let inputs = crate::operator::verdicts::Inputs {
+            modules: &self.modules,
+            config: &self.config,
+            values: &self.values,
+        };
+        let (cause, touched) = match self.verdicts.advance(cx, jobs, inputs) {
+            Round::Waits { moved } => return moved,
+            Round::Over { cause, touched } => (cause, touched),
+        };
+        if self.converge.assesses_by_itself() {
+            return true;
+        }
+        if self.verdicts.wanted() == self.modules.taken_up() {
+            for module in touched {
+                self.rerun(&module, RunReason::ConfigChanged);
+            }
+        } else {
+            self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);
+        }
+        true
+    }
+
+    /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.
+    fn advance_lane(&mut self, lane: &Lane) -> bool {
+        let Some(head) = self.lanes.head(lane) else {
+            return false;
+        };
+        match &head.task {
+            Task::Hook(_) => self.advance_hook(lane),
+            Task::EnableKubernetes(hook) => {
+                let hook = hook.clone();
+                self.advance_enable_kubernetes(lane, &hook)
+            }
+            Task::EnableSchedules(hook) => {
+                let hook = hook.clone();
+                self.advance_enable_schedules(lane, hook)
+            }
+            Task::AwaitFirstRuns => self.advance_await(lane),
+            Task::Converge(_) => self.advance_converge(),
+            Task::ModuleRun { module, .. } => {
+                let module = module.clone();
+                self.advance_run(lane, &module)
+            }
+            Task::ModuleDelete { module } => {
+                let module = module.clone();
+                self.advance_delete(lane, &module)
+            }
+            Task::Purge { release } => {
+                let release = release.clone();
+                self.advance_purge(lane, release)
+            }
+        }
+    }
+
+    /// Puts the hooks whose time has come into their queues.
+    fn fire_schedules(&mut self) {
+        for due in self.schedules.due(&self.cx) {
+            if !self.takes_schedules(&due.0) {
+                continue;
+            }
+            let run = schedule::run_of(&self.cx, &self.bindings, due, self.converge.activation());
+            if let Some((lane, task)) = run {
+                self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);
+            }
+        }
+    }
+
+    /// Schedules count from the end of the first converge on, those of a module once its start-up is over. Hooks alone
+    /// wait for nothing but that they are enabled.
+    fn takes_schedules(&self, hook: &HookId) -> bool {
+        match self.cx.policy.mode {
+            Mode::Hooks => true,
+            Mode::Addons => self.converge.is_first_over() && self.modules.take_events(hook),
+        }
+    }
+
+    /// Tells those who show anything which texts of values they must not show, before anything else that follows from the event.
+    pub(in crate::operator) fn tell_secrets(&mut self) {
+        if let Some(secrets) = self.values.take_new_secrets() {
+            let notice = Notice::SecretsChanged(Arc::new(secrets));
+            self.cx.tell_first(notice);
+        }
+    }
+
+    /// Slots that runs have held for long are lent to others. Runs that take up more room than may be lent keep theirs.
+    fn lend_slots(&mut self) {
+        let patience = self.cx.policy.patience;
+        for id in self.jobs.grow_late(self.cx.now.tick, patience) {
+            let Some(holder) = self.jobs.holder(id) else { continue };
+            let notice = Notice::RunLate {
+                run: holder.words.to_owned(),
+                waited: self.cx.now.tick - holder.since,
+            };
+            self.cx.tell(notice);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The ways of a removal: the steps of a module that goes, and releases without a module.
+
+use crate::name::{ModuleName, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::Notice;
+use crate::operator::modules::Unit;
+use crate::operator::task::{Lane, Task};
+
+impl Operator {
+    /// Lets the removal at the head of a module's lane go on. False if it must wait for a slot.
+    pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if self.modules.get(name).is_none_or(Unit::is_enabled) {
+            self.lanes.finish(lane);
+            return true;
+        }
+        // It hung when a converge began, which may want the module after all.
+        if self.converge.assesses_by_itself() && self.lanes.head(lane).is_some_and(|head| !head.begun) {
+            return false;
+        }
+        if self.lanes.begin_head(&mut self.cx, lane)
+            && let Some(unit) = self.modules.get_mut(name)
+        {
+            unit.begin_delete();
+        }
+        self.take_steps(lane, name).unwrap_or_else(|| {
+            self.delete_succeeded(lane, name);
+            true
+        })
+    }
+
+    fn delete_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
+        self.lanes.succeeded(lane);
+        self.lanes.finish(lane);
+        let owner = Owner::Module(name.clone());
+        self.apply_deferred(name);
+        self.stop_monitors(&owner);
+        self.end_hooks(&owner, "their module was removed");
+        // Without patches the layers are those that were accepted before, so this cannot be refused.
+        let _ = self.values.forget_patches(&owner);
+        self.values.forget_empty_config(&owner);
+        self.bindings.forget(&owner);
+        self.schedules.rebuild(&self.cx, &self.bindings);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.deleted();
+        }
+        self.drifts.forget(name);
+        self.config.forget_confirmation(name);
+        self.cx.tell(Notice::ModuleDeleted { module: name.clone() });
+    }
+
+    /// helm uninstalled the release at the head of a lane.
+    pub(super) fn release_deleted(&mut self, lane: &Lane) {
+        if let Some(name) = self.lanes.module_at(lane) {
+            self.modules.step_succeeded(&name);
+            self.removal.gone(name.as_str());
+            self.lanes.resume(lane);
+        } else if let Some(Task::Purge { release }) = self.lanes.finish(lane) {
+            self.lanes.close(lane);
+            self.removal.gone(&release);
+            self.cx.tell(Notice::ReleasePurged { release });
+        }
+    }
+
+    pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {
+        if !self.jobs.helm_slot(&self.cx.policy) {
+            return false;
+        }
+        self.lanes.begin_head(&mut self.cx, lane);
+        self.start_uninstall(lane, release)
+    }
+}

@@ -1,0 +1,74 @@
+//! The ways of failures: the head of a lane failed at something other than a hook, and waits for another try.
+
+use crate::failure::{Class, Failure};
+use crate::name::ModuleName;
+use crate::operator::Operator;
+use crate::operator::effect::Notice;
+use crate::operator::task::{Lane, Task};
+
+impl Operator {
+    /// The head of a lane failed at something other than a hook.
+    pub(super) fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
+        match self.lanes.head(lane).map(|head| head.task.clone()) {
+            Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
+            Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
+            Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
+            Some(Task::Converge(_) | Task::Hook(_) | Task::EnableKubernetes(_)) => {
+                self.lanes.back_off(&mut self.cx, lane, &failure);
+            }
+            Some(Task::EnableSchedules(_) | Task::AwaitFirstRuns) | None => {}
+        }
+    }
+
+    /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
+    pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
+        let (now, activation) = (self.cx.now.tick, self.converge.activation());
+        let globals = self.values.globals();
+        let Some(unit) = self.modules.get_mut(name) else { return };
+        let attempt = unit.attempt_failed(now, globals);
+        if attempt.helm_began.is_some() {
+            self.removal.may_exist(name.as_str());
+            if failure.class == Class::TimedOut {
+                self.removal.forget_foreign(name.as_str());
+            }
+        }
+        let (attempts, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+        self.apply_what_nothing_holds(name);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.run_failed(&attempt.step, &failure);
+        }
+        self.cx.tell(Notice::ModuleFailed {
+            module: name.clone(),
+            step: attempt.step.describe(),
+            failure,
+            took: now - attempt.began,
+            helm: attempt.helm_began.map(|began| now - began),
+            activation,
+            attempts,
+            retry_in,
+        });
+    }
+
+    fn delete_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
+        let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.delete_failed(&failure);
+        }
+        // Its section may be what is wrong, and mended by now.
+        self.apply_what_nothing_holds(name);
+        self.cx.tell(Notice::ModuleDeleteFailed {
+            module: name.clone(),
+            failure,
+            retry_in,
+        });
+    }
+
+    fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
+        let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+        self.cx.tell(Notice::PurgeFailed {
+            release,
+            failure,
+            retry_in,
+        });
+    }
+}

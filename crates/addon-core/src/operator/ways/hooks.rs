@@ -1,0 +1,166 @@
+//! The way of a hook into a job, whatever the head of its lane is: a task of its own, a converge, a run, a removal.
+
+use std::collections::BTreeMap;
+
+use crate::hook::cause::Cause;
+use crate::hook::config::{ConfigVersion, Stage};
+use crate::hook::context::{self, BindingContext};
+use crate::name::{HookId, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::{HookLabels, HookRun, Job, Notice};
+use crate::operator::lanes::{Admission, Doing, Fate};
+use crate::operator::policy::Mode;
+use crate::operator::task::{HookTask, Lane, Task};
+use crate::values::Globals;
+
+impl Operator {
+    /// Lets a hook that stands in line by itself run. False if it must wait for a slot.
+    pub(super) fn advance_hook(&mut self, lane: &Lane) -> bool {
+        let Some(task) = self.lanes.head(lane).and_then(|head| head.task.as_hook()) else {
+            return false;
+        };
+        let hook = task.hook.clone();
+        if !self.modules.take_changes(&hook) {
+            self.lanes.finish(lane);
+            return true;
+        }
+        if task.is_skipped {
+            let first_runs = task.first_runs.clone();
+            self.lanes.begin_head(&mut self.cx, lane);
+            self.lanes.finish(lane);
+            self.first_run_over(&first_runs, &BTreeMap::new());
+            return true;
+        }
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &hook)) {
+            Admission::Now => {}
+            Admission::NoSlot => return false,
+            Admission::Later => return true,
+        }
+        self.lanes.begin_head(&mut self.cx, lane);
+        if let Some(task) = self.combine(lane) {
+            self.start_hook(lane, task);
+        }
+        true
+    }
+
+    /// Takes the contexts of directly following runs of the same hook into the head of the lane. Returns the run that it is now.
+    fn combine(&mut self, lane: &Lane) -> Option<HookTask> {
+        let mut tasks = self.lanes.tasks(lane).map(|entry| entry.task.as_hook());
+        let head = tasks.next()??;
+        let belongs = |next: Option<&HookTask>| next.is_some_and(|next| self.belongs(head, next));
+        let count = tasks.take_while(|next| belongs(*next)).count();
+        let merged = self.lanes.merge_into_head(lane, count);
+        let task = self.lanes.head_hook_mut(lane)?;
+        for merged in merged {
+            if let Task::Hook(merged) = merged {
+                task.absorb(merged);
+            }
+        }
+        task.contexts = context::combined(std::mem::take(&mut task.contexts));
+        Some(task.clone())
+    }
+
+    /// What the next run would tell may be told with this one.
+    pub(super) fn belongs(&self, head: &HookTask, next: &HookTask) -> bool {
+        let config = self.bindings.get(&head.hook);
+        if head.hook != next.hook || config.is_some_and(|config| config.version == ConfigVersion::V0) {
+            return false;
+        }
+        let is_grouped = head.contexts.first().is_some_and(|context| context.group().is_some());
+        match self.cx.policy.mode {
+            Mode::Hooks => !head.is_first_run() || is_grouped,
+            Mode::Addons => {
+                let waits = |task: &HookTask| {
+                    let first = *task.first_runs.first()?;
+                    let served = self.monitors.binding_of(&self.bindings, first)?;
+                    Some(served.binding.wait_for_synchronization)
+                };
+                let both = head.is_first_run() && next.is_first_run();
+                !both || (waits(head) == waits(next) && head.is_skipped == next.is_skipped)
+            }
+        }
+    }
+
+    /// A hook at its place in the life of the operator or of a module.
+    pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
+        let config = self.bindings.get(&hook);
+        let context = config.map(|config| BindingContext::stage(stage, config));
+        // Where hooks are alone, start-up is in no queue and under no name.
+        let (binding_name, queue) = match self.cx.policy.mode {
+            Mode::Hooks => ("", ""),
+            Mode::Addons => (stage.key(), "main"),
+        };
+        HookTask {
+            labels: HookLabels {
+                cause: Cause::Stage(stage),
+                binding_name: binding_name.to_owned(),
+                queue: queue.to_owned(),
+                activation: self.converge.activation(),
+            },
+            contexts: context.into_iter().collect(),
+            allow_failure: false,
+            deadline: self.cx.policy.deadline_of(config.and_then(|config| config.timeout)),
+            first_runs: Vec::new(),
+            is_skipped: false,
+            hook,
+        }
+    }
+
+    /// Starts a hook that is a step of the head of a lane.
+    pub(super) fn start_stage_hook(&mut self, lane: &Lane, stage: Stage, hook: HookId) {
+        let task = self.stage_task(stage, hook);
+        self.start_hook(lane, task);
+    }
+
+    /// Starts a hook as a job of the head of a lane.
+    pub(super) fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+        let HookTask {
+            hook,
+            labels,
+            contexts,
+            allow_failure,
+            deadline,
+            first_runs,
+            is_skipped: _,
+        } = task;
+        self.lanes.take_token(&self.cx, &self.bindings, lane, &hook);
+        self.monitors.first_run_begins(&first_runs);
+        self.cx.tell(Notice::HookStarted {
+            hook: hook.clone(),
+            labels: labels.clone(),
+        });
+        let version = self.bindings.version(&hook);
+        let globals = self.globals_for(lane, &hook.owner);
+        let run = HookRun {
+            version,
+            snapshots: self.monitors.snapshots_of(&self.bindings, &hook, &contexts),
+            contexts,
+            values: self.values.hook_values_under(&globals, &hook.owner),
+            config_values: self.values.config_values_under(&globals, &hook.owner),
+            deadline,
+            labels: labels.clone(),
+            hook: hook.clone(),
+        };
+        let doing = Doing {
+            hook,
+            labels,
+            allow_failure,
+            began: self.cx.now.tick,
+            first_runs,
+            fate: Fate::GoesOn,
+            read: BTreeMap::new(),
+        };
+        self.lanes.begin_hook(lane, doing);
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
+    }
+
+    /// The global values that a hook sees: those of the run that it is a step of, else those of now.
+    fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
+        let in_run = self.lanes.head(lane).is_some_and(|head| head.task.is_run());
+        match owner.module().filter(|_| in_run) {
+            Some(name) => self.survey().globals_of_run(name),
+            None => self.values.globals(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The ways of a hook that has ended: what it set counts, and the head of its lane goes on, or it has failed and is tried again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::failure::{Class, Failure};
+use crate::hook::cause::Cause;
+use crate::name::{ModuleName, MonitorId, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::Notice;
+use crate::operator::event::Usage;
+use crate::operator::lanes::{Doing, Fate};
+use crate::operator::policy::Mode;
+use crate::operator::task::{Lane, Reason, RunReason, Task};
+use crate::values::Change;
+use crate::values::patch::FlagOp;
+
+impl Operator {
+    /// The hook that ran stood in line by itself, or hung, and its module was switched off meanwhile: what it asks for has no
+    /// place any more, and must not be found by the module's next life, nor come into it.
+    pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
+        let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.modules.take_changes(&doing.hook);
+        self.is_disowned(lane) || self.lanes.stands_by_itself(lane) && self.lanes.doing(lane).is_some_and(is_late)
+    }
+
+    /// Nothing is asked of a module any more whose run is only at the end of a step.
+    fn is_disowned(&self, lane: &Lane) -> bool {
+        let Some(Task::ModuleRun { module, .. }) = self.lanes.head(lane).map(|head| &head.task) else {
+            return false;
+        };
+        !self.modules.is_enabled(module)
+    }
+
+    /// A hook ran and what it patched is in force.
+    pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
+        let Some(doing) = self.lanes.end_hook(lane) else { return };
+        self.cx.tell(Notice::HookSucceeded {
+            hook: doing.hook.clone(),
+            labels: doing.labels.clone(),
+            usage,
+        });
+        self.lanes.succeeded(lane);
+        self.bindings.spoke(doing.hook.clone());
+        self.take_flags(&change.flags);
+        let is_awaited = self.is_step_of_start(&doing);
+        self.first_run_over(&doing.first_runs, &doing.read);
+        self.hook_over(lane, &doing, change.values_changed && !is_awaited);
+    }
+
+    /// A hook counts as failed although its config patch is in force: what depends on that follows now, for the hook's
+    /// next run will find nothing to change.
+    pub(super) fn hook_half_succeeded(&mut self, lane: &Lane, change: &Change, failure: Failure) {
+        let follows = self.lanes.doing(lane).filter(|_| change.values_changed).cloned();
+        let follows = follows.filter(|doing| self.lanes.stands_by_itself(lane) && !self.is_step_of_start(doing));
+        self.take_flags(&change.flags);
+        self.hook_counts_as_failed(lane, failure);
+        if let Some(doing) = follows {
+            self.follow_change(&doing);
+        }
+    }
+
+    /// The hook ran for what was there at first, and its module has not come to its release, which will see what it set.
+    fn is_step_of_start(&self, doing: &Doing) -> bool {
+        let unit = doing.hook.owner.module().and_then(|name| self.modules.get(name));
+        !doing.first_runs.is_empty() && unit.is_some_and(|unit| !unit.life().takes_events())
+    }
+
+    /// What a hook said about modules' flags counts from now on.
+    fn take_flags(&mut self, flags: &[FlagOp]) {
+        let mut changed = Vec::new();
+        for flag in flags {
+            if self.modules.contains(&flag.module) && self.verdicts.hear_hook(&flag.module, flag.opinion) {
+                changed.push(&flag.module);
+            }
+        }
+        for module in &changed {
+            // Its section may have waited for a removal that does not come any more.
+            self.apply_what_nothing_holds(module);
+        }
+        if !changed.is_empty() {
+            self.reassess(Reason::DynamicUpdate, BTreeSet::new());
+        }
+    }
+
+    /// The head of the lane has its hook behind it.
+    fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
+        let Some(head) = self.lanes.head(lane) else { return };
+        match &head.task {
+            Task::Hook(_) => {
+                self.lanes.finish(lane);
+                if values_changed {
+                    self.follow_change(doing);
+                }
+            }
+            Task::Converge(_) => {
+                self.converge.hook_succeeded();
+                self.lanes.resume(&Lane::Global);
+            }
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => {
+                let module = module.clone();
+                // How far a first run brought the module was settled when it was over.
+                if doing.first_runs.is_empty() {
+                    self.modules.step_succeeded(&module);
+                }
+                self.lanes.resume(lane);
+            }
+            Task::EnableKubernetes(_) | Task::EnableSchedules(_) | Task::AwaitFirstRuns | Task::Purge { .. } => {}
+        }
+    }
+
+    /// A hook that stood in line by itself changed values.
+    fn follow_change(&mut self, doing: &Doing) {
+        let (reason, run_reason) = match doing.labels.cause {
+            Cause::Schedule => (Reason::ScheduleChange, RunReason::ScheduleChange),
+            Cause::Objects => (Reason::KubernetesChange, RunReason::KubernetesChange),
+            Cause::Stage(_) | Cause::Validating | Cause::Mutating | Cause::Conversion => return,
+        };
+        match &doing.hook.owner {
+            Owner::Global if self.cx.policy.mode == Mode::Hooks => {}
+            Owner::Global => self.request_converge(reason, false),
+            Owner::Module(name) => self.rerun(name, run_reason),
+        }
+    }
+
+    /// The hook of a lane counts as failed, for a reason that names it.
+    pub(super) fn hook_counts_as_failed(&mut self, lane: &Lane, failure: Failure) {
+        let Some(doing) = self.lanes.end_hook(lane) else {
+            return;
+        };
+        let took = self.cx.now.tick - doing.began;
+        if failure.class != Class::Defect && doing.allow_failure || doing.fate != Fate::GoesOn {
+            self.cx.tell(Notice::HookFailed {
+                hook: doing.hook.clone(),
+                labels: doing.labels.clone(),
+                failure,
+                took,
+                allowed: doing.allow_failure,
+                attempts: 1,
+                retry_in: None,
+            });
+            self.first_run_over(&doing.first_runs, &BTreeMap::new());
+            self.hook_over(lane, &doing, false);
+            return;
+        }
+        self.monitors.first_run_failed(&doing.first_runs);
+        let head = self.lanes.head(lane);
+        let in_run = head.is_some_and(|head| head.task.module_at_work().is_some());
+        let (attempts, retry_in) = if in_run {
+            (head.map_or(0, |head| head.failures) + 1, None)
+        } else {
+            let (attempts, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+            (attempts, Some(retry_in))
+        };
+        self.cx.tell(Notice::HookFailed {
+            hook: doing.hook.clone(),
+            labels: doing.labels,
+            failure: failure.clone(),
+            took,
+            allowed: false,
+            attempts,
+            retry_in,
+        });
+        if in_run {
+            self.lane_failed(lane, failure);
+        } else if let Owner::Module(name) = &doing.hook.owner {
+            self.first_run_holds_up(name, &doing.first_runs, failure.report);
+        }
+    }
+
+    /// A first run in another queue failed: its module waits, the others do not wait for it.
+    fn first_run_holds_up(&mut self, module: &ModuleName, ids: &[MonitorId], report: String) {
+        let unit = self.modules.get_mut(module);
+        if let Some(unit) = unit.filter(|unit| ids.iter().any(|id| unit.life().awaits(*id))) {
+            unit.held_up(report);
+            // What a user mends in the section must reach the hook, although the run has not ended.
+            self.apply_deferred(module);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The ways of what helm is given and what it has done: values, CRDs and conversion webhooks, each for one module.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::name::{ModuleName, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::{Conversions, Job, Notice};
+use crate::operator::event::{CrdObstacle, Synced};
+use crate::operator::modules::Turn;
+use crate::operator::task::{Lane, Task};
+use crate::values::vetted::Vetting;
+use crate::values::{Globals, NotForHelm};
+
+impl Operator {
+    /// Whether helm may get the module's values. A check that takes long is left to the job that hands them to helm.
+    pub(super) fn vetting_for_helm(&self, name: &ModuleName) -> Result<Option<Box<Vetting>>, NotForHelm> {
+        let owner = Owner::Module(name.clone());
+        let version = self.values.version(&owner);
+        if self.modules.get(name).is_some_and(|unit| unit.fits(version)) {
+            return Ok(None);
+        }
+        let Some(vetting) = self.values.vetting_for_helm(&owner) else {
+            return Ok(None);
+        };
+        if vetting.takes_long() {
+            return Ok(Some(Box::new(vetting)));
+        }
+        vetting.for_helm().map(|()| None)
+    }
+
+    /// What a chart is rendered with to see them under these global values; nothing while its values are not fit for that.
+    pub(super) fn conversions_of(&self, name: &ModuleName, globals: &Globals) -> Option<Conversions> {
+        let vetting = self.vetting_for_helm(name).ok()?;
+        Some(Conversions {
+            module: name.clone(),
+            values: self.values.hook_values_under(globals, &Owner::Module(name.clone())),
+            vetting,
+        })
+    }
+
+    pub(super) fn start_crds(&mut self, lane: &Lane, modules: Vec<ModuleName>) {
+        let on_trial = self.probation.on_trial();
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::EnsureCrds {
+                modules,
+                on_trial,
+                ticket,
+            });
+    }
+
+    /// The job of a converge or of a run has looked after the CRDs that it was given.
+    pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, CrdObstacle>) {
+        let Some(name) = self.lanes.module_at(lane) else {
+            self.crds_of_converge(lane, &failed);
+            return;
+        };
+        match failed.remove(&name) {
+            Some(CrdObstacle::Failed(failure)) => return self.lane_failed(lane, failure),
+            Some(CrdObstacle::Held(crds)) if self.probation.is_on_trial() => {
+                return self.end_run_for_trial(lane, &name, &crds);
+            }
+            // The trial was passed meanwhile: once more, and then they are changed.
+            Some(CrdObstacle::Held(_)) => return self.lanes.resume(lane),
+            None => {}
+        }
+        if let Some(unit) = self.modules.get_mut(&name) {
+            unit.crds_ensured();
+        }
+        self.modules.step_succeeded(&name);
+        self.lanes.resume(lane);
+    }
+
+    fn crds_of_converge(&mut self, lane: &Lane, failed: &BTreeMap<ModuleName, CrdObstacle>) {
+        if !self.lanes.head(lane).is_some_and(|head| head.task.is_converge()) {
+            return;
+        }
+        for unit in self.modules.iter_mut() {
+            // Those that came into question meanwhile wait for another converge.
+            if *unit.turn() == Turn::Waiting && !failed.contains_key(unit.name()) {
+                unit.crds_ensured();
+            }
+        }
+        let held = failed.iter().filter_map(|(name, obstacle)| match obstacle {
+            CrdObstacle::Held(crds) if self.probation.is_on_trial() => Some((name, crds)),
+            CrdObstacle::Held(_) | CrdObstacle::Failed(_) => None,
+        });
+        let held: Vec<_> = held.filter(|(name, _)| self.modules.is_waiting(name)).collect();
+        for (name, crds) in held {
+            self.hold_for_crds(name, crds);
+        }
+        self.lanes.resume(lane);
+    }
+
+    /// The job of a converge or of a run has looked after those of the modules that it was given.
+    pub(super) fn conversions_ensured(&mut self, lane: &Lane, outcomes: BTreeMap<ModuleName, Result<(), Failure>>) {
+        let of_run = self.lanes.module_at(lane);
+        for (name, outcome) in outcomes {
+            if let Err(failure) = outcome {
+                if of_run.as_ref() == Some(&name) {
+                    return self.lane_failed(lane, failure);
+                }
+                continue;
+            }
+            // Those that came into question meanwhile wait for another converge.
+            let unit = self.modules.get_mut(&name);
+            if let Some(unit) = unit.filter(|unit| of_run.is_some() || *unit.turn() == Turn::Waiting) {
+                unit.conversions_ensured();
+            }
+        }
+        let is_ours = |task: &Task| of_run.is_some() || task.is_converge();
+        if self.lanes.head(lane).is_some_and(|head| is_ours(&head.task)) {
+            self.lanes.resume(lane);
+        }
+    }
+
+    pub(super) fn release_synced(&mut self, lane: &Lane, synced: &Synced, took: Duration) {
+        let Some(name) = self.lanes.module_at(lane) else { return };
+        if synced.revision > 0 {
+            self.removal.exists(name.as_str());
+        }
+        if !synced.adopted.is_empty() {
+            self.cx.tell(Notice::ObjectsAdopted {
+                module: name.clone(),
+                objects: synced.adopted.clone(),
+            });
+        }
+        let activation = self.converge.activation();
+        let action = synced.action;
+        self.cx.tell(Notice::HelmFinished {
+            module: name.clone(),
+            action,
+            took,
+            activation,
+        });
+        if let Some(unit) = self.modules.get_mut(&name) {
+            unit.released(action);
+        }
+        self.modules.step_succeeded(&name);
+        self.lanes.resume(lane);
+    }
+}

@@ -1,0 +1,185 @@
+//! The ways of removals: the brake, releases whose modules are gone, and the words of people for them.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::module::enabling::Source;
+use crate::name::ModuleName;
+use crate::operator::Operator;
+use crate::operator::chores::Chore;
+use crate::operator::converge::Phase;
+use crate::operator::effect::{HeldFor, Notice};
+use crate::operator::event::TrialStage;
+use crate::operator::removal::brake::too_many;
+use crate::operator::task::{Lane, Reason, Task};
+
+impl Operator {
+    /// Holds what would go by silence or absence, if that is too much at once. Whoever takes up a removal asks first.
+    pub(super) fn brake(&mut self) {
+        // Of how many they are part is not known before.
+        if !self.removal.is_listed() {
+            return;
+        }
+        let unspoken = self.certainty().unspoken();
+        let brake = self.removal.brake_mut();
+        brake.forget(&unspoken, self.cx.now.tick);
+        let by_edit = unspoken
+            .iter()
+            .filter(|name| self.certainty().is_confirmed_by_edit(name));
+        let by_edit: BTreeSet<String> = by_edit.cloned().collect();
+        self.removal.brake_mut().confirm_at_once(by_edit);
+        let (brake, certainty) = (self.removal.brake(), self.certainty());
+        let unasked = unspoken.iter().filter(|name| !brake.is_confirmed(name));
+        let is_new = |name: &&String| !brake.holds(name) && certainty.is_next(name);
+        let new: Vec<String> = unasked.clone().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let reason = if self.directories.are_complete() {
+            let certain = unasked.filter(|name| brake.holds(name) || certainty.is_certain(name));
+            let (goes, of) = brake.share(certain, &certainty.all_there());
+            if !too_many(goes, of) {
+                return;
+            }
+            HeldFor::Confirmation { goes, of }
+        } else {
+            HeldFor::Directories
+        };
+        self.hold_removals(new, reason);
+    }
+
+    fn hold_removals(&mut self, releases: Vec<String>, reason: HeldFor) {
+        self.removal.brake_mut().hold(&releases, reason);
+        self.cx.tell(Notice::PurgeHeld { releases, reason });
+    }
+
+    /// The removal of a module is taken up: it counts unless a source said that the module is not to run.
+    pub(super) fn count_removal(&mut self, name: &ModuleName) {
+        let verdict = self.verdicts.on(name);
+        if verdict.is_some_and(|verdict| verdict.source == Source::Default) {
+            self.removal.brake_mut().passes(name.as_str(), self.cx.now.tick);
+        }
+    }
+
+    /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
+    pub(super) fn request_removals(&mut self) -> bool {
+        if self.converge.first_took_up() && self.verdicts.is_known() {
+            self.brake();
+        }
+        let nothing = VecDeque::new();
+        let planned = match self.converge.phase() {
+            None => Some(&nothing),
+            // In strict order it lasts until all modules have succeeded, which may have to wait for such a removal.
+            Some(Phase::Modules(wave)) if self.cx.policy.strict_order && !self.converge.restarts() => {
+                Some(wave.removals())
+            }
+            Some(_) => None,
+        };
+        let planned = planned.filter(|_| self.converge.first_took_up() && self.verdicts.is_known());
+        let overdue = planned.is_some_and(|planned| {
+            let certainty = self.certainty();
+            let due = |name: &ModuleName| certainty.is_removable(name) && certainty.outlived_by(name).is_none();
+            let mut names = self.modules.names();
+            names.any(|name| due(name) && !self.lanes.is_being_deleted(name) && !planned.contains(name))
+        });
+        let before = self.lanes.ledger();
+        if overdue {
+            self.request_converge(Reason::RemovalCertain, true);
+        }
+        self.lanes.ledger() != before || overdue && self.converge.restarts()
+    }
+
+    /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
+    pub(super) fn purge(&mut self) {
+        // A module that is held for a lost configuration goes on when people have spoken, and all of them when a trial is passed.
+        if !self.config.losses().releases().is_empty() || self.probation.is_on_trial() {
+            return;
+        }
+        self.brake();
+        let (brake, rereading) = (self.removal.brake(), self.directories.rereading());
+        let goes = |release: &&str| !brake.holds(release) && !self.lanes.is_purged(release);
+        let orphans = self.certainty().orphans().filter(goes).map(str::to_owned);
+        let mut orphans: Vec<String> = orphans.collect();
+        if !orphans.is_empty() && !rereading.is_confirmed() {
+            self.directories.rereading_mut().have_purge_wait();
+            return;
+        }
+        // These were absent when the directories were taken over, and are not by now.
+        let has_come = |release: &mut String| !brake.is_confirmed(release) && !rereading.confirms_absence(release);
+        let come: Vec<String> = orphans.extract_if(.., has_come).collect();
+        if !come.is_empty() {
+            self.hold_removals(come, HeldFor::Changed);
+        }
+        for release in orphans.into_iter().rev() {
+            self.removal.brake_mut().passes(&release, self.cx.now.tick);
+            let lane = Lane::Release(release.clone());
+            self.lanes.push(&self.cx, lane, Task::Purge { release });
+        }
+    }
+
+    /// A person wants these gone. What is not held at this moment stays as it is, and so does what a trial holds besides.
+    pub(super) fn confirm_removals(&mut self, names: &BTreeSet<String>) {
+        let releases = self.removal.brake_mut().confirm(names);
+        if releases.is_empty() || self.standing.is_stopping() {
+            return;
+        }
+        self.cx.tell(Notice::PurgeConfirmed { releases });
+        if self.converge.is_first_over() {
+            self.purge();
+        }
+    }
+
+    /// People have said what they want of a configuration that was lost: what was held goes on with that.
+    pub(super) fn loss_answered(&mut self) {
+        self.request_converge(Reason::ConfigChanged, true);
+        if self.converge.is_first_over() {
+            self.purge();
+        }
+    }
+
+    /// A person says that the lost configuration is gone for good.
+    pub(super) fn loss_confirmed(&mut self) {
+        if self.config.answer_loss(&mut self.cx) {
+            self.loss_answered();
+        }
+    }
+
+    /// A trial was read. If it was ours and is passed, all that waited for that goes on.
+    pub(super) fn trial_seen(&mut self, stage: TrialStage) {
+        if !self.probation.hear(stage) {
+            return;
+        }
+        self.cx.tell(Notice::TrialPassed);
+        if self.standing.is_stopping() {
+            return;
+        }
+        let waits = self.modules.iter().any(|unit| unit.turn().waits_for_trial());
+        if waits && self.converge.has_begun() {
+            self.request_converge(Reason::TrialPassed, true);
+        }
+        if self.converge.is_first_over() {
+            self.purge();
+        }
+    }
+
+    /// Reads the directories again if something is to be removed and it has not been done.
+    pub(super) fn confirm_directories(&mut self) {
+        let rereading = self.directories.rereading();
+        if rereading.is_confirmed() {
+            return;
+        }
+        let certainty = self.certainty();
+        let is_module_waiting = || self.modules.names().any(|name| certainty.waits_for_rereading(name));
+        if rereading.purge_waits() || is_module_waiting() {
+            self.run_chore(Chore::ReadDirectories);
+        } else {
+            self.chores.give_up(Chore::ReadDirectories);
+        }
+    }
+
+    /// The directories were found the same twice.
+    pub(super) fn directories_confirmed(&mut self) {
+        if self.directories.rereading_mut().end_wait_of_purge() {
+            self.purge();
+        }
+    }
+}

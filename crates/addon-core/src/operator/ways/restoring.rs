@@ -1,0 +1,49 @@
+//! The way of damage: a release that others have damaged is seen, and its module runs to restore it.
+
+use crate::name::ModuleName;
+use crate::operator::Operator;
+use crate::operator::chores::Chore;
+use crate::operator::effect::Notice;
+use crate::operator::event::{Drift, ReleaseSight};
+use crate::operator::modules::Unit;
+use crate::operator::task::RunReason;
+
+impl Operator {
+    /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
+    pub(super) fn watch_releases(&mut self) {
+        if self.cx.policy.restores && self.modules.iter().any(Unit::is_released) {
+            self.run_chore(Chore::WatchReleases);
+        }
+    }
+
+    /// A release was looked at.
+    pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {
+        let Ok(name) = ModuleName::parse(&release) else { return };
+        if self.modules.contains(&name) {
+            self.drifts.hear(name, drift, self.cx.now.tick);
+        }
+    }
+
+    /// Lets those modules run whose releases have been damaged for long enough.
+    pub(super) fn restore_releases(&mut self) {
+        let survey = self.survey();
+        let due = self.drifts.due(self.cx.now.tick).into_iter();
+        let due: Vec<ModuleName> = due.filter(|name| survey.is_left_alone(name)).collect();
+        for name in due {
+            let Some((drift, times)) = self.drifts.begin_repair(&name) else {
+                continue;
+            };
+            let reason = match drift {
+                Drift::Absent(_) => RunReason::ObjectAbsent,
+                Drift::Altered { .. } => RunReason::ObjectAltered,
+                Drift::Status(_) => RunReason::UnexpectedStatus,
+            };
+            self.cx.tell(Notice::ReleaseDrifted {
+                module: name.clone(),
+                drift,
+                times,
+            });
+            self.rerun(&name, reason);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The way of a run: its steps in order, each a job, until the module is ready or a step fails.
+
+use std::time::Duration;
+
+use crate::failure::{Class, Failure};
+use crate::hook::config::{HookConfig, Stage};
+use crate::module::lifecycle::Step;
+use crate::name::{HookId, HookName, ModuleName, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::{Job, Notice};
+use crate::operator::lanes::Admission;
+use crate::operator::task::{Lane, RunReason, Task};
+use crate::operator::warmth::Warm;
+
+impl Operator {
+    /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
+    pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.modules.is_enabled(name) {
+            self.lanes.finish(lane);
+            return true;
+        }
+        // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
+        let to_come = self.modules.get(name).is_some_and(|unit| unit.turn().is_to_come());
+        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
+        if begins && to_come {
+            // It hung, and was to begin anew. Its turn brings another one.
+            self.lanes.finish(lane);
+            return true;
+        }
+        if begins && self.converge.assesses_by_itself() {
+            return false;
+        }
+        let mut anew = false;
+        if self.lanes.begin_head(&mut self.cx, lane) {
+            if self.modules.get(name).is_some_and(|unit| unit.life().is_deleting()) {
+                // A removal that did not come to its end is followed by a new life all the same.
+                let owner = Owner::Module(name.clone());
+                self.end_hooks(&owner, "their module begins a new life");
+                let _ = self.values.forget_patches(&owner);
+            }
+            anew = self.apply_deferred(name);
+            let globals = self.values.globals();
+            if let Some(unit) = self.modules.get_mut(name) {
+                unit.begin_run(self.cx.now.tick, globals);
+            }
+            self.watch_again(name);
+        }
+        let moved = self.take_steps(lane, name).unwrap_or_else(|| {
+            self.run_succeeded(lane, name);
+            true
+        });
+        // Who is to be assessed anew must not wait for the next event, be the run held up or not.
+        moved || anew
+    }
+
+    /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
+    /// `None` when the last step is behind the module, false if the job must wait for a slot.
+    pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
+        loop {
+            let facts = self.survey().facts(name);
+            let unit = self.modules.get_mut(name);
+            match unit.map_or(Step::Done, |unit| unit.next_step(facts)) {
+                Step::EnsureCrds => {
+                    self.start_crds(lane, vec![name.clone()]);
+                    return Some(true);
+                }
+                Step::Configure => match self.known_hooks(name) {
+                    Some(hooks) => {
+                        self.hooks_configured(&Owner::Module(name.clone()), hooks);
+                        self.modules.step_succeeded(name);
+                    }
+                    None => return Some(self.start_configure(lane, name)),
+                },
+                Step::Hook(stage, hook) => return Some(self.start_step_hook(lane, name, stage, hook)),
+                Step::Watch(hook) => {
+                    self.start_module_monitors(lane, name, hook);
+                    return Some(true);
+                }
+                Step::FirstRun(monitor) => {
+                    if let Some(moved) = self.start_first_run(lane, name, monitor) {
+                        return Some(moved);
+                    }
+                }
+                Step::AwaitFirstRuns => {
+                    self.await_first_runs(lane, name);
+                    return Some(true);
+                }
+                Step::EnsureConversions => return Some(self.start_own_conversions(lane, name)),
+                Step::Release => return Some(self.start_release(lane, name)),
+                Step::Uninstall => return Some(self.start_uninstall(lane, name.to_string())),
+                Step::Done => return None,
+            }
+        }
+    }
+
+    /// What the hooks of a module bind to, if nobody has to be asked: it has none, or they answered before their time.
+    fn known_hooks(&mut self, name: &ModuleName) -> Option<Vec<(HookName, HookConfig)>> {
+        let has_hooks = self.modules.get(name).is_some_and(|unit| unit.found().has_hooks);
+        let warm = self.warmth.take_answer(name);
+        warm.or_else(|| (!has_hooks).then(Vec::new))
+    }
+
+    fn start_configure(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if self.warmth.take_question(lane, name) == Warm::UnderWay {
+            self.lanes.running(&self.cx, lane);
+            return true;
+        }
+        if !self.jobs.hook_slot(&self.cx.policy) {
+            return false;
+        }
+        let owner = Owner::Module(name.clone());
+        self.lanes.start_job(&mut self.cx, &mut self.jobs, lane, |ticket| {
+            Job::ConfigureHooks(owner, ticket)
+        });
+        true
+    }
+
+    /// Starts a hook that is a step of a run or of a removal.
+    fn start_step_hook(&mut self, lane: &Lane, name: &ModuleName, stage: Stage, hook: HookName) -> bool {
+        let id = HookId {
+            owner: Owner::Module(name.clone()),
+            name: hook,
+        };
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &id)) {
+            Admission::Now => {}
+            Admission::NoSlot => return false,
+            Admission::Later => return true,
+        }
+        self.start_stage_hook(lane, stage, id);
+        true
+    }
+
+    fn start_own_conversions(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.helm_slot(&self.cx.policy) {
+            return false;
+        }
+        let globals = self.survey().globals_of_run(name);
+        let Some(conversions) = self.conversions_of(name, &globals) else {
+            return self.start_release(lane, name);
+        };
+        self.lanes.start_job(&mut self.cx, &mut self.jobs, lane, |ticket| {
+            Job::EnsureConversions(vec![conversions], ticket)
+        });
+        true
+    }
+
+    fn start_release(&mut self, lane: &Lane, name: &ModuleName) -> bool {
+        if !self.jobs.helm_slot(&self.cx.policy) {
+            return false;
+        }
+        let owner = Owner::Module(name.clone());
+        let has_chart = self.modules.get(name).is_some_and(|unit| unit.found().has_chart);
+        let vetting = match self.vetting_for_helm(name) {
+            Ok(vetting) => vetting.filter(|_| has_chart),
+            Err(unfit) if has_chart => {
+                self.run_failed(lane, name, Failure::of(Class::Invalid, &unfit));
+                return true;
+            }
+            Err(_) => None,
+        };
+        let Some(values) = self.survey().release_values(name) else {
+            return false;
+        };
+        let version = self.values.version(&owner);
+        let began = self.cx.now.tick;
+        if let Some(unit) = self.modules.get_mut(name) {
+            unit.release_begins(began, version);
+        }
+        let asked = self
+            .values
+            .config_values_under(&self.survey().globals_of_run(name), &owner);
+        let (maintenance, config) = (self.config.maintenance(name), self.config.trace(&self.values, name));
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::SyncRelease {
+                module: name.clone(),
+                values,
+                asked,
+                vetting,
+                maintenance,
+                config,
+                ticket,
+            });
+        true
+    }
+
+    fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
+        self.lanes.succeeded(lane);
+        let task = self.lanes.finish(lane);
+        self.apply_what_nothing_holds(name);
+        let version = self.values.version(&Owner::Module(name.clone()));
+        let activation = self.converge.activation();
+        let now = self.cx.now.tick;
+        let Some(unit) = self.modules.get_mut(name) else {
+            return;
+        };
+        // Those behind it wait for the run that its own hooks asked for, but not for one that such a run asks for.
+        let reason = task.as_ref().and_then(Task::run_reason);
+        let (changed, run) = unit.succeed(version, reason == Some(RunReason::AfterHelmChange));
+        self.cx.tell(Notice::ModuleReady {
+            module: name.clone(),
+            action: run.as_ref().and_then(|run| run.release.action()),
+            took: run.map_or(Duration::ZERO, |run| now - run.began),
+            activation,
+        });
+        self.drifts.ran(name, now);
+        if changed {
+            self.rerun(name, RunReason::AfterHelmChange);
+        }
+        self.release_held();
+        self.recovered();
+    }
+
+    pub(super) fn start_uninstall(&mut self, lane: &Lane, release: String) -> bool {
+        if !self.jobs.helm_slot(&self.cx.policy) {
+            return false;
+        }
+        self.lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::DeleteRelease {
+                release,
+                ticket,
+            });
+        true
+    }
+
+    /// A life of the module is over, and with it all that its hooks had to do in whichever queue.
+    pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
+        self.lanes.forsake_hooks(owner);
+        let of_owner = |task: &Task| task.as_hook().is_some_and(|task| task.hook.owner == *owner);
+        self.lanes.drop_tasks(&mut self.cx, reason, of_owner);
+    }
+}
