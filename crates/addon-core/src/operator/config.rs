@@ -42,16 +42,12 @@ pub(super) struct Config {
     floor: u64,
     /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
     written: BTreeMap<String, (u64, String)>,
-    /// It exists.
-    present: bool,
-    /// It came into being by our own write that has not been read yet.
-    created: bool,
+    /// The last that was seen of it.
+    sight: Sight,
     /// The knowledge of it if a program made it, a hook of ours or the chart.
     made: Option<Made>,
     /// The confirmation that stood in it when it was last read.
     confirms: Option<String>,
-    /// The ConfigMap was read in this life, or found missing.
-    seen: bool,
     /// Modules whose removal by omission a person has confirmed, until it has happened.
     confirmed: BTreeSet<ModuleName>,
     /// The releases that tell of a ConfigMap which is lost.
@@ -73,6 +69,38 @@ pub(super) struct Config {
     keeping: Option<Kept>,
     /// Keys that found no room there.
     unkept: Vec<String>,
+}
+
+/// The last that was seen of the ConfigMap in this life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Sight {
+    /// Nobody has looked.
+    #[default]
+    Unread,
+    /// It was looked for, and there is none.
+    Missing,
+    /// It came into being by our own write, and has not been read since.
+    Created,
+    /// It was read.
+    Read,
+}
+
+impl Sight {
+    /// The ConfigMap exists.
+    fn is_present(self) -> bool {
+        match self {
+            Self::Created | Self::Read => true,
+            Self::Unread | Self::Missing => false,
+        }
+    }
+
+    /// It was looked for in this life.
+    fn is_known(self) -> bool {
+        match self {
+            Self::Missing | Self::Created | Self::Read => true,
+            Self::Unread => false,
+        }
+    }
 }
 
 /// The memory of the ConfigMap from life to life.
@@ -141,7 +169,7 @@ impl Config {
     }
 
     pub(super) fn is_missing(&self) -> bool {
-        !self.present
+        !self.sight.is_present()
     }
 
     /// A module's flag.
@@ -156,7 +184,7 @@ impl Config {
 
     /// People have said in it what they want, be it nothing.
     pub(super) fn is_peoples_word(&self) -> bool {
-        self.present && !self.created && self.made.as_ref().is_none_or(|made| made.edited)
+        self.sight == Sight::Read && self.made.as_ref().is_none_or(|made| made.edited)
     }
 
     /// It is the word of people, and what it says about the module's flag is sound: nothing.
@@ -171,14 +199,14 @@ impl Config {
                 format!("config values cannot be saved over the broken section '{key}' of the ConfigMap: {problem}");
             return Some(Failure::new(Class::Invalid, report).hint(format!("mend the key '{key}' of the ConfigMap")));
         }
-        if !self.present && !self.losses.releases().is_empty() {
+        if !self.sight.is_present() && !self.losses.releases().is_empty() {
             let report = "config values cannot be saved: the ConfigMap is lost, and a new one with this section alone \
                           would stand in its place";
             return Some(
                 Failure::new(Class::Refused, report).hint("create the ConfigMap again, or `config lost --confirm`"),
             );
         }
-        if !self.present && !self.good.is_empty() {
+        if !self.sight.is_present() && !self.good.is_empty() {
             let report = "config values cannot be saved: the ConfigMap was deleted, and a new one with this section \
                           alone would drop all other settings";
             return Some(Failure::new(Class::Refused, report).hint("create the ConfigMap again"));
@@ -212,9 +240,10 @@ impl Config {
             self.floor = version;
         }
         // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
-        self.created |= created && !self.present;
-        self.present |= created;
-        if self.present {
+        if created && !self.sight.is_present() {
+            self.sight = Sight::Created;
+        }
+        if self.sight.is_present() {
             self.raw.insert(key.to_owned(), text.clone());
         }
         // It was held against the schemas before it was written.

@@ -17,6 +17,6 @@ impl Config {
     /// Older than what is known. After the ConfigMap was missing, the last version that was seen is news again.
     pub(super) fn is_stale(&self, version: u64) -> bool {
         let is_older = version < self.version.max(self.floor);
-        version != 0 && (is_older || version == self.version && self.present)
+        version != 0 && (is_older || version == self.version && self.sight.is_present())
     }
 }

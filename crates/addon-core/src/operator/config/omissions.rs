@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Config;
+use super::{Config, Sight};
 use crate::name::ModuleName;
 use crate::operator::provenance::{Made, Provenance};
 
@@ -30,16 +30,15 @@ impl Config {
 
     /// The ConfigMap was read.
     pub(super) fn comes_from(&mut self, provenance: Provenance, made: Option<Made>) {
-        self.created = false;
         self.made = made;
         self.confirms = provenance.confirms;
-        self.seen = true;
+        self.sight = Sight::Read;
     }
 
     /// There is none: whatever the next one confirms is news.
     pub(super) fn is_gone(&mut self) {
         self.confirms = None;
-        self.seen = true;
+        self.sight = Sight::Missing;
     }
 
     /// Whether a person has confirmed that this module is removed because the ConfigMap leaves it out. It holds until the
@@ -67,7 +66,7 @@ impl Config {
         let before = self.confirms.as_deref();
         let number = provenance
             .confirmation_since(before)
-            .filter(|number| self.seen && *number == omitted.len());
+            .filter(|number| self.sight.is_known() && *number == omitted.len());
         if number.is_some() {
             self.confirmed.extend(omitted);
         }

@@ -177,10 +177,9 @@ impl Config {
                 } else {
                     None
                 };
-                if first || self.present {
+                if first || self.sight.is_present() {
                     cx.tell(Notice::ConfigMissing);
                 }
-                self.present = false;
                 self.is_gone();
                 self.raw.clear();
                 Ok(Counted {
@@ -207,7 +206,6 @@ impl Config {
                 self.written.retain(|_, (written, _)| *written > version);
                 self.note_confirmation(omissible, &provenance, &data_in_force);
                 self.comes_from(provenance, made);
-                self.present = true;
                 self.raw = data;
                 let good = self.note(cx, sifted);
                 Ok(Counted {
