@@ -152,7 +152,7 @@ impl Survey<'_> {
             let status = tasks.front().map(|head| self.head_status(lane, head));
             let report = QueueReport {
                 name: name.to_string(),
-                status: status.unwrap_or_default(),
+                status: status.unwrap_or_else(|| self.idle_status(name)),
                 tasks: tasks.iter().map(|entry| self.task_report(entry, name)).collect(),
             };
             reports.insert(name, report);
@@ -171,7 +171,7 @@ impl Survey<'_> {
         named.filter(|name| **name != QueueName::main()).map(|name| {
             let report = QueueReport {
                 name: name.to_string(),
-                status: String::new(),
+                status: self.idle_status(name),
                 tasks: Vec::new(),
             };
             (name, report)
@@ -223,9 +223,10 @@ impl Survey<'_> {
             .collect();
         let failing = heads.iter().find(|(_, head)| matches!(head.state(), State::Backoff(_)));
         let shown = failing.or_else(|| heads.first());
-        shown
-            .map(|(lane, head)| self.head_status(lane, head))
-            .unwrap_or_default()
+        shown.map_or_else(
+            || self.idle_status(&QueueName::main()),
+            |(lane, head)| self.head_status(lane, head),
+        )
     }
 
     fn waiting_turns(&self, queue: &QueueName) -> Vec<TaskReport> {
@@ -285,6 +286,17 @@ impl Survey<'_> {
             | Task::ModuleDelete { .. }
             | Task::Purge { .. } => task.describe(queue, self.of.cx.policy.mode),
         }
+    }
+
+    /// Of a queue without a task, with the time as Go writes it.
+    fn idle_status(&self, queue: &QueueName) -> String {
+        let seconds = (self.of.cx.now.tick - self.of.lanes.idle_since(queue)).as_secs();
+        let time = match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+            (0, 0, s) => format!("{s}s"),
+            (0, m, s) => format!("{m}m{s}s"),
+            (h, m, s) => format!("{h}h{m}m{s}s"),
+        };
+        format!("waiting for task {time}")
     }
 
     fn head_status(&self, lane: &Lane, head: &Entry<Task>) -> String {

@@ -97,7 +97,7 @@ impl Survey<'_> {
         match &entry.task {
             Task::Hook(task) => Some(of_hook(&task.hook)),
             Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),
-            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => Some(of_module(module)),
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => Some(of_module(module)),
             Task::Converge(_) => self.hook_of_converge().as_ref().map(of_hook),
             // Its release has no module that could be tried.
             Task::Purge { .. } | Task::AwaitFirstRuns => None,

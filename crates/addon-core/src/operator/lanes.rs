@@ -18,7 +18,7 @@ use super::jobs::Jobs;
 use super::task::{HookTask, Lane, Task};
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
-use crate::name::ModuleName;
+use crate::name::{ModuleName, QueueName};
 use crate::queue::{Entry, Ledger, Queues, State};
 use crate::time::{Backoff, Tick};
 
@@ -29,6 +29,8 @@ pub(super) struct Lanes {
     /// The hooks that heads run.
     doing: BTreeMap<Lane, Doing>,
     rates: Rates,
+    /// When a task left each queue last.
+    left: BTreeMap<QueueName, Tick>,
 }
 
 /// What stands in the lanes.
@@ -60,6 +62,11 @@ impl Lanes {
     /// The lanes whose heads may go on now.
     pub(super) fn ready(&self) -> Vec<Lane> {
         self.queues.ready()
+    }
+
+    /// Since when a queue that is empty waits for a task.
+    pub(super) fn idle_since(&self, queue: &QueueName) -> Tick {
+        self.left.get(queue).copied().unwrap_or(Tick::ZERO)
     }
 
     pub(super) fn ledger(&self) -> Ledger {
@@ -134,6 +141,7 @@ impl Lanes {
         for lane in lanes {
             let count = self.queues.drop_waiting(&lane, &matches);
             if count > 0 {
+                self.left.insert(lane.queue(), cx.now.tick);
                 cx.tell(Notice::TasksDropped {
                     queue: lane.queue(),
                     count,
@@ -144,7 +152,7 @@ impl Lanes {
     }
 
     /// Drops the runs and removals of modules that no job works on. Returns the lanes of modules, and how many were dropped.
-    pub(super) fn drop_waiting_runs(&mut self) -> (Vec<ModuleName>, usize) {
+    pub(super) fn drop_waiting_runs(&mut self, cx: &Cx) -> (Vec<ModuleName>, usize) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         let (mut modules, mut count) = (Vec::new(), 0);
         for lane in lanes {
@@ -152,6 +160,9 @@ impl Lanes {
             count += self.queues.drop_waiting(&lane, |task| task.module_at_work().is_some());
             self.queues.close(&lane);
             modules.push(module.clone());
+        }
+        if count > 0 {
+            self.left.insert(QueueName::main(), cx.now.tick);
         }
         (modules, count)
     }
@@ -180,7 +191,8 @@ impl Lanes {
     }
 
     /// The head is done and leaves.
-    pub(super) fn finish(&mut self, lane: &Lane) -> Option<Task> {
+    pub(super) fn finish(&mut self, cx: &Cx, lane: &Lane) -> Option<Task> {
+        self.left.insert(lane.queue(), cx.now.tick);
         self.queues.finish(lane)
     }
 

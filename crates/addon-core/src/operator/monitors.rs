@@ -12,7 +12,7 @@ use self::gate::Gate;
 use super::bindings::Bindings;
 use super::effect::{HookLabels, MonitorStart};
 use super::event::ObjectChange;
-use super::task::HookTask;
+use super::task::{HookTask, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::config::{HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
@@ -60,6 +60,8 @@ pub(super) struct FirstRunOver {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunTerms {
     pub(super) activation: &'static str,
+    /// The event to which they go back.
+    pub(super) trigger: Trigger,
     /// The deadline of a run whose binding and hook name none.
     pub(super) deadline: Duration,
 }
@@ -167,6 +169,7 @@ impl Monitors {
     ) -> Option<(QueueName, HookTask)> {
         let Served { hook, binding, .. } = self.binding_of(bindings, change.monitor)?;
         let task = HookTask {
+            trigger: terms.trigger,
             hook: hook.clone(),
             labels: labels(binding, &binding.queue, terms),
             contexts: vec![BindingContext::Event {
@@ -193,6 +196,7 @@ impl Monitors {
     ) -> Option<HookTask> {
         let Served { hook, config, binding } = self.binding_of(bindings, id)?;
         Some(HookTask {
+            trigger: terms.trigger,
             hook: hook.clone(),
             labels: labels(binding, queue, terms),
             contexts: vec![BindingContext::Synchronization(binding.into())],

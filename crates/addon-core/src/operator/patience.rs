@@ -71,7 +71,7 @@ impl Survey<'_> {
         match &head.task {
             Task::Hook(_) => Some(Slot::Hook),
             Task::Purge { .. } => Some(Slot::Helm),
-            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => {
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => {
                 let unit = self.of.modules.get(module)?;
                 let mut life = unit.life().clone();
                 if !head.begun && head.task.is_run() {

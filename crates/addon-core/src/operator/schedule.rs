@@ -11,7 +11,7 @@ use super::cx::Cx;
 use super::effect::{HookLabels, Notice};
 use super::policy::{Mode, Policy};
 use super::query::Waiting;
-use super::task::{HookTask, Lane};
+use super::task::{HookTask, Lane, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::hook::crontab::Crontab;
@@ -137,6 +137,7 @@ pub(super) fn run_of(
     let binding = bindings.get(&hook)?.schedules.get(index)?;
     let lane = Lane::of(&hook.owner, &binding.queue);
     let task = HookTask {
+        trigger: Trigger::Schedule,
         labels: HookLabels {
             cause: Cause::Schedule,
             binding_name: binding.name.to_string(),

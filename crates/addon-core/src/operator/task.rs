@@ -1,8 +1,12 @@
 //! What waits in the queues, and how it is shown.
 
-use std::fmt;
+mod reason;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::time::Duration;
 
+pub(super) use self::reason::{Reason, RunReason, Trigger};
 use super::effect::HookLabels;
 use super::policy::Mode;
 use crate::hook::cause::Cause;
@@ -42,93 +46,10 @@ impl Lane {
     }
 }
 
-/// Why a converge runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// The first one.
-    Startup,
-    /// The global section or the set of enabled modules changed in the ConfigMap.
-    ConfigChanged,
-    /// A global hook switched modules.
-    DynamicUpdate,
-    /// A global hook on a schedule changed global values.
-    ScheduleChange,
-    /// A global hook changed global values because of objects of the cluster.
-    KubernetesChange,
-    /// The hooks after all modules changed global values.
-    AfterAllChange,
-    /// An enabled script answered at last, and otherwise than before.
-    ScriptAnswered,
-    /// It became certain that a module is not to run.
-    RemovalCertain,
-    /// The trial of our version is passed, and modules waited for that.
-    TrialPassed,
-    /// The last failing module recovered: only the hooks after all modules run.
-    Recovered,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Startup => "Operator-Startup",
-            Self::ConfigChanged => "ReloadAll-After-KubeConfigChange",
-            Self::DynamicUpdate => "ReloadAll-After-GlobalHookDynamicUpdate",
-            Self::ScheduleChange => "Schedule-Change-GlobalValues",
-            Self::KubernetesChange => "Kubernetes-Change-GlobalValues",
-            Self::AfterAllChange => "AfterAll-Hooks-Change-GlobalValues",
-            Self::ScriptAnswered => "ReloadAll-After-EnabledScript",
-            Self::RemovalCertain => "ReloadAll-After-Removal-Became-Certain",
-            Self::TrialPassed => "ReloadAll-After-Trial-Passed",
-            Self::Recovered => "AfterAll-After-Recovery",
-        })
-    }
-}
-
-/// Why a module runs outside of a converge's order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunReason {
-    /// Its turn in the first converge.
-    Startup,
-    /// Its turn in a later converge.
-    Converge,
-    /// What it needs became ready at last.
-    DependencyReady,
-    /// Its section of the ConfigMap changed.
-    ConfigChanged,
-    /// One of its hooks on a schedule changed its values.
-    ScheduleChange,
-    /// One of its hooks changed its values because of objects of the cluster.
-    KubernetesChange,
-    /// Its hooks after the release changed its values.
-    AfterHelmChange,
-    /// An object of its release is gone.
-    ObjectAbsent,
-    /// Somebody altered an object of its release.
-    ObjectAltered,
-    /// Its release is not `deployed` any more.
-    UnexpectedStatus,
-}
-
-impl fmt::Display for RunReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Startup => "OperatorStartup",
-            Self::Converge => "ReloadAllModules",
-            Self::DependencyReady => "Dependency-Became-Ready",
-            Self::ConfigChanged => "KubeConfig-Changed-Modules",
-            Self::ScheduleChange => "Schedule-Change-ModuleValues",
-            Self::KubernetesChange => "Kubernetes-Change-ModuleValues",
-            Self::AfterHelmChange => "AfterHelm-Hooks-Change-Values",
-            Self::ObjectAbsent => "AbsentHelmResourcesDetected",
-            Self::ObjectAltered => "AlteredHelmResourcesDetected",
-            Self::UnexpectedStatus => "HelmReleaseUnexpectedStatus",
-        })
-    }
-}
-
 /// One run of one hook.
 #[derive(Debug, Clone)]
 pub(super) struct HookTask {
+    pub(super) trigger: Trigger,
     pub(super) hook: HookId,
     pub(super) labels: HookLabels,
     pub(super) contexts: Vec<BindingContext>,
@@ -158,6 +79,7 @@ pub(super) enum Task {
     },
     ModuleDelete {
         module: ModuleName,
+        reason: RunReason,
     },
     Purge {
         release: String,
@@ -230,7 +152,7 @@ impl Task {
     /// The module whose run or removal it is.
     pub(super) fn module_at_work(&self) -> Option<&ModuleName> {
         match self {
-            Self::ModuleRun { module, .. } | Self::ModuleDelete { module } => Some(module),
+            Self::ModuleRun { module, .. } | Self::ModuleDelete { module, .. } => Some(module),
             Self::Hook(_)
             | Self::EnableKubernetes(_)
             | Self::EnableSchedules(_)
@@ -272,7 +194,7 @@ impl Task {
             Self::Hook(HookTask { hook, .. }) | Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => {
                 hook.owner.module()
             }
-            Self::ModuleRun { module, .. } | Self::ModuleDelete { module } => Some(module),
+            Self::ModuleRun { module, .. } | Self::ModuleDelete { module, .. } => Some(module),
             Self::AwaitFirstRuns | Self::Converge(_) | Self::Purge { .. } => None,
         }
     }
@@ -305,20 +227,25 @@ impl Task {
         }
     }
 
-    /// One line as the original prints it: kind, queue, binding, hook or module, reason.
+    /// One line as the original prints it: kind, queue, binding, hook or module, trigger.
     pub(super) fn describe(&self, queue: &QueueName, mode: Mode) -> String {
         let kind = self.kind(mode);
+        let startup = Trigger::Startup;
         match self {
-            Self::Hook(task) => task.describe(kind),
+            Self::Hook(task) => match mode {
+                Mode::Hooks => task.describe_alone(kind),
+                Mode::Addons => task.describe(kind),
+            },
             Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => match mode {
                 Mode::Hooks => format!("{kind}:::{}:{kind}", hook.name),
-                Mode::Addons => format!("{kind}:{queue}::{}", hook.name),
+                Mode::Addons => format!("{kind}:{queue}::{}:{startup}", hook.name),
             },
-            Self::AwaitFirstRuns => format!("{kind}:{queue}"),
+            Self::AwaitFirstRuns => format!("{kind}:{queue}:::{startup}"),
             Self::Converge(reason) => format!("{kind}:{queue}:::{reason}"),
-            Self::ModuleRun { module, reason } => format!("{kind}:{queue}:{module}:{reason}"),
-            Self::ModuleDelete { module } => format!("{kind}:{queue}:{module}"),
-            Self::Purge { release } => format!("{kind}:{queue}:{release}"),
+            Self::ModuleRun { module, reason } | Self::ModuleDelete { module, reason } => {
+                format!("{kind}:{queue}:{module}:{reason}")
+            }
+            Self::Purge { release } => format!("{kind}:{queue}:{release}:Operator-PostConvergeCleanup"),
         }
     }
 }
@@ -337,8 +264,25 @@ impl HookTask {
         self.deadline = self.deadline.max(other.deadline);
     }
 
-    /// Queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.
+    /// Queue, kind of binding, hook, names of the bindings with the number of contexts, trigger.
     fn describe(&self, kind: &str) -> String {
+        let labels = &self.labels;
+        let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.cause, self.hook.name);
+        let names: BTreeSet<&str> = self.contexts.iter().map(BindingContext::binding).collect();
+        if !names.is_empty() {
+            text.push(':');
+            text.push_str(&names.into_iter().collect::<Vec<_>>().join(","));
+        }
+        let contexts = self.contexts.len();
+        if contexts > 1 {
+            let _ = write!(text, " in {contexts} contexts");
+        }
+        let _ = write!(text, ":{}", self.trigger);
+        text
+    }
+
+    /// Where hooks are alone: queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.
+    fn describe_alone(&self, kind: &str) -> String {
         let labels = &self.labels;
         let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.cause, self.hook.name);
         if let Some(group) = self.contexts.first().and_then(BindingContext::group) {

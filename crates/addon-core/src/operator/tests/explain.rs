@@ -178,3 +178,48 @@ fn a_removal_that_is_withheld_says_what_for() {
         "a ConfigMap that people made and that does not name it before it is removed"
     );
 }
+
+/// The status of a queue, as people see it.
+fn status_of(world: &World, queue: &str) -> String {
+    let Answer::Queues(queues) = world.operator.answer(&Query::Queues) else {
+        panic!("another question was answered");
+    };
+    let report = queues.into_iter().find(|report| report.name == queue);
+    report.map(|report| report.status).unwrap_or_default()
+}
+
+#[test]
+fn a_task_names_its_trigger_and_a_queue_that_is_empty_how_long_it_has_been() {
+    let mut world = World::new(vec![module(10, "one")]).hook(
+        "one",
+        "h.sh",
+        "kubernetes:\n- {name: watched, kind: Pod, queue: own}",
+    );
+    world.open.insert("one/h.sh kubernetes".to_owned());
+    let mut world = world.start();
+    assert_eq!(
+        world.tasks("own"),
+        ["ModuleHookRun:own:kubernetes:h.sh:watched:OperatorStartup"]
+    );
+    assert_eq!(world.tasks("main")[0], "ModuleRun:main:one:doStartup:OperatorStartup");
+
+    world.change("one/h.sh watched", WatchEvent::Added, "a");
+    world.change("one/h.sh watched", WatchEvent::Modified, "a");
+    world.close("one/h.sh kubernetes");
+    assert_eq!(world.tasks("own"), [""; 0]);
+    world.tick = world.tick + Duration::from_secs(63);
+    world.handle(Event::TimerFired);
+    assert_eq!(status_of(&world, "main"), "waiting for task 1m3s");
+    assert_eq!(status_of(&world, "own"), "waiting for task 1m3s");
+
+    world.open.insert("one/h.sh kubernetes".to_owned());
+    for object in ["b", "c", "d"] {
+        world.change("one/h.sh watched", WatchEvent::Added, object);
+    }
+    assert_eq!(world.tasks("own").len(), 3);
+    assert_eq!(
+        world.tasks("own")[0],
+        "ModuleHookRun:own:kubernetes:h.sh:watched:Kubernetes"
+    );
+    assert_eq!(status_of(&world, "own"), "run first task");
+}

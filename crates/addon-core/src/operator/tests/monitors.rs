@@ -78,8 +78,8 @@ fn changes_that_wait_for_one_hook_are_told_at_once_and_those_of_a_group_by_the_l
     assert_eq!(
         world.tasks("main")[1..3],
         [
-            "ModuleHookRun:main:kubernetes:h.sh:pods",
-            "ModuleHookRun:main:kubernetes:h.sh:group=g:nodes"
+            "ModuleHookRun:main:kubernetes:h.sh:pods:Kubernetes",
+            "ModuleHookRun:main:kubernetes:h.sh:nodes:Kubernetes"
         ]
     );
     world.take_log();

@@ -247,11 +247,11 @@ fn first_runs_of_global_hooks_come_before_the_first_converge_and_hold_it_back_by
     assert_eq!(
         world.tasks("main"),
         [
-            "GlobalHookRun:main:onStartup:g.sh",
-            "GlobalHookEnableScheduleBindings:main::g.sh",
-            "GlobalHookEnableKubernetesBindings:main::g.sh",
-            "GlobalHookEnableKubernetesBindings:main::h.sh",
-            "GlobalHookWaitKubernetesSynchronization:main",
+            "GlobalHookRun:main:onStartup:g.sh:onStartup:Operator-Startup",
+            "GlobalHookEnableScheduleBindings:main::g.sh:Operator-Startup",
+            "GlobalHookEnableKubernetesBindings:main::g.sh:Operator-Startup",
+            "GlobalHookEnableKubernetesBindings:main::h.sh:Operator-Startup",
+            "GlobalHookWaitKubernetesSynchronization:main:::Operator-Startup",
             "ConvergeModules:main:::Operator-Startup"
         ]
     );
@@ -269,7 +269,7 @@ fn first_runs_of_global_hooks_come_before_the_first_converge_and_hold_it_back_by
         world.status().waiting,
         ["the first run of binding 'jobs' of global hook 'h.sh'"]
     );
-    assert_eq!(world.tasks("late"), ["GlobalHookRun:late:kubernetes:h.sh:nodes"]);
+    assert_eq!(world.tasks("late"), ["GlobalHookRun:late:kubernetes:h.sh:nodes:Operator-Startup"]);
     world.open.clear();
     world.drain();
     let mut log = world.take_log();

@@ -118,7 +118,7 @@ impl Operator {
                 let module = module.clone();
                 self.advance_run(lane, &module)
             }
-            Task::ModuleDelete { module } => {
+            Task::ModuleDelete { module, .. } => {
                 let module = module.clone();
                 self.advance_delete(lane, &module)
             }

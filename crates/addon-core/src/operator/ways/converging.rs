@@ -170,7 +170,7 @@ impl Operator {
             return Look::Over;
         };
         self.lanes.succeeded(&Lane::Global);
-        self.lanes.finish(&Lane::Global);
+        self.lanes.finish(&self.cx, &Lane::Global);
         self.cool_down();
         self.remember_sources();
         self.cx.tell(Notice::ConvergeFinished {

@@ -10,7 +10,7 @@ impl Operator {
     /// Lets the removal at the head of a module's lane go on. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if self.modules.get(name).is_none_or(Unit::is_enabled) {
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
             return true;
         }
         // It hung when a converge began, which may want the module after all.
@@ -30,7 +30,7 @@ impl Operator {
 
     fn delete_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.lanes.succeeded(lane);
-        self.lanes.finish(lane);
+        self.lanes.finish(&self.cx, lane);
         let owner = Owner::Module(name.clone());
         self.apply_deferred(name);
         self.stop_monitors(&owner);
@@ -54,7 +54,7 @@ impl Operator {
             self.modules.step_succeeded(&name);
             self.removal.gone(name.as_str());
             self.lanes.resume(lane);
-        } else if let Some(Task::Purge { release }) = self.lanes.finish(lane) {
+        } else if let Some(Task::Purge { release }) = self.lanes.finish(&self.cx, lane) {
             self.lanes.close(lane);
             self.removal.gone(&release);
             self.cx.tell(Notice::ReleasePurged { release });

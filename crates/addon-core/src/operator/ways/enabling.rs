@@ -11,7 +11,7 @@ use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;
 use crate::operator::monitors::Served;
 use crate::operator::policy::Mode;
-use crate::operator::task::{HookTask, Lane, Task};
+use crate::operator::task::{HookTask, Lane, Task, Trigger};
 use crate::operator::ticket::{AtHead, WatchFor};
 use crate::operator::warmth::Warm;
 
@@ -29,7 +29,7 @@ impl Operator {
     /// Lets the task go on that makes the schedules of such a hook count.
     pub(super) fn advance_enable_schedules(&mut self, lane: &Lane, hook: HookId) -> bool {
         self.lanes.begin_head(&mut self.cx, lane);
-        self.lanes.finish(lane);
+        self.lanes.finish(&self.cx, lane);
         self.schedules.enable(&mut self.cx, &self.bindings, hook);
         true
     }
@@ -38,7 +38,7 @@ impl Operator {
     pub(super) fn advance_await(&mut self, lane: &Lane) -> bool {
         self.lanes.begin_head(&mut self.cx, lane);
         if self.monitors.awaited().len() == 0 {
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
         } else {
             self.lanes.park(&self.cx, lane);
         }
@@ -122,16 +122,16 @@ impl Operator {
             if waits {
                 runs.elsewhere.insert(id);
             }
-            if let Some(task) = self.first_run(id, &queue) {
+            if let Some(task) = self.first_run(lane, id, &queue) {
                 self.lanes
                     .push_hook(&mut self.cx, &self.bindings, &Lane::Named(queue), task);
             }
         }
         match hook.owner.module() {
             None => {
-                self.lanes.finish(lane);
+                self.lanes.finish(&self.cx, lane);
                 let main = QueueName::main();
-                let own = runs.own.iter().filter_map(|id| self.first_run(*id, &main));
+                let own = runs.own.iter().filter_map(|id| self.first_run(lane, *id, &main));
                 let own = own.map(Task::Hook).collect();
                 self.lanes.push_front(&self.cx, lane, own);
                 self.monitors.await_first_runs(runs.elsewhere);
@@ -146,16 +146,18 @@ impl Operator {
         }
     }
 
-    /// The run of the hook for the objects that a monitor found.
-    fn first_run(&self, id: MonitorId, queue: &QueueName) -> Option<HookTask> {
-        self.monitors.first_run(&self.bindings, self.run_terms(), id, queue)
+    /// The run of the hook for the objects that a monitor found, for whose sake the head of a lane started it.
+    fn first_run(&self, lane: &Lane, id: MonitorId, queue: &QueueName) -> Option<HookTask> {
+        let run = self.lanes.head(lane).and_then(|head| head.task.run_reason());
+        let terms = self.run_terms(run.map_or(Trigger::Startup, Trigger::Run));
+        self.monitors.first_run(&self.bindings, terms, id, queue)
     }
 
     /// Runs the hook of a monitor for what is there, as a step of its module's run, together with those that follow and
     /// may be told at once. `None` if nobody wants it, false if it must wait for a slot.
     pub(super) fn start_first_run(&mut self, lane: &Lane, module: &ModuleName, id: MonitorId) -> Option<bool> {
         let main = QueueName::main();
-        let Some(mut task) = self.first_run(id, &main) else {
+        let Some(mut task) = self.first_run(lane, id, &main) else {
             // It was stopped, and whoever did that sees to what comes next.
             if let Some(unit) = self.modules.get_mut(module) {
                 unit.first_run_over(id);
@@ -175,7 +177,10 @@ impl Operator {
             Admission::Later => return Some(true),
         }
         for next in self.own_first_runs(module).into_iter().skip(1) {
-            let Some(next) = self.first_run(next, &main).filter(|next| self.belongs(&task, next)) else {
+            let Some(next) = self
+                .first_run(lane, next, &main)
+                .filter(|next| self.belongs(&task, next))
+            else {
                 break;
             };
             task.absorb(next);

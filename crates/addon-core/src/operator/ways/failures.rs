@@ -11,7 +11,7 @@ impl Operator {
     pub(super) fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
         match self.lanes.head(lane).map(|head| head.task.clone()) {
             Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
-            Some(Task::ModuleDelete { module }) => self.delete_failed(lane, &module, failure),
+            Some(Task::ModuleDelete { module, .. }) => self.delete_failed(lane, &module, failure),
             Some(Task::Purge { release }) => self.purge_failed(lane, release, failure),
             Some(Task::Converge(_) | Task::Hook(_) | Task::EnableKubernetes(_)) => {
                 self.lanes.back_off(&mut self.cx, lane, &failure);

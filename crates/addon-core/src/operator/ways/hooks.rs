@@ -10,7 +10,7 @@ use crate::operator::Operator;
 use crate::operator::effect::{HookLabels, HookRun, Job, Notice};
 use crate::operator::lanes::{Admission, Doing, Fate};
 use crate::operator::policy::Mode;
-use crate::operator::task::{HookTask, Lane, Task};
+use crate::operator::task::{HookTask, Lane, Task, Trigger};
 use crate::values::Globals;
 
 impl Operator {
@@ -21,13 +21,13 @@ impl Operator {
         };
         let hook = task.hook.clone();
         if !self.modules.take_changes(&hook) {
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
             return true;
         }
         if task.is_skipped {
             let first_runs = task.first_runs.clone();
             self.lanes.begin_head(&mut self.cx, lane);
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
         }
@@ -91,6 +91,7 @@ impl Operator {
             Mode::Addons => (stage.key(), "main"),
         };
         HookTask {
+            trigger: Trigger::Startup,
             labels: HookLabels {
                 cause: Cause::Stage(stage),
                 binding_name: binding_name.to_owned(),
@@ -122,6 +123,7 @@ impl Operator {
             deadline,
             first_runs,
             is_skipped: _,
+            trigger: _,
         } = task;
         self.lanes.take_token(&self.cx, &self.bindings, lane, &hook);
         self.monitors.first_run_begins(&first_runs);

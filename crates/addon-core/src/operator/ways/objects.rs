@@ -10,13 +10,14 @@ use crate::operator::Operator;
 use crate::operator::effect::{Effect, Notice};
 use crate::operator::event::ObjectChange;
 use crate::operator::monitors::{FirstRunOver, RunTerms};
-use crate::operator::task::{HookTask, Lane, Task};
+use crate::operator::task::{HookTask, Lane, Task, Trigger};
 
 impl Operator {
     /// The settings of runs that objects set off at this moment.
-    pub(super) fn run_terms(&self) -> RunTerms {
+    pub(super) fn run_terms(&self, trigger: Trigger) -> RunTerms {
         RunTerms {
             activation: self.converge.activation(),
+            trigger,
             deadline: self.cx.policy.hook_deadline,
         }
     }
@@ -30,7 +31,7 @@ impl Operator {
 
     /// Puts a hook that is to be told of a change into its queue.
     fn deliver(&mut self, change: ObjectChange) {
-        let terms = self.run_terms();
+        let terms = self.run_terms(Trigger::Objects);
         if let Some((queue, task)) = self.monitors.run_for(&self.bindings, terms, change) {
             let lane = Lane::of(&task.hook.owner, &queue);
             self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);

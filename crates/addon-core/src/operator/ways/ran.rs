@@ -86,7 +86,7 @@ impl Operator {
         let Some(head) = self.lanes.head(lane) else { return };
         match &head.task {
             Task::Hook(_) => {
-                self.lanes.finish(lane);
+                self.lanes.finish(&self.cx, lane);
                 if values_changed {
                     self.follow_change(doing);
                 }
@@ -95,7 +95,7 @@ impl Operator {
                 self.converge.hook_succeeded();
                 self.lanes.resume(&Lane::Global);
             }
-            Task::ModuleRun { module, .. } | Task::ModuleDelete { module } => {
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => {
                 let module = module.clone();
                 // How far a first run brought the module was settled when it was over.
                 if doing.first_runs.is_empty() {

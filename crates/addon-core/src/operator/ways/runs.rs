@@ -16,7 +16,7 @@ impl Operator {
     /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.modules.is_enabled(name) {
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
             return true;
         }
         // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
@@ -24,7 +24,7 @@ impl Operator {
         let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
         if begins && to_come {
             // It hung, and was to begin anew. Its turn brings another one.
-            self.lanes.finish(lane);
+            self.lanes.finish(&self.cx, lane);
             return true;
         }
         if begins && self.converge.assesses_by_itself() {
@@ -185,7 +185,7 @@ impl Operator {
 
     fn run_succeeded(&mut self, lane: &Lane, name: &ModuleName) {
         self.lanes.succeeded(lane);
-        let task = self.lanes.finish(lane);
+        let task = self.lanes.finish(&self.cx, lane);
         self.apply_what_nothing_holds(name);
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();

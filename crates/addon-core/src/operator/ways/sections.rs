@@ -135,7 +135,7 @@ impl Operator {
 
     /// The runs and removals that have not begun will be decided anew.
     pub(super) fn drop_waiting_runs(&mut self) {
-        let (modules, count) = self.lanes.drop_waiting_runs();
+        let (modules, count) = self.lanes.drop_waiting_runs(&self.cx);
         for module in modules {
             self.apply_what_nothing_holds(&module);
         }

@@ -30,7 +30,7 @@ impl Operator {
     /// The run at the head of a lane ends here, as its module waits for something else than a next try.
     pub(super) fn end_run_for_trial(&mut self, lane: &Lane, name: &ModuleName, crds: &[String]) {
         self.lanes.succeeded(lane);
-        self.lanes.finish(lane);
+        self.lanes.finish(&self.cx, lane);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.drop_run();
         }

@@ -170,7 +170,10 @@ impl Operator {
             // One that hung when the converge began is still at it.
             let deletes = |head: &Entry<Task>| head.task.is_removal();
             if !self.lanes.head(&lane).is_some_and(deletes) {
-                let task = Task::ModuleDelete { module: name.clone() };
+                let task = Task::ModuleDelete {
+                    module: name.clone(),
+                    reason: self.turn_reason(),
+                };
                 self.lanes.push(&self.cx, lane, task);
             }
             wave.removal_begins(name);
@@ -196,20 +199,24 @@ impl Operator {
         if !self.modules.all_passed(&needs) {
             return false;
         }
-        let reason = if self.converge.is_first_over() {
-            RunReason::Converge
-        } else {
-            RunReason::Startup
-        };
         let task = Task::ModuleRun {
             module: name.clone(),
-            reason,
+            reason: self.turn_reason(),
         };
         self.lanes.let_run(&self.cx, task, name);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.run_queued();
         }
         true
+    }
+
+    /// The reason of runs and removals whose turn has come.
+    fn turn_reason(&self) -> RunReason {
+        if self.converge.is_first_over() {
+            RunReason::Converge
+        } else {
+            RunReason::Startup
+        }
     }
 
     /// The first needed module that will not succeed soon, and why.
