@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
+use addon_core::module::enabling::Extenders;
 use thiserror::Error;
 
 pub use arguments::StartArgs;
@@ -127,6 +128,8 @@ pub struct ModuleSettings {
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
     pub order: Order,
+    /// The sources of verdicts on modules, in their order.
+    pub extenders: Extenders,
     pub config_map: String,
     pub events: Events,
     pub helm: HelmSettings,

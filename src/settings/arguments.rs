@@ -34,13 +34,14 @@ pub struct StartArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub strict_order: Option<String>,
 
+    /// Sources that say whether a module runs, in their order: the last one with an opinion wins
+    /// [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS] [default: Static,DynamicallyEnabled,KubeConfig,ScriptEnabled]
+    #[arg(long, value_name = "NAMES")]
+    pub applied_module_extenders: Option<String>,
+
     /// Longest run of an enabled script [env: ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT] [default: 1m]
     #[arg(long, value_name = "DURATION")]
     pub enabled_script_timeout: Option<String>,
-
-    /// Sources that decide whether a module is enabled [env: ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS]
-    #[arg(long, value_name = "NAMES", hide = true)]
-    pub applied_module_extenders: Option<String>,
 
     /// Run hooks in a directory of their own [env: ADDON_OPERATOR_SHELL_CHROOT_DIR]
     #[arg(long, value_name = "DIR", hide = true)]

@@ -109,6 +109,7 @@ fn without_a_word_everything_has_its_default() {
             unnumbered_order: 1,
             missing_values: MissingValues::NoValues,
             order: Order::Relaxed,
+            extenders: Extenders::default(),
             config_map: "addon-operator".into(),
             helm: HelmSettings {
                 binary: "helm".into(),
@@ -310,9 +311,9 @@ fn what_is_not_allowed_is_refused_by_name() {
         ),
         (&[], &[("HELM_DRIVER", "sql")], "HELM_DRIVER is 'sql'"),
         (
-            &["--applied-module-extenders", "Static"],
+            &["--applied-module-extenders", "Static,kubeConfig"],
             &[],
-            "another order is not supported",
+            "--applied-module-extenders is 'Static,kubeConfig', but it should be names with commas",
         ),
         (
             &["--shell-chroot-dir", "/c"],

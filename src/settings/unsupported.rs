@@ -5,26 +5,12 @@ use super::LogLevel;
 use super::said::Setting;
 use super::words::{Checked, Words};
 
-/// The sources of the flags, in the order in which the last one with an opinion wins.
-const EXTENDERS: &str = "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled";
-
 impl Words<'_> {
     /// What would change what we do in a way that we do not know.
     pub(super) fn refuse_unsupported(&self) -> Checked<()> {
         let driver = Setting::look_up(self.environment, "", None, &["HELM_DRIVER"])?;
         let known = |text: &str| matches!(text, "secret" | "secrets").then_some(());
         driver.parsed("secrets: releases are read from their Secrets", known)?;
-
-        let variables = ["ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS"];
-        let said = self.said(
-            "--applied-module-extenders",
-            self.args.applied_module_extenders.as_ref(),
-            &variables,
-        )?;
-        said.parsed(
-            "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled: another order is not supported",
-            |text| (text == EXTENDERS).then_some(()),
-        )?;
 
         let variables = ["ADDON_OPERATOR_SHELL_CHROOT_DIR"];
         let said = self.said("--shell-chroot-dir", self.args.shell_chroot_dir.as_ref(), &variables)?;

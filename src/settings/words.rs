@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
+use addon_core::module::enabling::Extenders;
 
 use super::program::Program;
 use super::said::{self, Setting};
@@ -53,6 +54,7 @@ impl Words<'_> {
             unnumbered_order: self.unnumbered_order()?,
             missing_values: self.missing_values()?,
             order: self.order()?,
+            extenders: self.extenders()?,
             config_map: self.config_map()?,
             events: self.events()?,
             helm: self.helm()?,
@@ -117,6 +119,16 @@ impl Words<'_> {
         } else {
             MissingValues::NoValues
         })
+    }
+
+    fn extenders(&self) -> Checked<Extenders> {
+        let said = self.said(
+            "--applied-module-extenders",
+            self.args.applied_module_extenders.as_ref(),
+            &["ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS"],
+        )?;
+        let allowed = "names with commas and without spaces between them, each once: Static, DynamicallyEnabled, KubeConfig, ScriptEnabled";
+        Ok(said.parsed(allowed, Extenders::parse)?.unwrap_or_default())
     }
 
     fn order(&self) -> Checked<Order> {

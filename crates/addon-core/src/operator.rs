@@ -102,6 +102,7 @@ impl Operator {
     pub fn new(seed: u64, policy: Policy) -> Self {
         Self {
             standing: Standing::at_start(&policy),
+            verdicts: Verdicts::new(policy.extenders.clone()),
             probation: Probation::new(policy.on_trial),
             cx: Cx::new(seed, policy),
             jobs: Jobs::default(),
@@ -115,7 +116,6 @@ impl Operator {
             removal: Removal::default(),
             commits: Commits::default(),
             config: Config::default(),
-            verdicts: Verdicts::default(),
             converge: Converge::default(),
             drifts: Drifts::default(),
             warmth: Warmth::default(),

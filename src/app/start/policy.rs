@@ -31,6 +31,7 @@ pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, res
         shutdown_grace: GRACE,
         restores,
         ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
+        extenders: modules.map(|modules| modules.extenders.clone()).unwrap_or_default(),
         time_zone: zone::local(environment.get("TZ"), Path::new(zone::LOCALTIME)),
     }
 }

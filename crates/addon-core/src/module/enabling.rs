@@ -39,9 +39,64 @@ pub struct Verdict {
     pub source: Source,
 }
 
+/// A source of verdicts, by the name that admins know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extender {
+    Static,
+    Dynamic,
+    Config,
+    Script,
+}
+
+impl Extender {
+    const ALL: [Self; 4] = [Self::Static, Self::Dynamic, Self::Config, Self::Script];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Static => "Static",
+            Self::Dynamic => "DynamicallyEnabled",
+            Self::Config => "KubeConfig",
+            Self::Script => "ScriptEnabled",
+        }
+    }
+}
+
+/// The sources that are asked, in their order: the last one with an opinion wins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extenders(Vec<Extender>);
+
+impl Default for Extenders {
+    fn default() -> Self {
+        Self(Extender::ALL.to_vec())
+    }
+}
+
+impl Extenders {
+    /// Reads names with commas between them; nothing if one is unknown, or named twice.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut named = Vec::new();
+        for name in text.split(',') {
+            let extender = Extender::ALL.into_iter().find(|extender| extender.name() == name)?;
+            if named.contains(&extender) {
+                return None;
+            }
+            named.push(extender);
+        }
+        Some(Self(named))
+    }
+
+    /// The sources before the script and those behind it; nothing if the script is not asked at all.
+    fn around_script(&self) -> Option<(&[Extender], &[Extender])> {
+        let at = self.0.iter().position(|extender| *extender == Extender::Script)?;
+        Some((&self.0[..at], &self.0[at + 1..]))
+    }
+}
+
 /// The opinions of the ordinary sources about one module.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Opinions {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opinions<'a> {
+    /// The sources that count.
+    pub extenders: &'a Extenders,
     /// Of the common `values.yaml` files.
     pub fixed: Option<bool>,
     /// Of global hooks.
@@ -50,27 +105,45 @@ pub struct Opinions {
     pub config: Option<bool>,
 }
 
-impl Opinions {
-    /// What they amount to, before a script is asked.
+impl<'a> Opinions<'a> {
+    /// Nobody has said anything.
+    pub fn none(extenders: &'a Extenders) -> Self {
+        Self {
+            extenders,
+            fixed: None,
+            dynamic: None,
+            config: None,
+        }
+    }
+
+    /// What they amount to if the script has nothing against it.
     pub fn verdict(self) -> Verdict {
-        let spoken = [
-            (self.fixed, Source::Static),
-            (self.dynamic, Source::Dynamic),
-            (self.config, Source::Config),
-        ];
-        spoken
-            .into_iter()
-            .rev()
-            .find_map(|(opinion, source)| {
-                Some(Verdict {
-                    enabled: opinion?,
-                    source,
-                })
+        self.verdict_of(&self.extenders.0)
+    }
+
+    /// The script of a module is asked if the sources before it switch the module on, or if others behind it may.
+    pub fn ask_script(self) -> bool {
+        let around = self.extenders.around_script();
+        around.is_some_and(|(before, behind)| !behind.is_empty() || self.verdict_of(before).enabled)
+    }
+
+    fn verdict_of(self, extenders: &[Extender]) -> Verdict {
+        let said = extenders.iter().rev().find_map(|extender| {
+            let (opinion, source) = match extender {
+                Extender::Static => (self.fixed, Source::Static),
+                Extender::Dynamic => (self.dynamic, Source::Dynamic),
+                Extender::Config => (self.config, Source::Config),
+                Extender::Script => return None,
+            };
+            Some(Verdict {
+                enabled: opinion?,
+                source,
             })
-            .unwrap_or(Verdict {
-                enabled: false,
-                source: Source::Default,
-            })
+        });
+        said.unwrap_or(Verdict {
+            enabled: false,
+            source: Source::Default,
+        })
     }
 }
 
@@ -104,9 +177,94 @@ mod tests {
         ];
         for (fixed, dynamic, config, enabled, source) in table {
             assert_eq!(
-                Opinions { fixed, dynamic, config }.verdict(),
+                of(&Extenders::default(), fixed, dynamic, config).verdict(),
                 Verdict { enabled, source }
             );
+        }
+    }
+
+    fn of(extenders: &Extenders, fixed: Option<bool>, dynamic: Option<bool>, config: Option<bool>) -> Opinions<'_> {
+        Opinions {
+            extenders,
+            fixed,
+            dynamic,
+            config,
+        }
+    }
+
+    #[test]
+    fn a_list_of_sources_selects_and_orders_them() {
+        let (yes, no) = (Some(true), Some(false));
+        // Sources, opinions of files, hooks and the ConfigMap, on or off, by whom, and whether the script is asked.
+        let table = [
+            (
+                "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled",
+                no,
+                yes,
+                no,
+                false,
+                Source::Config,
+                false,
+            ),
+            (
+                "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled",
+                no,
+                no,
+                yes,
+                true,
+                Source::Config,
+                true,
+            ),
+            (
+                "KubeConfig,DynamicallyEnabled,Static,ScriptEnabled",
+                yes,
+                no,
+                no,
+                true,
+                Source::Static,
+                true,
+            ),
+            ("KubeConfig,Static", None, yes, None, false, Source::Default, false),
+            ("KubeConfig", yes, yes, no, false, Source::Config, false),
+            (
+                "Static,ScriptEnabled,KubeConfig",
+                yes,
+                None,
+                no,
+                false,
+                Source::Config,
+                true,
+            ),
+            (
+                "Static,ScriptEnabled,KubeConfig",
+                None,
+                None,
+                None,
+                false,
+                Source::Default,
+                true,
+            ),
+            ("Static,ScriptEnabled", no, None, yes, false, Source::Static, false),
+            ("ScriptEnabled", yes, yes, yes, false, Source::Default, false),
+        ];
+        for (list, fixed, dynamic, config, enabled, source, asks) in table {
+            let extenders = Extenders::parse(list).unwrap();
+            let opinions = of(&extenders, fixed, dynamic, config);
+            assert_eq!(opinions.verdict(), Verdict { enabled, source }, "{list}");
+            assert_eq!(opinions.ask_script(), asks, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_list_with_a_name_that_is_unknown_or_comes_twice_is_none() {
+        for list in [
+            "",
+            "Static,kubeConfig",
+            "Static, KubeConfig",
+            "Static,",
+            "Static,KubeConfig,Static",
+        ] {
+            assert_eq!(Extenders::parse(list), None, "{list}");
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Certainty<'a> {
 
 /// What is there, and what is said of it.
 impl<'a> Certainty<'a> {
-    fn opinions(self, name: &ModuleName) -> Opinions {
+    fn opinions(self, name: &ModuleName) -> Opinions<'a> {
         self.verdicts.opinions(self.modules, self.config, name)
     }
 
@@ -128,7 +128,7 @@ impl<'a> Certainty<'a> {
             .modules
             .get(name)
             .is_some_and(|unit| unit.found().has_enabled_script);
-        has_script && self.config.later(name).is_none() && self.opinions(name).verdict().enabled
+        has_script && self.config.later(name).is_none() && self.opinions(name).ask_script()
     }
 }
 

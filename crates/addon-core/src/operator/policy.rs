@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::failure::Failure;
+use crate::module::enabling::Extenders;
 use crate::name::{HookId, Owner};
 
 /// What the program serves.
@@ -106,6 +107,8 @@ pub struct Policy {
     pub restores: bool,
     /// A release that is never purged (`HELM_IGNORE_RELEASE`).
     pub ignore_release: Option<String>,
+    /// The sources of verdicts on modules, in their order.
+    pub extenders: Extenders,
     /// The zone in which crontabs are read.
     pub time_zone: TimeZone,
 }
@@ -133,6 +136,7 @@ impl Default for Policy {
             shutdown_grace: Duration::from_secs(10),
             restores: false,
             ignore_release: None,
+            extenders: Extenders::default(),
             time_zone: TimeZone::UTC,
         }
     }

@@ -18,14 +18,16 @@ use super::modules::Modules;
 use super::query::Waiting;
 use super::task::Reason;
 use crate::failure::Failure;
-use crate::module::enabling::{Opinions, Source, Verdict};
+use crate::module::enabling::{Extenders, Opinions, Source, Verdict};
 use crate::name::{ModuleName, Owner};
 use crate::time::{Backoff, Tick};
 use crate::values::Store;
 
 /// The verdicts, and the round that finds them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Verdicts {
+    /// The sources that count.
+    extenders: Extenders,
     /// What global hooks said about modules' flags.
     dynamic: BTreeMap<ModuleName, bool>,
     /// The last verdict on each module.
@@ -87,6 +89,24 @@ pub(super) enum Round {
 
 /// What is known.
 impl Verdicts {
+    /// There is none yet; these sources count.
+    pub(super) fn new(extenders: Extenders) -> Self {
+        Self {
+            extenders,
+            dynamic: BTreeMap::new(),
+            given: BTreeMap::new(),
+            stage: Stage::default(),
+            cause: None,
+            touched: BTreeSet::new(),
+            failures: 0,
+            retry: None,
+            inputs: 0,
+            running: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            failed: BTreeMap::new(),
+        }
+    }
+
     /// The last verdict on a module.
     pub(super) fn on(&self, module: &ModuleName) -> Option<&Verdict> {
         self.given.get(module)
@@ -99,11 +119,12 @@ impl Verdicts {
     }
 
     /// What the ordinary sources say about a module.
-    pub(super) fn opinions(&self, modules: &Modules, config: &Config, name: &ModuleName) -> Opinions {
+    pub(super) fn opinions(&self, modules: &Modules, config: &Config, name: &ModuleName) -> Opinions<'_> {
         let Some(unit) = modules.get(name) else {
-            return Opinions::default();
+            return Opinions::none(&self.extenders);
         };
         Opinions {
+            extenders: &self.extenders,
             fixed: unit.found().enabled,
             dynamic: self.dynamic.get(name).copied(),
             config: config.flag(name),
@@ -224,10 +245,11 @@ impl Verdicts {
             let Some(name) = left.front().cloned() else {
                 return self.end_round();
             };
-            let verdict = self.opinions(inputs.modules, inputs.config, &name).verdict();
+            let opinions = self.opinions(inputs.modules, inputs.config, &name);
+            let (verdict, asks) = (opinions.verdict(), opinions.ask_script());
             let unit = inputs.modules.get(&name);
             let has_script = unit.is_some_and(|unit| unit.found().has_enabled_script);
-            if verdict.enabled && has_script {
+            if asks && has_script {
                 match self.hear_script(cx, inputs.modules, &name) {
                     Heard::Answer(answer) => {
                         let verdict = verdict.after_script(answer.enabled, answer.reason);

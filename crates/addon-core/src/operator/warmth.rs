@@ -20,7 +20,7 @@ use super::task::Lane;
 use super::ticket::{AskFor, WatchFor};
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
-use crate::module::enabling::Opinions;
+use crate::module::enabling::{Extenders, Opinions};
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::{Backoff, Tick};
 use crate::values::section::{ConfigDocument, Entry};
@@ -105,10 +105,11 @@ impl Warmth {
     }
 
     /// The module has hooks that would run, if nobody but files and the ConfigMap has anything to say.
-    pub(super) fn expects(&self, unit: &Unit) -> bool {
+    pub(super) fn expects(&self, extenders: &Extenders, unit: &Unit) -> bool {
         let Some(flags) = &self.flags else { return false };
         let found = unit.found();
         let opinions = Opinions {
+            extenders,
             fixed: found.enabled,
             dynamic: None,
             config: flags.get(&found.name).copied(),
@@ -182,7 +183,7 @@ impl Warmth {
         while jobs.hook_slot(&cx.policy) {
             let expected = modules
                 .iter()
-                .filter(|unit| !self.answers.contains_key(unit.name()) && self.expects(unit));
+                .filter(|unit| !self.answers.contains_key(unit.name()) && self.expects(&cx.policy.extenders, unit));
             let Some(unit) = expected.min_by_key(|unit| (unit.found().order, unit.name())) else {
                 return;
             };

@@ -269,7 +269,10 @@ fn first_runs_of_global_hooks_come_before_the_first_converge_and_hold_it_back_by
         world.status().waiting,
         ["the first run of binding 'jobs' of global hook 'h.sh'"]
     );
-    assert_eq!(world.tasks("late"), ["GlobalHookRun:late:kubernetes:h.sh:nodes:Operator-Startup"]);
+    assert_eq!(
+        world.tasks("late"),
+        ["GlobalHookRun:late:kubernetes:h.sh:nodes:Operator-Startup"]
+    );
     world.open.clear();
     world.drain();
     let mut log = world.take_log();

@@ -24,7 +24,7 @@ impl Operator {
             return false;
         };
         if self.standing.is_standby() {
-            return self.warmth.expects(unit);
+            return self.warmth.expects(&self.cx.policy.extenders, unit);
         }
         match unit.turn() {
             Turn::Out => !self.converge.first_took_up(),
