@@ -61,8 +61,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether a module that is not here is really gone. Also an empty directory is no proof of that: it is how a
-    /// volume looks that is not mounted.
+    /// Whether a module that is not here is really gone. Also an empty directory is no proof of that, unless its manifest says so: it is
+    /// how a volume looks that is not mounted.
     pub fn is_complete(&self) -> bool {
         self.problems
             .iter()
@@ -206,7 +206,8 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
             found.modules.push(module);
         }
     }
-    if modules == 0 {
+    let is_meant_to_be_empty = manifest.is_some_and(|manifest| manifest.is_empty());
+    if modules == 0 && !is_meant_to_be_empty {
         found.problems.push(Problem::new(Severity::Gap, dir, Fault::NoModules));
     }
 }

@@ -45,8 +45,12 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         Work::Hooks(dir) => disk::read_hooks(&dir),
     })
     .await;
-    if let Some(at) = found.problems.iter().position(forbids_start) {
-        return Err(StartError::Problem(found.problems.swap_remove(at)));
+    if found.problems.iter().any(forbids_start) {
+        found.problems.retain(forbids_start);
+        return Err(StartError::Problems {
+            problems: found.problems,
+            mode: super::start::mode(settings),
+        });
     }
     for problem in &found.problems {
         tell(problem);

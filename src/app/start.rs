@@ -3,6 +3,7 @@
 mod policy;
 mod zone;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -57,8 +58,8 @@ pub enum StartError {
     },
     #[error("cannot open the debug socket")]
     Socket(#[from] SocketError),
-    #[error("cannot start with what is on disk")]
-    Problem(#[source] Problem),
+    #[error("cannot start with what is on disk: {}", listed(problems))]
+    Problems { problems: Vec<Problem>, mode: Mode },
     #[error("cannot prepare the directory for temporary files {}", path.display())]
     TmpDir { path: PathBuf, source: io::Error },
     #[error("cannot find the directory of hooks")]
@@ -89,7 +90,15 @@ impl StartError {
             Self::Socket(_) => vec!["choose another place with --debug-unix-socket or DEBUG_UNIX_SOCKET"],
             Self::TmpDir { .. } => vec!["choose another place with --tmp-dir or ADDON_OPERATOR_TMP_DIR"],
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
-            Self::Problem(problem) => vec![about_disk(&problem.fault)],
+            Self::Problems { problems, mode } => {
+                let mut hints: Vec<_> = problems
+                    .iter()
+                    .map(|problem| about_disk(&problem.fault, *mode))
+                    .collect();
+                let mut told = BTreeSet::new();
+                hints.retain(|hint| told.insert(*hint));
+                hints
+            }
             Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster"],
             Self::Traces(_) => vec!["TRACING_OTLP_ENDPOINT says where traces go; without it there are none"],
             Self::Runtime(_)
@@ -103,11 +112,20 @@ impl StartError {
     }
 }
 
-fn about_disk(fault: &Fault) -> &'static str {
+/// All of them, since whoever mends one should not have to start again to hear of the next.
+fn listed(problems: &[Problem]) -> String {
+    let texts: Vec<String> = problems.iter().map(|problem| Chain(problem).to_string()).collect();
+    texts.join("; ")
+}
+
+fn about_disk(fault: &Fault, mode: Mode) -> &'static str {
     match fault {
-        Fault::Missing | Fault::NoDirectory | Fault::Unreadable(_) | Fault::DanglingLink => {
-            "is its volume mounted? --modules-dir and --global-hooks-dir say where modules and hooks are"
-        }
+        Fault::Missing | Fault::NoDirectory | Fault::Unreadable(_) | Fault::DanglingLink => match mode {
+            Mode::Addons => {
+                "is its volume mounted? --modules-dir and --global-hooks-dir say where modules and hooks are"
+            }
+            Mode::Hooks => "is its volume mounted? --hooks-dir says where hooks are",
+        },
         Fault::Name(_) | Fault::HookName(_) | Fault::NameNotUnicode => "rename it",
         _ => "mend the file and start the operator again; nothing was changed in the cluster",
     }

@@ -96,6 +96,11 @@ impl Manifest {
         }
     }
 
+    /// No file must lie in the directory.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// The entries of the directory that it speaks of.
     pub(super) fn entries(&self) -> impl Iterator<Item = &str> {
         let mut entries: Vec<&str> = self.files.keys().filter_map(|file| file.split('/').next()).collect();

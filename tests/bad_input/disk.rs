@@ -14,6 +14,16 @@ fn a_modules_directory_that_does_not_exist() {
     stage.set("ADDON_OPERATOR_MODULES_DIR", &nowhere);
     let said = stage.refused();
     assert_says(&said, &[shown(&nowhere), "does not exist", "--modules-dir"]);
+    // Each directory is named, also where all are missing.
+    let (more, hooks) = (stage.path("no-more"), stage.path("no-hooks"));
+    stage.set(
+        "ADDON_OPERATOR_MODULES_DIR",
+        format!("{}:{}", shown(&nowhere), shown(&more)),
+    );
+    stage.set("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", &hooks);
+    let said = stage.refused();
+    let missing = [&nowhere, &more, &hooks].map(|dir| format!("{}: does not exist", shown(dir)));
+    assert_says(&said, &missing.each_ref().map(String::as_str));
     stage.assert_installed(&["good", "victim"]);
 }
 
@@ -28,7 +38,11 @@ fn an_empty_modules_directory_purges_nothing() {
     let kept = operator.wait_for(&["Releases without a module are kept"]);
     assert_says(
         &kept,
-        &["good,victim", "could not be read completely", "put the modules back"],
+        &[
+            "good,victim",
+            "is empty or could not be read completely",
+            "put the modules back",
+        ],
     );
     operator.wait_for_answer("/readyz?verbose", 200, &["removal held: good", "removal held: victim"]);
     operator.stop();

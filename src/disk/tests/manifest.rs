@@ -59,6 +59,19 @@ fn what_is_not_as_the_manifest_says_makes_its_module_unknown() {
     }
 }
 
+/// Unlike a volume that is not mounted.
+#[test]
+fn a_directory_whose_manifest_names_nothing_is_empty_on_purpose() {
+    let tree = Tree::new(&[("more/001-one/", "")]);
+    tree.put(FILE, &Manifest::of(&tree.path("modules")).unwrap().text());
+    let found = read(&tree.layout(&["modules", "more"]));
+    assert_eq!(tree.told(&found.problems), [""; 0]);
+    assert!(found.is_complete());
+    fs_err::remove_file(tree.path(FILE)).unwrap();
+    let found = read(&tree.layout(&["modules", "more"]));
+    assert_eq!(tree.told(&found.problems), ["Gap modules: holds no modules"]);
+}
+
 #[test]
 fn a_module_or_a_common_values_file_that_only_the_manifest_names_is_missing() {
     for (row, expected) in [

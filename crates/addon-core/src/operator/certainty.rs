@@ -235,7 +235,7 @@ impl<'a> Certainty<'a> {
             Source::Static => unheard(),
             Source::Default => unheard().or_else(|| {
                 let obstacle = if !self.directories.are_complete() {
-                    "the modules directories to be read completely"
+                    "modules directories of which all are read completely and none is empty"
                 } else if let Some(file) = self.directories.sources().unheard() {
                     return Some(format!(
                         "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"

@@ -369,7 +369,7 @@ pub enum Notice {
 /// The reason for which a removal that nobody asked for waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldFor {
-    /// The module may be in a part of the modules directories that could not be read.
+    /// The module may be in a part of the modules directories that could not be read, or in a directory that is empty.
     Directories,
     /// They hold something of that name by now, which the operator has not taken over.
     Changed,
@@ -385,7 +385,7 @@ pub enum HeldFor {
 impl fmt::Display for HeldFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Directories => f.write_str("the modules directories could not be read completely"),
+            Self::Directories => f.write_str("a modules directory is empty or could not be read completely"),
             Self::Changed => f.write_str("the modules directories changed since they were read"),
             Self::Confirmation { goes, of } => {
                 write!(
