@@ -5,6 +5,7 @@
 
 mod bad_input {
     mod absence;
+    mod alone;
     mod alterations;
     mod api_server;
     mod brake;

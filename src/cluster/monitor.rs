@@ -136,11 +136,11 @@ impl Monitors {
         for MonitorStart { id, binding } in &monitors {
             let target = self.target(hook, binding)?;
             if !self.0.ledger().enter(Key::Monitor(*id), target) {
-                return Err(Failure::defect(format!("monitor {} of {hook} runs already", id.0)));
+                return Err(Failure::defect(format!("monitor {} runs already", id.0)));
             }
             begun.ids.push(*id);
         }
-        let starts = monitors.iter().map(|monitor| self.begin(hook, monitor));
+        let starts = monitors.iter().map(|monitor| self.begin(monitor));
         let sets = try_join_all(starts).await?;
         let mut ledger = self.0.ledger();
         let ids = std::mem::take(&mut begun.ids);
@@ -237,7 +237,8 @@ impl Monitors {
     }
 
     fn target(&self, hook: &HookId, binding: &KubernetesBinding) -> Result<Target, Failure> {
-        let lens = Lens::of(binding, self.0.settings.compile).map_err(|failure| failure.within(hook))?;
+        let lens = Lens::of(binding, self.0.settings.compile)
+            .map_err(|failure| failure.within(format_args!("binding '{}'", binding.name)))?;
         Ok(Target {
             snapshot: Snapshot::new(lens.order()),
             lens: Arc::new(lens),
@@ -256,10 +257,9 @@ impl Monitors {
     /// Brings one monitor to its first complete snapshot.
     async fn begin(
         &self,
-        hook: &HookId,
         MonitorStart { id, binding }: &MonitorStart,
     ) -> Result<Option<(Namespaces, CancellationToken)>, Failure> {
-        let told = |failure: Failure| failure.within(format!("binding '{}' of {hook}", binding.name));
+        let told = |failure: Failure| failure.within(format_args!("binding '{}'", binding.name));
         let found = self
             .0
             .kinds

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::{KubernetesBinding, LabelSelector};
-use addon_core::name::MonitorId;
+use addon_core::name::{ModuleName, MonitorId};
 use futures::future::try_join_all;
 use kube::core::{ApiResource, GroupVersionKind};
 use tokio::sync::mpsc;
@@ -176,9 +176,10 @@ async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selecti
                 let Labels { hook, binding, .. } = labels;
                 let error = failure.report;
                 if told.as_ref() != Some(&error) {
+                    let module = hook.owner.module().map(ModuleName::as_str);
                     warn!(
-                        %hook,
-                        binding, namespace, error, "cannot list what is in a new namespace, trying again"
+                        hook = hook.name.as_str(),
+                        module, binding, namespace, error, "cannot list what is in a new namespace, trying again"
                     );
                     told = Some(error);
                 }

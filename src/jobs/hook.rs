@@ -200,8 +200,9 @@ async fn ended_badly(
 
 /// Takes over what the hook measured.
 fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
+    let (name, module) = (hook.name.as_str(), hook.owner.module().map(ModuleName::as_str));
     for dropped in &metrics.dropped {
-        tracing::warn!(%hook, problem = %dropped, "Operation on a metric is left out");
+        tracing::warn!(hook = name, module, problem = %dropped, "Operation on a metric is left out");
     }
     tools.meters.apply_hook_metrics(hook, metrics.operations);
 }

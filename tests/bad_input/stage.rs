@@ -43,6 +43,8 @@ pub(crate) struct Stage {
     mark: Mark,
     /// Variables on top of the usual ones, or instead of them.
     extra: BTreeMap<&'static str, OsString>,
+    /// By which it is started.
+    command: &'static [&'static str],
 }
 
 impl Stage {
@@ -63,6 +65,7 @@ impl Stage {
             folder,
             lives: AtomicU32::new(0),
             extra: BTreeMap::new(),
+            command: &["start"],
         };
         fs::create_dir(stage.path("global-hooks")).unwrap();
         stage.write(
@@ -121,6 +124,16 @@ impl Stage {
     /// Gives operators that are started from now on another variable.
     pub(crate) fn set(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.extra.insert(name, value.into());
+    }
+
+    /// Has operators that are started from now on serve hooks alone.
+    pub(crate) fn serve_hooks(&mut self) {
+        self.command = &["hooks", "start"];
+    }
+
+    /// The port of probes and metrics.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Takes a variable of that name away again.
@@ -238,7 +251,7 @@ impl Stage {
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
         command
-            .arg("start")
+            .args(self.command)
             .current_dir(self.folder.path())
             .env_clear()
             .envs(self.environment());
@@ -362,6 +375,12 @@ impl Operator<'_> {
         let output = process::run(self.command(arguments), None).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// All that a command of the command line says, whether it fails or not.
+    pub(crate) fn try_ask(&self, arguments: &str) -> String {
+        let output = process::run(self.command(arguments), None).unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 
     /// The error output of a command of the command line that has to fail.

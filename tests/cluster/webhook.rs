@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use addon_core::failure::Class;
+use addon_core::hook::config::HookKind;
 use addon_core::review::Ended;
 use addon_core::review::routes::Routes;
 use addon_operator::certificates::authority::renewed;
@@ -161,7 +162,13 @@ async fn what_somebody_else_made_is_filled_and_emptied_but_not_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_is_late_leaves_it_to_the_failure_policy() {
-    let stage = Stage::new("late", Source::Own, ADMISSION, Arc::new(|_| Ended::Late)).await;
+    let stage = Stage::new(
+        "late",
+        Source::Own,
+        ADMISSION,
+        Arc::new(|_| Ended::Late(HookKind::Global)),
+    )
+    .await;
     let name = stage.name().to_owned();
     stage.ensure().await;
     stage.wait_for(PROBE, "global hook 'hook.sh' has not answered in time");

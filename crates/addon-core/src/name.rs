@@ -329,10 +329,11 @@ pub struct HookId {
     pub name: HookName,
 }
 
+/// The word that is right with modules and without; `HookId::told` says "global hook" where there are modules.
 impl fmt::Display for HookId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.owner {
-            Owner::Global => write!(f, "global hook '{}'", self.name),
+            Owner::Global => write!(f, "hook '{}'", self.name),
             Owner::Module(module) => write!(f, "hook '{}' of module '{module}'", self.name),
         }
     }

@@ -146,14 +146,14 @@ impl Operator {
             return self.standing.timeout(cx);
         }
         if self.standing.is_standby() {
-            let timeouts = [self.chores.timeout(), self.warmth.timeout(cx)];
+            let timeouts = [self.chores.timeout(self.cx.policy.mode), self.warmth.timeout(cx)];
             return timeouts.into_iter().flatten().min_by_key(|(at, _)| *at);
         }
         let survey = Survey::of(self);
         [
             self.lanes.timeout(cx),
             self.verdicts.timeout(cx),
-            self.chores.timeout(),
+            self.chores.timeout(self.cx.policy.mode),
             self.schedules.timeout(cx),
             self.reviews.timeout(cx, &self.lanes, &self.bindings),
             self.drifts.timeout(|name| survey.is_left_alone(name)),

@@ -14,6 +14,7 @@ pub mod routes;
 
 use std::time::Duration;
 
+use crate::hook::config::HookKind;
 use crate::hook::context::BindingContext;
 use crate::name::HookId;
 
@@ -55,8 +56,8 @@ pub enum Ended {
     Well(HookResponse),
     /// It did not run, exited with an error, left files that are none, or its object patches failed.
     Failed,
-    /// The time of the review is over.
-    Late,
+    /// The time of the review is over. The kind is that of the hook.
+    Late(HookKind),
 }
 
 /// A review that waits for a hook.
@@ -114,7 +115,7 @@ fn admitted(head: &Head, hook: &HookId, ended: Ended) -> Reply {
             };
             admission_reply(head, &denied)
         }
-        Ended::Late => Reply::NoAnswer(NoAnswer::Late(hook.clone())),
+        Ended::Late(kind) => Reply::NoAnswer(NoAnswer::Late(hook.clone(), kind)),
     }
 }
 

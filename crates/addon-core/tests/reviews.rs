@@ -115,7 +115,7 @@ fn admission_requests() {
     check("admission-requests", |body| match AdmissionRequest::parse(body) {
         Err(error) => format!("refused: {error}\n"),
         Ok(request) => match routes().open(ADMISSION, ReviewRequest::Admission(request)) {
-            Opened::Running(_, run) => format!("{} is told {}", run.hook, shown(&told(&run))),
+            Opened::Running(_, run) => format!("{} is told {}", run.hook.told(HookKind::Global), shown(&told(&run))),
             Opened::Answered(answer) => reply(&answer),
             Opened::Edit(_) => unreachable!("nobody asks about edits"),
         },
@@ -135,7 +135,7 @@ fn admission_responses() {
         };
         match review.resume(response) {
             Progress::Answered(answer) => reply(&answer),
-            Progress::Run(run) => format!("another run of {}\n", run.hook),
+            Progress::Run(run) => format!("another run of {}\n", run.hook.told(HookKind::Global)),
         }
     });
 }
@@ -155,7 +155,13 @@ fn conversion_requests() {
         let mut steps = String::new();
         loop {
             let context = told(&run);
-            writeln!(steps, "{} is told {}", run.hook, shown(&context).trim_end()).unwrap();
+            writeln!(
+                steps,
+                "{} is told {}",
+                run.hook.told(HookKind::Global),
+                shown(&context).trim_end()
+            )
+            .unwrap();
             match review.resume(converted(&context)) {
                 Progress::Run(next) => run = next,
                 Progress::Answered(answer) => return steps + &reply(&answer),
@@ -180,7 +186,7 @@ fn conversion_responses() {
         };
         match review.resume(response) {
             Progress::Answered(answer) => reply(&answer),
-            Progress::Run(run) => format!("another run of {}\n", run.hook),
+            Progress::Run(run) => format!("another run of {}\n", run.hook.told(HookKind::Global)),
         }
     });
 }

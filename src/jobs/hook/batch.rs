@@ -63,8 +63,9 @@ pub(super) async fn look(
 /// What follows from the answers to `hook config` and `hook list`.
 pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, Failure> {
     let kind = HookKind::from(&file.owner);
+    let file_told = file.told(kind);
     let lists = matches!(list, Answer::Printed(printed) if lists_hooks(&String::from_utf8_lossy(printed)));
-    let what = format!("{file}: getting its configuration with `hook config` failed");
+    let what = format!("{file_told}: getting its configuration with `hook config` failed");
     match config {
         Answer::Printed(printed) => match (Batch::parse_output(printed, kind), lists) {
             (Ok(batch), true) => {
@@ -77,7 +78,7 @@ pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, F
             (Ok(batch), false) => {
                 let hooks = batch.hooks.len();
                 let report =
-                    format!("{file}: it tells of {hooks} hooks with `hook config`, and of none with `hook list`");
+                    format!("{file_told}: it tells of {hooks} hooks with `hook config`, and of none with `hook list`");
                 let hint =
                     "an executable of several hooks answers `hook list` with `Found N items`, N being at most 9999";
                 Err(Failure::new(Class::Invalid, report).hint(hint))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::{Call, Named};
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::name::{HookId, HookName, Owner};
+use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{self, Verdict};
@@ -87,7 +87,7 @@ pub(in crate::jobs) async fn ask_all(
         };
         match asker.ask(&hook, &file.path, cancel).await? {
             Said::Single(config) => answers.configs.push((hook.name, config)),
-            Said::Several(named) => answers.take_batch(&hook, file, named)?,
+            Said::Several(named) => answers.take_batch(&hook, file, named, asker.kind)?,
         }
     }
     answers.check_names(owner)?;
@@ -99,14 +99,20 @@ pub(in crate::jobs) async fn ask_all(
 }
 
 impl Answers {
-    fn take_batch(&mut self, hook: &HookId, file: &HookFile, named: Vec<Named>) -> Result<(), Failure> {
+    fn take_batch(&mut self, hook: &HookId, file: &HookFile, named: Vec<Named>, kind: HookKind) -> Result<(), Failure> {
         if named.is_empty() {
-            tracing::warn!(%hook, "Executable answers as one of several hooks, and has none");
+            let module = hook.owner.module().map(ModuleName::as_str);
+            tracing::warn!(
+                hook = hook.name.as_str(),
+                module,
+                "Executable answers as one of several hooks, and has none"
+            );
         }
         for Named { name, call, config } in named {
             if call == Call::Ready
                 && let Some(first) = self.readiness.replace(file.name.clone())
             {
+                let hook = hook.told(kind);
                 let report = format!("{hook}: multiple readiness hooks found: '{first}' has one too");
                 return Err(Failure::new(Class::Invalid, report).hint("one executable tells readiness for all"));
             }
@@ -168,7 +174,7 @@ impl Asker<'_> {
     }
 
     async fn ask_single(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<HookConfig, Failure> {
-        let what = format!("{hook}: getting its configuration with --config");
+        let what = format!("{}: getting its configuration with --config", hook.told(self.kind));
         let found = find_spawn(path, self.module, self.environment.to_vec(), self.deadline, cancel).await;
         let mut spawn = found.map_err(|failure| failure.within(format_args!("{what} failed")))?;
         spawn.args.push("--config".into());
@@ -199,7 +205,7 @@ impl Asker<'_> {
 /// What a hook printed for `--config`, understood.
 pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
     HookConfig::parse_output(printed, kind).map_err(|error| {
-        let what = format!("{hook}: getting its configuration with --config failed");
+        let what = format!("{}: getting its configuration with --config failed", hook.told(kind));
         with_output(Failure::from(error).within(what), printed)
     })
 }

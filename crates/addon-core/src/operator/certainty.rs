@@ -12,6 +12,7 @@ use super::config::lost::LOST;
 use super::directories::Directories;
 use super::lanes::Lanes;
 use super::modules::{Modules, Unit};
+use super::policy::Mode;
 use super::query::{HeldBy, HeldRemoval};
 use super::removal::Removal;
 use super::verdicts::Verdicts;
@@ -217,6 +218,7 @@ impl<'a> Certainty<'a> {
         }
         let unheard = || {
             let id = self.bindings.global_hooks_to_speak().next()?;
+            let id = Mode::Addons.told(id);
             Some(format!(
                 "{id} to have run before it is removed, as that hook may want it"
             ))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cx::Cx;
 use super::effect::Notice;
+use super::policy::Mode;
 use super::query::Waiting;
 use crate::failure::Failure;
 use crate::time::{Backoff, Tick};
@@ -63,7 +64,7 @@ impl Chore {
     }
 
     /// What it does, in words for people.
-    fn describe(self) -> &'static str {
+    fn describe(self, mode: Mode) -> &'static str {
         match self {
             Self::LoadState => "read the state Secret",
             Self::SaveState => "write the state Secret",
@@ -72,7 +73,10 @@ impl Chore {
             Self::ListReleases => "list the helm releases",
             Self::WatchReleases => "watch the helm releases",
             Self::SettleSections => "put back or forget the sections that hooks saved on trial",
-            Self::ConfigureGlobalHooks => "ask the global hooks for their configuration",
+            Self::ConfigureGlobalHooks => match mode {
+                Mode::Addons => "ask the global hooks for their configuration",
+                Mode::Hooks => "ask the hooks for their configuration",
+            },
         }
     }
 }
@@ -145,7 +149,7 @@ impl Chores {
             },
         );
         cx.tell(Notice::StepFailed {
-            step: chore.describe().to_owned(),
+            step: chore.describe(cx.policy.mode).to_owned(),
             again: last.as_ref() == Some(&failure.report),
             failure,
             retry_in,
@@ -171,23 +175,23 @@ impl Chores {
     }
 
     /// When the next one is tried again.
-    pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
+    pub(super) fn timeout(&self, mode: Mode) -> Option<(Tick, Waiting)> {
         self.progress
             .iter()
             .filter_map(|(chore, progress)| match progress {
-                Progress::Backoff { until, .. } => Some((*until, Waiting::Step(chore.describe().to_owned()))),
+                Progress::Backoff { until, .. } => Some((*until, Waiting::Step(chore.describe(mode).to_owned()))),
                 Progress::Running { .. } | Progress::Done => None,
             })
             .min_by_key(|(until, _)| *until)
     }
 
     /// The chores that hold us up, by name.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = String> {
+    pub(super) fn waiting(&self, mode: Mode) -> impl Iterator<Item = String> {
         let before = self.progress.iter().filter(|(chore, _)| !chore.is_aside());
-        before.filter_map(|(chore, progress)| match progress {
-            Progress::Running { .. } => Some(chore.describe().to_owned()),
+        before.filter_map(move |(chore, progress)| match progress {
+            Progress::Running { .. } => Some(chore.describe(mode).to_owned()),
             Progress::Backoff { error, failures, .. } => {
-                Some(format!("{}: failed {failures} times: {error}", chore.describe()))
+                Some(format!("{}: failed {failures} times: {error}", chore.describe(mode)))
             }
             Progress::Done => None,
         })

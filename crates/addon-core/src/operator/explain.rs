@@ -315,7 +315,10 @@ impl Survey<'_> {
             }
             State::Held(until) => {
                 let wait = (until - self.of.cx.now.tick).as_secs_f64().ceil();
-                format!("sleep for {wait}s: {}", self.of.lanes.describe_rate_limit(lane))
+                format!(
+                    "sleep for {wait}s: {}",
+                    self.of.lanes.describe_rate_limit(&self.of.cx, lane)
+                )
             }
         }
     }

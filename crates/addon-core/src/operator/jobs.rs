@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::cx::Cx;
 use super::effect::{Effect, Job, JobId};
-use super::policy::Policy;
+use super::policy::{Mode, Policy};
 use super::task::Lane;
 use super::ticket::{RunFor, Ticket};
 use crate::name::Owner;
@@ -46,9 +46,9 @@ fn slot(job: &Job) -> Slot {
 }
 
 /// What a job that has a slot is about, in words for people.
-fn describe(job: &Job) -> String {
+fn describe(job: &Job, mode: Mode) -> String {
     match job {
-        Job::RunHook(run, _) => run.hook.to_string(),
+        Job::RunHook(run, _) => mode.told(&run.hook).to_string(),
         Job::RunEnabledScript { module, .. } => format!("the enabled script of module '{module}'"),
         Job::ConfigureHooks(Owner::Module(module), _) => {
             format!("the configuration of the hooks of module '{module}'")
@@ -195,7 +195,7 @@ impl Jobs {
         let id = JobId(self.last);
         let job = job(Ticket::new(id, wanted_by));
         let running = Running {
-            words: describe(&job),
+            words: describe(&job, cx.policy.mode),
             slot: slot(&job),
             started: cx.now.tick,
             late: false,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use crate::failure::Failure;
+use crate::hook::config::HookKind;
+use crate::hook::in_text::HookInText;
 use crate::module::enabling::Extenders;
 use crate::name::{HookId, Owner};
 
@@ -19,6 +21,19 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The kind of a hook of this owner.
+    pub fn kind(self, owner: &Owner) -> HookKind {
+        match self {
+            Self::Addons => HookKind::from(owner),
+            Self::Hooks => HookKind::Standalone,
+        }
+    }
+
+    /// The hook as texts name it.
+    pub(super) fn told(self, hook: &HookId) -> HookInText<'_> {
+        hook.told(self.kind(&hook.owner))
+    }
+
     /// The failure with the name of its hook, as the original words it.
     pub(super) fn of_hook(self, HookId { owner, name }: &HookId, failure: Failure) -> Failure {
         match (owner, self) {

@@ -25,6 +25,7 @@ use super::query::Waiting;
 use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
 use crate::hook::context::BindingContext;
+use crate::name::Owner;
 use crate::review::reply::{NoAnswer, Reply};
 use crate::review::routes::{Opened, Routes};
 use crate::review::{Ended, Progress, Review, Run};
@@ -137,8 +138,9 @@ impl Reviews {
         if routes != *self.routes {
             self.routes = Arc::new(routes);
             self.publication.is_due();
+            let unowned = cx.policy.mode.kind(&Owner::Global);
             for clash in clashes {
-                let failure = Failure::new(Class::Invalid, clash.to_string());
+                let failure = Failure::new(Class::Invalid, clash.told(unowned));
                 cx.tell(Notice::ReviewClash { failure });
             }
         }
@@ -155,11 +157,12 @@ impl Reviews {
     fn advance_review(&mut self, needs: &mut Needs<'_>, id: ReviewId) {
         let Some(open) = self.open.get(&id) else { return };
         let (hook, now) = (open.run.hook.clone(), needs.cx.now.tick);
+        let kind = needs.cx.policy.mode.kind(&hook.owner);
         if open.until <= now {
             if let Some(job) = open.job {
                 needs.cx.effect(Effect::CancelJob(job));
             }
-            return self.resume(needs.cx, id, Ended::Late, needs.is_stopping);
+            return self.resume(needs.cx, id, Ended::Late(kind), needs.is_stopping);
         }
         if open.job.is_some() || needs.lanes.rate_allows_from(needs.bindings, &hook) > now {
             return;
@@ -167,7 +170,7 @@ impl Reviews {
         // Hooks of a module that is switched off, or has not started, review nothing.
         if !needs.modules.take_events(&hook) {
             self.open.remove(&id);
-            return reply(needs.cx, id, Reply::NoAnswer(NoAnswer::NotStarted(hook)));
+            return reply(needs.cx, id, Reply::NoAnswer(NoAnswer::NotStarted(hook, kind)));
         }
         if needs.jobs.review_slot(&needs.cx.policy) {
             self.start(needs, id);
@@ -236,7 +239,7 @@ impl Reviews {
             }
             Err(failure) => {
                 let ended = match failure.class {
-                    Class::TimedOut | Class::Cancelled => Ended::Late,
+                    Class::TimedOut | Class::Cancelled => Ended::Late(cx.policy.mode.kind(&hook.owner)),
                     Class::Invalid
                     | Class::HookFailed
                     | Class::Refused

@@ -180,6 +180,7 @@ impl<'a> Survey<'a> {
             return "a first run".to_owned();
         };
         let failed = self.queued_first_run(id).map(failed).unwrap_or_default();
+        let hook = self.of.cx.policy.mode.told(hook);
         format!("the first run of binding '{}' of {hook}{failed}", binding.name)
     }
 }

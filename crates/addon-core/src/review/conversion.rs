@@ -73,9 +73,9 @@ impl Conversion {
                 Err(message) => self.failed(&message),
             },
             (Ended::Well(_), _) => self.failed(&format!("handle ConversionReview: {}", reply::NO_RESPONSE)),
-            (Ended::Failed, _) | (Ended::Late, None) => self.failed(&format!("Hook failed to convert to {desired}")),
-            (Ended::Late, Some(step)) => {
-                let late = NoAnswer::Late(step.hook);
+            (Ended::Failed, _) | (Ended::Late(_), None) => self.failed(&format!("Hook failed to convert to {desired}")),
+            (Ended::Late(kind), Some(step)) => {
+                let late = NoAnswer::Late(step.hook, kind);
                 self.failed(&format!("Hook failed to convert to {desired}: {late}"))
             }
         }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::request::Head;
 use super::response::AdmissionResponse;
+use crate::hook::config::HookKind;
 use crate::name::HookId;
 use crate::object::json::Json;
 
@@ -28,9 +29,9 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The hook has not ended in time.
-    Late(HookId),
+    Late(HookId, HookKind),
     /// The hook cannot be run yet.
-    NotStarted(HookId),
+    NotStarted(HookId, HookKind),
     /// Which hooks there are is not known yet.
     NotReady,
     /// An edit of the ConfigMap could not be judged, or not in time.
@@ -42,8 +43,8 @@ pub enum NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(hook) => write!(f, "{hook} has not answered in time"),
-            Self::NotStarted(hook) => write!(f, "{hook} has not started yet"),
+            Self::Late(hook, kind) => write!(f, "{} has not answered in time", hook.told(*kind)),
+            Self::NotStarted(hook, kind) => write!(f, "{} has not started yet", hook.told(*kind)),
             Self::Unjudged => f.write_str("the edit of the ConfigMap could not be judged in time"),
             Self::NotReady => f.write_str("hooks are still being configured"),
             Self::Stopping => f.write_str("the operator is shutting down"),

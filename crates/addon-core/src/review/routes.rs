@@ -7,14 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use thiserror::Error;
-
 use super::chain::Chain;
 use super::conversion::Conversion;
 use super::reply::{NoAnswer, Reply, admission_error};
 use super::request::{AdmissionRequest, ReviewRequest};
 use super::{Progress, Review};
-use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig};
+use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig, HookKind};
 use crate::hook::context::{Ask, Told};
 use crate::name::{BindingName, HookId};
 
@@ -105,8 +103,7 @@ impl ConversionRoute {
 }
 
 /// Two bindings of one kind with one name, which a cluster cannot keep apart.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{} '{name}' of {refused} is not served: {kept} has a binding of that name", kind.key())]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
     /// The kind of both.
     pub kind: AdmissionKind,
@@ -116,6 +113,20 @@ pub struct Clash {
     pub kept: HookId,
     /// Whose binding is not.
     pub refused: HookId,
+}
+
+impl Clash {
+    /// The text of it, for hooks without a module that are of this kind.
+    pub fn told(&self, unowned: HookKind) -> String {
+        let Self {
+            kind,
+            name,
+            kept,
+            refused,
+        } = self;
+        let (kind, refused, kept) = (kind.key(), refused.told(unowned), kept.told(unowned));
+        format!("{kind} '{name}' of {refused} is not served: {kept} has a binding of that name")
+    }
 }
 
 /// Every path with what answers there.

@@ -211,7 +211,10 @@ fn two_bindings_of_one_name_are_told_apart_from_one() {
     let (routes, clashes) = Routes::of([&first, &second].map(|(id, config)| (id, config)));
     assert_eq!(table(&routes), ["/hooks/a-b-c Validating one"]);
     assert_eq!(
-        clashes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        clashes
+            .iter()
+            .map(|clash| clash.told(HookKind::Global))
+            .collect::<Vec<_>>(),
         [
             "kubernetesValidating 'a.b.c' of hook 'hook.sh' of module 'mod' is not served: \
           global hook 'one' has a binding of that name"
@@ -279,10 +282,10 @@ fn every_end_of_an_admission_run_has_its_answer() {
         );
     }
     let (mut review, _) = running(routes.open("/hooks/a-b-c", admission("7")));
-    let Progress::Answered(Reply::NoAnswer(late)) = review.resume(Ended::Late) else {
+    let Progress::Answered(Reply::NoAnswer(late)) = review.resume(Ended::Late(HookKind::Global)) else {
         unreachable!()
     };
-    assert_eq!(late, NoAnswer::Late(hook("one")));
+    assert_eq!(late, NoAnswer::Late(hook("one"), HookKind::Global));
     assert_eq!(late.to_string(), "global hook 'one' has not answered in time");
 }
 

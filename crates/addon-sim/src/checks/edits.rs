@@ -96,7 +96,7 @@ impl Open {
             Reply::NoAnswer(NoAnswer::Unjudged) => self.failed || self.until <= step.clock,
             Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,
             Reply::NoAnswer(NoAnswer::Stopping) => step.life.stopping.is_some(),
-            Reply::NoAnswer(NoAnswer::Late(_) | NoAnswer::NotStarted(_)) => false,
+            Reply::NoAnswer(NoAnswer::Late(..) | NoAnswer::NotStarted(..)) => false,
             Reply::Review(review) => {
                 let response = &review.to_value()["response"];
                 let message = response["status"]["message"].as_str().unwrap_or_default();

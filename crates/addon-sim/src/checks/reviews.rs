@@ -242,8 +242,8 @@ impl Open {
     /// A2: what is answered was said by a hook that ran for it, or nobody could answer, and why is true.
     fn reply(&self, step: &Step<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
-            Reply::NoAnswer(NoAnswer::Late(_)) => self.timed_out || self.until <= step.clock,
-            Reply::NoAnswer(NoAnswer::NotStarted(hook)) => !self.running && !is_up(step, hook),
+            Reply::NoAnswer(NoAnswer::Late(..)) => self.timed_out || self.until <= step.clock,
+            Reply::NoAnswer(NoAnswer::NotStarted(hook, _)) => !self.running && !is_up(step, hook),
             Reply::NoAnswer(NoAnswer::Unjudged) => false,
             Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,
             Reply::NoAnswer(NoAnswer::Stopping) => step.life.stopping.is_some(),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Sighting;
 use tracing::warn;
 
@@ -63,9 +64,10 @@ impl Feed {
             return;
         }
         let (object, error) = (item.name.to_string(), self.shown(error));
+        let module = hook.owner.module().map(ModuleName::as_str);
         warn!(
-            %hook,
-            binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
+            hook = hook.name.as_str(),
+            module, binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
         );
     }
 

@@ -23,18 +23,21 @@ impl Survey<'_> {
         if mode == Mode::Addons && !self.of.config.has_readings() && !self.of.startup.has_begun() {
             waiting.push("the ConfigMap has not been read yet".to_owned());
         }
-        waiting.extend(self.of.chores.waiting());
+        waiting.extend(self.of.chores.waiting(mode));
         waiting
     }
 
     /// What the hooks without a module still have to do before the first converge, in words.
     pub(in crate::operator) fn describe_start(&self) -> Vec<String> {
-        let head = self.of.lanes.head(&Lane::Global);
+        let (head, mode) = (self.of.lanes.head(&Lane::Global), self.of.cx.policy.mode);
         let own = head.and_then(|head| match &head.task {
-            Task::EnableKubernetes(hook) => Some(format!("the monitors of {hook} to start{}", failed(head))),
+            Task::EnableKubernetes(hook) => {
+                let hook = mode.told(hook);
+                Some(format!("the monitors of {hook} to start{}", failed(head)))
+            }
             Task::Hook(task) => Some(match task.first_runs.first() {
                 Some(first) => self.describe_first_run(*first),
-                None => format!("{} ({}){}", task.hook, task.labels.cause, failed(head)),
+                None => format!("{} ({}){}", mode.told(&task.hook), task.labels.cause, failed(head)),
             }),
             Task::Converge(_) => self.converge_waits(),
             Task::EnableSchedules(_)

@@ -114,7 +114,7 @@ impl Survey<'_> {
                     life => life.describe().to_owned(),
                 },
             },
-            State::Held(_) => self.of.lanes.describe_rate_limit(&lane),
+            State::Held(_) => self.of.lanes.describe_rate_limit(&self.of.cx, &lane),
             State::Parked => self.outstanding(unit).join("; "),
             State::Ready => self.describe_wait_for_slot(head),
         }

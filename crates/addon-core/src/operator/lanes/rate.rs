@@ -114,8 +114,8 @@ impl Lanes {
     }
 
     /// The limit for which the head of a lane waits, in words.
-    pub(in crate::operator) fn describe_rate_limit(&self, lane: &Lane) -> String {
-        let hook = self.rates.waits(lane).map(ToString::to_string);
+    pub(in crate::operator) fn describe_rate_limit(&self, cx: &Cx, lane: &Lane) -> String {
+        let hook = self.rates.waits(lane).map(|hook| cx.policy.mode.told(hook).to_string());
         format!("the rate limit of {}", hook.unwrap_or_default())
     }
 }

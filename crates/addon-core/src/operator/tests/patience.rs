@@ -224,7 +224,7 @@ fn hooks_alone_lend_their_slots_too() {
     let two = queues.into_iter().find(|queue| queue.name == "two").unwrap();
     assert_eq!(
         two.status,
-        "waits for a free slot for hooks, held by global hook 'a.sh' for 30s"
+        "waits for a free slot for hooks, held by hook 'a.sh' for 30s"
     );
     sleep_for(&mut world, MINUTE);
     assert!(world.take_log().contains(&"b.sh schedule".to_owned()));

@@ -82,7 +82,7 @@ fn who_waits_for_a_slot_or_a_hook_is_told_in_time() {
     world.tick = at + Duration::from_secs(1);
     world.handle(Event::TimerFired);
     assert_eq!(world.replies.len(), 3);
-    let late = |reply: &(ReviewId, Reply)| matches!(reply.1, Reply::NoAnswer(NoAnswer::Late(_)));
+    let late = |reply: &(ReviewId, Reply)| matches!(reply.1, Reply::NoAnswer(NoAnswer::Late(..)));
     assert!(world.replies.iter().all(late), "{:?}", world.replies);
     assert_eq!(
         world
@@ -118,7 +118,7 @@ fn a_hook_that_takes_too_long_leaves_the_answer_to_the_failure_policy() {
     world.handle(Event::JobFinished(
         job.failed(Failure::new(Class::TimedOut, "it hangs")),
     ));
-    assert_eq!(verdict(&world), json!("global hook 'a.sh' has not answered in time"));
+    assert_eq!(verdict(&world), json!("hook 'a.sh' has not answered in time"));
     let told = |notice: &Notice| matches!(notice, Notice::HookFailed { failure, .. } if failure.report == "a.sh FAILED: it hangs");
     assert!(world.notices.iter().any(told));
 }

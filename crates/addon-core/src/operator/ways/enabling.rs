@@ -93,7 +93,8 @@ impl Operator {
 
     fn monitors_failed(&mut self, lane: &Lane, hook: &HookId, failure: Failure) {
         self.monitors.forget(hook);
-        let failure = failure.within(format_args!("start the monitors of {hook}"));
+        let told = self.cx.policy.mode.told(hook);
+        let failure = failure.within(format_args!("start the monitors of {told}"));
         self.lane_failed(lane, failure.clone());
         let head = self.lanes.head(lane);
         let attempts = head.map_or(0, |head| head.failures);

@@ -147,7 +147,7 @@ fn every_failure_of_a_conversion_has_its_message() {
     let rows = [
         (Ended::Failed, "Hook failed to convert to g/v2"),
         (
-            Ended::Late,
+            Ended::Late(HookKind::Global),
             "Hook failed to convert to g/v2: global hook 'one' has not answered in time",
         ),
         (wrote("{}", ""), "handle ConversionReview: hook task prop error"),
