@@ -48,6 +48,8 @@ const OF_KUBERNETES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "
 pub struct Question {
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: Option<PathBuf>,
+    /// The modules whose rights are asked for; empty for all of them.
+    pub only: Vec<String>,
     /// Where modules are going to be released.
     pub namespace: String,
     /// A file with values for charts, as hooks or the `ConfigMap` would set them.
@@ -71,6 +73,8 @@ pub enum RightsError {
     Values { path: PathBuf, source: YamlError },
     #[error("cannot read values from {}: there is no map in it", path.display())]
     NoMap { path: PathBuf },
+    #[error("there is no module '{0}' in these directories")]
+    NoModule(String),
     #[error("cannot start")]
     Start(#[source] StartError),
 }
@@ -95,6 +99,10 @@ pub fn derive(question: &Question, environment: &Environment) -> Result<Answer, 
         missing_values: MissingValues::NoValues,
         crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),
     });
+    let is_there = |name: &String| found.modules.iter().any(|module| module.name.as_str() == name);
+    if let Some(missing) = question.only.iter().find(|name| !is_there(name)) {
+        return Err(RightsError::NoModule(missing.clone()));
+    }
     let values = match &question.values {
         Some(path) => values(path)?,
         None => json!({}),
@@ -223,6 +231,11 @@ impl Deriver<'_> {
             .collect();
         self.rights
             .lift(|name| made.contains(name) && !OF_KUBERNETES.contains(&name));
+        let only = &self.question.only;
+        if !only.is_empty() {
+            let is_asked_for = |name: &str| name == GLOBAL_HOOKS || only.iter().any(|module| module == name);
+            self.rights.keep(is_asked_for);
+        }
     }
 
     /// What the module does by an account of its own takes no rights of ours but that to act as it, and to see what is there.

@@ -33,6 +33,9 @@ struct Generate {
     /// Directory with global hooks [default: global-hooks, if it is there]
     #[arg(long, value_name = "DIR")]
     global_hooks_dir: Option<PathBuf>,
+    /// Name of a module whose rights are printed, may be given again [default: all modules of the directories]
+    #[arg(long = "module", value_name = "NAME")]
+    modules: Vec<String>,
     /// Namespace of the releases
     #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
     namespace: String,
@@ -64,6 +67,7 @@ impl Generate {
         let question = Question {
             modules_dirs: self.modules_dir.split(':').map(PathBuf::from).collect(),
             global_hooks_dir: self.global_hooks_dir.or_else(usual),
+            only: self.modules,
             namespace: self.namespace,
             values: self.values,
         };

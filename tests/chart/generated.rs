@@ -147,3 +147,30 @@ fn the_shipped_modules_need_what_is_written_down() {
     let written = fs_err::read_to_string(&file).unwrap_or_default();
     assert_eq!(text, written, "UPDATE=1 renews {}", file.display());
 }
+
+/// Who switches one module on gives no rights for the others.
+#[test]
+fn rights_can_be_asked_for_by_module() {
+    let (some, said) = generate(
+        Path::new("modules"),
+        &["--module", "sysctl-tuner", "--module=sysctl-audit"],
+    );
+    assert_eq!(said, "");
+    assert!(
+        some.contains("nodes") && some.contains("# sysctl-audit, sysctl-tuner"),
+        "{some}"
+    );
+    assert!(!some.contains("secrets") && !some.contains("copier"), "{some}");
+    let (one, _) = generate(Path::new("modules"), &["--module=registry-secret-copier"]);
+    assert!(
+        one.contains("secrets") && !one.contains("sysctl") && one.contains("release: []"),
+        "{one}"
+    );
+    let output = run(
+        Path::new("modules"),
+        &["--module=sysctl-tuner", "--module=sysctl-tunes"],
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("there is no module 'sysctl-tunes'"), "{said}");
+}

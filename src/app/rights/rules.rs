@@ -116,6 +116,17 @@ impl Rights {
         }
     }
 
+    /// Takes away all rights that none of these needs.
+    pub(super) fn keep(&mut self, is_asked_for: impl Fn(&str) -> bool) {
+        for verbs in self.0.values_mut() {
+            for needed in verbs.values_mut() {
+                needed.retain(|name| is_asked_for(name));
+            }
+            verbs.retain(|_, needed| !needed.is_empty());
+        }
+        self.0.retain(|_, verbs| !verbs.is_empty());
+    }
+
     /// Whether a right is granted by a wider one, which is of another place or about all objects.
     fn is_covered(&self, place: &Place, subject: &Subject, verb: &str) -> bool {
         let wider = [
