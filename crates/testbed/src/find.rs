@@ -27,6 +27,15 @@ pub struct Finder {
     pub cache: Option<PathBuf>,
 }
 
+/// The programs of etcd and Kubernetes. A folder with all of them leaves nothing of a control plane to be built.
+const OF_ASSETS: [Part; 5] = [
+    Part::Etcd,
+    Part::KubeApiserver,
+    Part::KubeControllerManager,
+    Part::Kubectl,
+    Part::KubeScheduler,
+];
+
 /// Where a program was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -97,12 +106,10 @@ fn missing_hints(parts: &[Part]) -> Vec<String> {
     let mut hints = vec![format!(
         "install Go {go} or newer (https://go.dev/dl); what is missing is then built once, in about six minutes"
     )];
-    if parts
-        .iter()
-        .any(|part| matches!(part, Part::Etcd | Part::KubeApiserver))
-    {
+    if parts.iter().any(|part| OF_ASSETS.contains(part)) {
         hints.push(
-            "or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager and kubectl"
+            "or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager, kubectl and, for pods, \
+             kube-scheduler; envtest has three of them"
                 .to_owned(),
         );
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fs_err as fs;
 use testbed::find::{FindError, Finder, Source, Tools};
-use testbed::part::Part;
+use testbed::part::{ALIVE, BASIC, Part};
 use testbed::process::{self, Bond, Bound};
 use testbed::report;
 use testbed::wait::wait_until;
@@ -127,6 +127,29 @@ fn assets_come_before_the_path_and_the_path_before_a_build() {
         machine.finder().find(&[Part::Kwok]).unwrap()[&Part::Kwok].source,
         Source::Cache
     );
+}
+
+/// `make demo` on a machine with nothing in its cache: the long builds are those of Kubernetes and etcd.
+#[test]
+fn assets_with_all_of_a_control_plane_leave_nothing_of_it_to_be_built() {
+    let machine = Machine::new();
+    machine.go(WORKS);
+    let of_envtest = ["etcd", "kube-apiserver", "kubectl"];
+    for name in of_envtest.iter().chain(&["kube-controller-manager", "kube-scheduler"]) {
+        machine.script(&format!("assets/{name}"), "exit 0");
+    }
+    let parts = [BASIC.as_slice(), &ALIVE].concat();
+    let tools = machine.finder().find(&parts).unwrap();
+    assert_eq!(
+        machine.builds(),
+        ["helm.sh/helm/v3/cmd/helm", "sigs.k8s.io/kwok/cmd/kwok"]
+    );
+    let taken = tools.values().filter(|found| found.source == Source::Assets);
+    assert_eq!(taken.count(), 5);
+    // What envtest brings is less than a control plane.
+    fs::remove_file(machine.at("assets/kube-controller-manager")).unwrap();
+    machine.finder().find(&BASIC).unwrap();
+    assert_eq!(machine.builds()[2..], ["k8s.io/kubernetes/cmd/kube-controller-manager"]);
 }
 
 #[test]
@@ -260,7 +283,8 @@ fn with_neither_go_nor_programs_the_error_says_what_to_install() {
          cache, and there is no Go to build from source\n\
          hint: install Go 1.26.0 or newer (https://go.dev/dl); what is missing is then built once, in about six \
          minutes\n\
-         hint: or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager and kubectl\n\
+         hint: or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager, kubectl and, for pods, \
+         kube-scheduler; envtest has three of them\n\
          hint: helm must be version 3; another one on PATH does not count",
         version(Part::Etcd),
         version(Part::KubeApiserver),
